@@ -90,7 +90,6 @@ impl Agent {
     }
 
     /// An agent that continues a conversation, in its store if it has one. Broken states are treated as [`OnBroken::Keep`] says.
-    #[must_use]
     pub fn resume(conversation: Conversation, provider: Arc<dyn Provider>, window: Window) -> Self {
         let worker = Worker::new(conversation, provider, Tools::default(), TurnSettings::default());
         Self { worker, window, stop: Stop::new() }
@@ -148,7 +147,6 @@ impl Agent {
     }
 
     /// A switch that stops a turn from another task. It is cleared when the turn is over.
-    #[must_use]
     pub fn stop(&self) -> Stop {
         self.stop.clone()
     }
@@ -164,13 +162,11 @@ impl Agent {
     }
 
     /// Every message, unrepaired.
-    #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
         self.worker.conversation().messages()
     }
 
     /// The conversation.
-    #[must_use]
     pub fn conversation(&self) -> &Conversation {
         self.worker.conversation()
     }
@@ -181,13 +177,11 @@ impl Agent {
     }
 
     /// The share of its window that the conversation fills, by the estimate of [`Conversation::token_count`].
-    #[must_use]
     pub fn filled(&self) -> f64 {
         self.conversation().token_count() as f64 / self.window.max_tokens.max(1) as f64
     }
 
     /// How much of the conversation a request keeps. Nothing prunes a conversation yet, so requests hold all of it.
-    #[must_use]
     pub fn window(&self) -> Window {
         self.window
     }

@@ -34,7 +34,6 @@ pub enum CallStatus {
 
 impl CallStatus {
     /// The name of the status, for programs.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Requested => "requested",
@@ -74,7 +73,6 @@ pub struct CallRecord {
 
 impl CallRecord {
     /// The time from start to end, in milliseconds.
-    #[must_use]
     pub fn latency_ms(&self) -> Option<i64> {
         Some((self.ended?.as_millisecond() - self.started?.as_millisecond()).max(0))
     }
@@ -104,7 +102,6 @@ impl CallRecord {
 impl CallKey {
     /// HMAC-SHA-256 of arguments in canonical form: object keys sorted, no white space between values, only necessary escapes in
     /// strings, numbers as they were written. Arguments that are no JSON are hashed as they are.
-    #[must_use]
     pub fn hash(&self, arguments: &Arguments) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("BUG: any key will do");
         mac.update(canonical(arguments).as_bytes());
@@ -157,7 +154,6 @@ fn canonical_value(out: &mut String, value: Value<'_>) {
 
 /// The calls of a conversation, on all branches, in order. A call that is asked for twice in one message is two calls, even
 /// under one id. [`Pairing`] decides which result answers which call, along the path of the result.
-#[must_use]
 pub fn calls(recorded: &Recorded, key: &CallKey) -> Vec<CallRecord> {
     let tree = Tree::new(&recorded.entries);
     let mut audit = Audit::default();

@@ -54,13 +54,11 @@ impl Saved {
     }
 
     /// Whether everything is stored.
-    #[must_use]
     pub fn is_durable(&self) -> bool {
         *self == Self::Durable
     }
 
     /// The message to show to a person, if something is not stored.
-    #[must_use]
     pub fn warning(&self) -> Option<&str> {
         match self {
             Self::Durable => None,
@@ -106,7 +104,7 @@ pub struct Conversation {
     draft: Option<Drafted>,
     session: OnceLock<Session>,
     /// The number of messages that were appended to the session since it was read.
-    said: usize,
+    added_messages: usize,
     /// The findings of reading. Appending does not change them.
     findings: OnceLock<Vec<Finding>>,
 }
@@ -126,7 +124,6 @@ impl std::fmt::Debug for Conversation {
 impl Conversation {
     /// Starts a conversation in a store: [`Conversation::create_with_clock`] with the system's clock. `command` names the program to
     /// others that wait for the conversation's lock.
-    #[must_use]
     pub fn create(store: Arc<dyn Store>, new: &New, command: &str) -> Self {
         Self::create_with_clock(store, Arc::new(SystemClock), new, command)
     }
@@ -140,7 +137,6 @@ impl Conversation {
     }
 
     /// Starts a conversation in a store. If the store cannot be written, it starts in memory; [`Conversation::saved`] says so.
-    #[must_use]
     pub fn create_with_clock(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
         let mut conversation = Self::begin(store, clock, new, command);
         conversation.save();
@@ -149,7 +145,6 @@ impl Conversation {
 
     /// Starts a conversation that is stored together with the first entry that is appended to it, so that the store never
     /// holds an empty one.
-    #[must_use]
     pub fn begin(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
         Self::begin_as(conversation_id(&*clock), store, clock, new, command)
     }
@@ -163,12 +158,11 @@ impl Conversation {
         command: &str,
     ) -> Self {
         let mut conversation = Self::begun(id, clock, new);
-        conversation.move_in(store, Some(command.to_owned()));
+        conversation.set_home(store, Some(command.to_owned()));
         conversation
     }
 
     /// Starts a conversation that has no store yet: see [`Conversation::attach`].
-    #[must_use]
     pub fn in_memory(clock: Arc<dyn Clock>, new: &New) -> Self {
         let mut conversation = Self::begun(conversation_id(&*clock), clock, new);
         conversation.save();
@@ -190,7 +184,7 @@ impl Conversation {
             saved: Saved::Durable,
             draft: None,
             session: OnceLock::new(),
-            said: 0,
+            added_messages: 0,
             findings: OnceLock::new(),
         }
     }
@@ -273,7 +267,7 @@ impl Conversation {
             draft: (locked && recorded.drafted > 0).then_some(Drafted(None)),
             findings: OnceLock::from(recorded.session.findings.clone()),
             session: OnceLock::from(recorded.session),
-            said: 0,
+            added_messages: 0,
         };
         if locked {
             conversation.keep_left_draft();
@@ -287,11 +281,11 @@ impl Conversation {
         if !same {
             (self.stored, self.after) = (0, None);
         }
-        self.move_in(store, Some(command.to_owned()));
+        self.set_home(store, Some(command.to_owned()));
         self.save()
     }
 
-    fn move_in(&mut self, store: Arc<dyn Store>, command: Option<String>) {
+    fn set_home(&mut self, store: Arc<dyn Store>, command: Option<String>) {
         self.numbering = Numbering::of(store.location());
         self.home = Some(Home { store, command, lock: None });
         self.forget();
@@ -301,29 +295,25 @@ impl Conversation {
     fn forget(&mut self) {
         self.session.take();
         self.findings.take();
-        self.said = 0;
+        self.added_messages = 0;
     }
 
     /// The conversation's id.
-    #[must_use]
     pub fn id(&self) -> ConversationId {
         self.id
     }
 
     /// Every entry that can be read, in the order of appending; those that are in memory only come last.
-    #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
     /// The entries that are in memory only.
-    #[must_use]
     pub fn unsaved(&self) -> &[Entry] {
         &self.entries[self.stored..]
     }
 
     /// The entry that the next one follows.
-    #[must_use]
     pub fn head(&self) -> Option<EntryId> {
         self.head.map(|(id, _)| id)
     }
@@ -339,25 +329,21 @@ impl Conversation {
     }
 
     /// The newest entry of the store that is known here.
-    #[must_use]
     pub fn tail(&self) -> Option<Tail> {
         self.after
     }
 
     /// Whether everything is stored, as of the last attempt.
-    #[must_use]
     pub fn saved(&self) -> &Saved {
         &self.saved
     }
 
     /// The damage that was found in the store.
-    #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
 
     /// The session that leads to the head.
-    #[must_use]
     pub fn session(&self) -> &Session {
         self.session.get_or_init(|| {
             // After an append the lines are not known, but the order is.
@@ -370,20 +356,18 @@ impl Conversation {
     #[cfg(feature = "agent")]
     pub(crate) fn messages_read(&self) -> HashMap<EntryId, Arc<Message>> {
         let Some(session) = self.session.get() else { return HashMap::new() };
-        let read = session.messages.len().saturating_sub(self.said);
+        let read = session.messages.len().saturating_sub(self.added_messages);
         let ids = session.details.iter().map(|detail| detail.id.as_ref()?.parse().ok());
         let messages = session.messages.iter().take(read).cloned();
         ids.zip(messages).filter_map(|(id, message)| Some((id?, message))).collect()
     }
 
     /// The title that was given, else the first line of the first message.
-    #[must_use]
     pub fn title(&self) -> String {
         self.session().headline()
     }
 
     /// An estimate of the tokens that a model would read, at about four bytes per token. Only a provider counts exactly.
-    #[must_use]
     pub fn token_count(&self) -> usize {
         let of_block = |block: &Block| match &block.kind {
             BlockKind::Text(text) => text.len(),
@@ -401,25 +385,21 @@ impl Conversation {
     }
 
     /// The messages that lead to the head.
-    #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.session().messages
     }
 
     /// The history that leads to the head.
-    #[must_use]
     pub fn history(&self) -> History {
         self.session().history()
     }
 
     /// The findings of reading.
-    #[must_use]
     pub fn findings(&self) -> &[Finding] {
         self.findings.get_or_init(|| self.session().findings.clone())
     }
 
     /// The view that a model may see, and the repairs that were needed.
-    #[must_use]
     pub fn view(&self, policy: OnBroken) -> Repaired {
         repair(&self.history(), policy)
     }
@@ -479,7 +459,7 @@ impl Conversation {
         let entry = self.chain().append_under(self.head, kind, content, stamp);
         self.head = Some((entry.id(), entry.hash()));
         self.entries.push(entry.clone());
-        self.show(&entry, content);
+        self.update_session(&entry, content);
         entry
     }
 
@@ -491,11 +471,11 @@ impl Conversation {
 
     /// Keeps the session up to date. A message after the head is simply added. Anything else may change the session, so it is derived
     /// again on demand.
-    fn show(&mut self, entry: &Entry, content: &Content) {
+    fn update_session(&mut self, entry: &Entry, content: &Content) {
         let Some(mut session) = self.session.take() else { return };
-        let said = std::mem::take(&mut self.said);
+        let added = std::mem::take(&mut self.added_messages);
         if let Content::Message(message) = content {
-            self.said = said + 1;
+            self.added_messages = added + 1;
             let index = session.messages.len();
             let line = (self.numbering == Numbering::Lines).then_some(self.entries.len());
             session.places.push(Place { index, offset: 0, line });

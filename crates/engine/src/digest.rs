@@ -10,14 +10,13 @@ use rejoin_store::{Digest, SessionState, Summarize, Title, Words};
 use rejoin_view::PathState;
 
 /// The digester of rejoin's stores: follows a conversation from its beginning, or from what was kept.
-#[must_use]
 pub fn digest(kept: Option<&str>) -> Box<dyn Summarize> {
-    Box::new(Following(kept.map_or_else(PathState::default, PathState::from_text)))
+    Box::new(PathDigester(kept.map_or_else(PathState::default, PathState::from_text)))
 }
 
-struct Following(PathState);
+struct PathDigester(PathState);
 
-impl Summarize for Following {
+impl Summarize for PathDigester {
     fn add(&mut self, entry: &Entry) -> Digest {
         let content = Content::of(entry);
         self.0.add(entry, &content);
@@ -48,7 +47,7 @@ pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
             digest.format = own(header.format);
         }
         Content::Message(message) => {
-            digest.title = said(&message).map(Title::Said);
+            digest.title = title_from(&message).map(Title::Said);
             digest.is_message = true;
             digest.words = words(message.role.as_str(), text_of(&message));
         }
@@ -69,7 +68,6 @@ pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
 }
 
 /// The time of an entry: of an imported one, the source's own time, if it has one; else when it was appended.
-#[must_use]
 pub(crate) fn time_of(entry: &Entry) -> Option<Timestamp> {
     let envelope = entry.envelope();
     let source = envelope.source_time.as_ref().and_then(|time| session::instant(time));
@@ -92,7 +90,7 @@ fn words(role: &str, text: impl Into<Text>) -> Option<Words> {
 }
 
 /// The first line of a message of the user, as a title. Text that agents insert is skipped.
-fn said(message: &Message) -> Option<String> {
+fn title_from(message: &Message) -> Option<String> {
     if message.role != Role::User {
         return None;
     }

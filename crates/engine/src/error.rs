@@ -64,7 +64,6 @@ pub enum EngineError {
 
 impl EngineError {
     /// The error's code, for programs.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::Store(error) | Self::Load(error) => error.code(),

@@ -104,7 +104,7 @@ struct Known {
     /// The ids of all stored entries.
     stored: HashSet<EntryId>,
     /// Whether entries were appended here since the import.
-    went_on: bool,
+    has_own_entries: bool,
     /// Whether something cannot be read: then an unknown id may still be in use.
     damaged: bool,
 }
@@ -128,11 +128,11 @@ impl Known {
     fn stored(&mut self, entry: &Entry) {
         let kind = &entry.envelope().kind;
         let own = !entry.id().is_derived() && !matches!(kind, Kind::Header | Kind::Meta | Kind::Erased);
-        self.went_on |= own;
+        self.has_own_entries |= own;
         self.first = self.first.or(Some(entry.id()));
         self.stored.insert(entry.id());
         self.newest = self.newest.max(time(entry));
-        self.lines.extend(entry.body().filter(|_| *kind == Kind::Raw).map(said));
+        self.lines.extend(entry.body().filter(|_| *kind == Kind::Raw).map(body_hash));
         let restored = *kind == Kind::Branch && entry.id().is_derived();
         self.head = if restored { entry.envelope().parent } else { Some(entry.id()) };
         self.add(entry);
@@ -144,7 +144,7 @@ impl Known {
         let above = parent.and_then(|parent| self.nodes.get(&parent)).copied();
         // A parent that cannot be read is a place all the same.
         let place = above.map(|above| above.ground).or(parent);
-        let says = entry.body().filter(|_| *kind == Kind::Context).map(said);
+        let says = entry.body().filter(|_| *kind == Kind::Context).map(body_hash);
         if let (Some(says), Some(place)) = (says, place) {
             self.contexts.entry((place, says)).or_insert(id);
         }
@@ -184,7 +184,7 @@ fn time(entry: &Entry) -> Option<Timestamp> {
 }
 
 /// The hash by which bodies are compared.
-fn said(body: &Raw) -> Hash {
+fn body_hash(body: &Raw) -> Hash {
     hash::of_bytes(body.as_str().as_bytes())
 }
 
@@ -200,7 +200,7 @@ impl Import {
     /// Finds the place of every wanted entry. Returns the ids that the source knows, and its head.
     fn run(&mut self, wanted: &[Entry]) -> (HashSet<EntryId>, Option<EntryId>) {
         let context = wanted.last().filter(|entry| entry.envelope().kind == Kind::Context);
-        let context = context.and_then(Entry::body).map(said);
+        let context = context.and_then(Entry::body).map(body_hash);
         let (parents, on_path) = paths(wanted);
         // The stored entry of each wanted one, or its replacement.
         let mut actual: Vec<EntryId> = Vec::with_capacity(wanted.len());
@@ -228,7 +228,7 @@ impl Import {
         // A new line that is whole was written since; one that was cut off was not.
         let since = |entry: &Entry| match Content::of(entry) {
             Content::Raw(raw) => {
-                let known = entry.body().is_some_and(|body| self.known.lines.contains(&said(body)));
+                let known = entry.body().is_some_and(|body| self.known.lines.contains(&body_hash(body)));
                 !known && Doc::parse(&raw.text).is_ok()
             }
             content => is_light(&entry.envelope().kind) && !matches!(content, Content::Context(_)),
@@ -299,7 +299,7 @@ impl Import {
 
     /// Adds the context at the end, unless it is already the newest on the path.
     fn context(&mut self, entry: &Entry, parent: EntryId) -> EntryId {
-        let Some(says) = entry.body().map(said) else { return parent };
+        let Some(says) = entry.body().map(body_hash) else { return parent };
         let node = self.known.nodes.get(&parent);
         if node.is_some_and(|node| node.context == Some(says)) {
             return parent;
@@ -313,7 +313,7 @@ impl Import {
 
     /// Moves the head to that of the source, unless entries were appended here since, or the source is an older copy.
     fn head(&mut self, wanted: EntryId, newest: Option<Timestamp>) {
-        let kept = self.known.head.filter(|_| self.known.went_on || newest < self.known.newest);
+        let kept = self.known.head.filter(|_| self.known.has_own_entries || newest < self.known.newest);
         let Some(last) = self.added.last().map(Entry::id) else { return };
         let target = match kept {
             Some(head) => head,
@@ -321,7 +321,7 @@ impl Import {
             None => wanted,
         };
         let reason =
-            self.known.went_on.then(|| Text::new("the source went on, and so did this conversation"));
+            self.known.has_own_entries.then(|| Text::new("the source went on, and so did this conversation"));
         let body = Content::Branch(Branch { reason }).to_body();
         let id = EntryId::derive(&self.id, &format!("head behind {last}"), body.as_str());
         self.seal(id, Some(target), Kind::Branch, body, None);

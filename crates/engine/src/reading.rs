@@ -44,9 +44,17 @@ pub struct Recorded {
 /// If it does not exist; in strict mode, also if it is damaged or empty. A torn tail was never acknowledged: it is reported, and does not
 /// count as damage.
 pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorded, EngineError> {
-    let mut stored = Stored::default();
+    let (mut entries, mut damage, mut line) = (Vec::new(), Vec::new(), 0);
     let read = draft::read(store, id, &mut |item| {
-        stored.add(item);
+        line += 1;
+        match item {
+            Item::Entry(entry) => entries.push((entry, line)),
+            Item::Damage(found) => {
+                // Damage knows its line. Blank lines before it were skipped without notice.
+                line = line_of(found.place).unwrap_or(line - 1);
+                damage.push(found);
+            }
+        }
         ControlFlow::Continue(())
     });
     let drafted = read.map_err(|error| match error {
@@ -54,7 +62,6 @@ pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorde
         error => EngineError::Load(error),
     })?;
     let numbering = Numbering::of(store.location());
-    let Stored { entries, damage, .. } = stored;
     let session = session(id, entries.iter().map(|(entry, line)| (entry, *line)), &damage, numbering);
     if mode == Mode::Strict {
         first_problem(id, &session, &damage, numbering)?;
@@ -68,29 +75,6 @@ pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorde
     // The list lives as long as the conversation.
     entries.shrink_to_fit();
     Ok(Recorded { id, entries, drafted, damage, session })
-}
-
-/// Entries with their lines, and damage, in the order of reading.
-#[derive(Default)]
-struct Stored {
-    entries: Vec<(Entry, usize)>,
-    damage: Vec<Damage>,
-    /// The line of the last item.
-    line: usize,
-}
-
-impl Stored {
-    fn add(&mut self, item: Item) {
-        self.line += 1;
-        match item {
-            Item::Entry(entry) => self.entries.push((entry, self.line)),
-            Item::Damage(damage) => {
-                // Damage knows its line. Blank lines before it were skipped without notice.
-                self.line = line_of(damage.place).unwrap_or(self.line - 1);
-                self.damage.push(damage);
-            }
-        }
-    }
 }
 
 /// A place as a number from 1.

@@ -89,7 +89,6 @@ pub fn resolve_id(
 /// Whether a text names a conversation exactly: by its whole id, with or without `conv_`, or by `@`. The beginning of an id, a
 /// title or `@N` may mean another conversation than the person had in mind, so whatever removes content without asking
 /// requires an exact name.
-#[must_use]
 pub fn names_exactly(given: &str, id: ConversationId) -> bool {
     let (given, id) = (given.trim(), id.to_string());
     given == "@" || given == id || id.strip_prefix(ConversationId::PREFIX) == Some(given)

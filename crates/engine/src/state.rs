@@ -8,7 +8,6 @@ use crate::conversation::Conversation;
 
 impl Conversation {
     /// The conversation's state. Costs a walk along the path to the head.
-    #[must_use]
     pub fn state(&self) -> SessionState {
         let path = PathState::of(&Tree::new(self.entries()));
         // If the user spoke after a call, the turn does not wait for it: the next request decides about it.

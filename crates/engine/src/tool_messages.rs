@@ -106,7 +106,6 @@ impl Conversation {
     }
 
     /// The positions in [`Conversation::messages`] of the tool messages with results of a call.
-    #[must_use]
     pub fn find_tool_results_for_call(&self, call_id: &str) -> Vec<usize> {
         let answers = |message: &Message| {
             message.role == Role::Tool
@@ -121,7 +120,6 @@ impl Conversation {
     /// The path to the head as the messages of a request: each result a message of the role `tool` directly after its
     /// call, in the order of the calls, and everything else in its order. A result without an id becomes labelled text, and a call
     /// without a result gets one that says so. Each repair is logged.
-    #[must_use]
     pub fn current_path_as_llm_request_messages(&self) -> Vec<Message> {
         let repaired = self.view(OnBroken::Keep);
         for finding in repaired.findings.iter().filter(|finding| finding.is_problem()) {

@@ -42,7 +42,6 @@ impl Drafts {
     }
 
     /// The bytes of a draft whose writer is gone; none if there is no draft, or if its writer is still alive.
-    #[must_use]
     pub fn left_behind(&self, conversation: ConversationId) -> Option<Vec<u8>> {
         let file = self.folder.open(name(conversation)).ok()?;
         if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
@@ -54,7 +53,6 @@ impl Drafts {
     }
 
     /// The conversations that have a draft, whether its writer is alive or not.
-    #[must_use]
     pub fn conversations(&self) -> Vec<ConversationId> {
         let names = self.folder.names().unwrap_or_default();
         names.iter().filter_map(|name| name.to_str()?.strip_suffix(ENDING)?.parse().ok()).collect()

@@ -92,13 +92,11 @@ impl StoreError {
     }
 
     /// Whether stored data is damaged, as opposed to a failing disk or a mistake of the caller.
-    #[must_use]
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. })
     }
 
     /// A stable name of the error, for programs.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound(_) => "CONVERSATION_NOT_FOUND",
@@ -117,7 +115,6 @@ impl StoreError {
 
     /// Whether the store could not be written although the entries are valid: the conversation can continue in memory and be saved
     /// later.
-    #[must_use]
     pub fn is_unwritable(&self) -> bool {
         match self {
             Self::ReadOnly(_) | Self::Io { .. } | Self::Missing(_) => true,

@@ -43,7 +43,6 @@ impl FromStr for Location {
 }
 
 /// An address as it may be shown: recognisable, but without user name, password and the values in its query.
-#[must_use]
 pub fn hidden(address: &str) -> String {
     let (rest, fragment) = address.split_once('#').map_or((address, ""), |(rest, _)| (rest, "#***"));
     let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));

@@ -37,7 +37,6 @@ pub struct Holder {
 
 impl Holder {
     /// This process, running that command.
-    #[must_use]
     pub fn this(command: impl Into<String>, since: jiff::Timestamp) -> Self {
         Self { pid: std::process::id(), command: command.into(), since: format!("{since:.0}") }
     }

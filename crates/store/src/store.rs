@@ -274,7 +274,6 @@ pub struct Search {
 
 impl Search {
     /// Whether there are more words than a search takes. In scripts without spaces every character is a word.
-    #[must_use]
     pub fn is_too_long(&self) -> bool {
         scan::query_words(&self.words) > rejoin_record::limits::QUERY_WORDS
     }

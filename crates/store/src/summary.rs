@@ -46,7 +46,6 @@ impl SessionState {
     pub const WORDS: &[&str] = &["new", "ready", "waiting", "interrupted", "approval", "damaged"];
 
     /// The state's name for programs.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Empty => "EMPTY",
@@ -60,7 +59,6 @@ impl SessionState {
     }
 
     /// The word that lists show. A call without a result and a stopped turn share one, because either can be resumed.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Empty => "new",
@@ -73,7 +71,6 @@ impl SessionState {
     }
 
     /// Whether every call of the last answer has its result: a list of messages that was copied now would end whole.
-    #[must_use]
     pub fn is_safe_point(self) -> bool {
         !matches!(self, Self::WaitingForTools | Self::WaitingForApproval | Self::Damaged)
     }
@@ -133,7 +130,6 @@ pub struct Summary {
 
 impl Summary {
     /// A conversation of which nothing was read yet.
-    #[must_use]
     pub fn new(id: ConversationId) -> Self {
         Self {
             id,
@@ -155,7 +151,6 @@ impl Summary {
     }
 
     /// The state that lists show. Damage comes before any other state.
-    #[must_use]
     pub fn shown_state(&self) -> SessionState {
         if self.damaged { SessionState::Damaged } else { self.state }
     }
@@ -282,13 +277,11 @@ pub struct Filter {
 
 impl Filter {
     /// Whether it shows everything.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         *self == Self::default()
     }
 
     /// Whether it shows a conversation.
-    #[must_use]
     pub fn shows(&self, summary: &Summary) -> bool {
         let of_folder = self.folders.is_empty()
             || summary.directory.as_ref().is_some_and(|directory| {

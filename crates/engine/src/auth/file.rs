@@ -46,13 +46,11 @@ pub struct KeyFile {
 
 impl KeyFile {
     /// The file at this path. It need not exist.
-    #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
     /// The path of the file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -60,7 +60,6 @@ pub struct ClaudeCode {
 impl ClaudeCode {
     /// The entry of a user, by their name on this system. With a custom `CLAUDE_CONFIG_DIR` Claude Code uses another name, which is
     /// not looked for.
-    #[must_use]
     pub fn of(user: impl Into<String>) -> Self {
         Self { user: user.into() }
     }

@@ -63,7 +63,6 @@ pub enum KeyKind {
 
 impl KeyKind {
     /// What it is called in messages.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Api => "key",
@@ -95,7 +94,6 @@ impl fmt::Debug for Key {
 
 impl Key {
     /// A key for the service's API; none if it is blank. White space around it, as from a file or a clipboard, is removed.
-    #[must_use]
     pub fn api(secret: &str, origin: KeyOrigin) -> Option<Self> {
         let secret = secret.trim();
         let key = || Self { secret: SecretString::from(secret), kind: KeyKind::Api, origin, expires: None };
@@ -103,7 +101,6 @@ impl Key {
     }
 
     /// A short hash that tells accounts apart and reveals nothing about the key.
-    #[must_use]
     pub fn account(&self) -> String {
         // The token of a login changes every hour, but reasoning stays bound to the account.
         let what = match &self.kind {
@@ -116,7 +113,6 @@ impl Key {
     }
 
     /// The last four characters, by which the user recognises it; none if the key is too short to show them.
-    #[must_use]
     pub fn ending(&self) -> Option<String> {
         let secret = self.secret.expose_secret();
         let shown = secret.len() >= 20 && secret.is_ascii();
@@ -124,7 +120,6 @@ impl Key {
     }
 
     /// Whether it has expired.
-    #[must_use]
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
@@ -237,7 +232,6 @@ pub struct KeyStatus {
 }
 
 /// The state of every provider's key.
-#[must_use]
 pub fn status(keys: &dyn KeySource, now: Timestamp) -> Vec<Status> {
     let of = |service: &'static Service| Status {
         provider: service.name,

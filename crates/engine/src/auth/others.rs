@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::{Key, KeyKind, KeyOrigin, file::read};
 
 /// The key or the ChatGPT login in the folder of Codex.
-#[must_use]
 pub fn codex(folder: &Path) -> Option<Key> {
     let path = folder.join("auth.json");
     let file: Value = serde_json::from_str(&read(&path).ok()?).ok()?;
@@ -33,7 +32,6 @@ pub fn codex(folder: &Path) -> Option<Key> {
 }
 
 /// The Claude login in the folder of Claude Code.
-#[must_use]
 pub fn claude(folder: &Path) -> Option<Key> {
     let path = folder.join(".credentials.json");
     let text = read(&path).ok()?;

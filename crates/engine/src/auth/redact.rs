@@ -9,7 +9,6 @@ pub const REDACTED: &str = "[key]";
 const SHORTEST_SECRET: usize = 6;
 
 /// Removes secrets from a text, in upper or lower case.
-#[must_use]
 pub fn redact(text: &str, secrets: &[&SecretString]) -> String {
     let mut secrets: Vec<&str> = secrets
         .iter()
@@ -39,7 +38,6 @@ fn without(text: &str, secret: &str) -> String {
 }
 
 /// The text on one line, without control characters, and with at most this many characters.
-#[must_use]
 pub fn harmless(text: &str, characters: usize) -> String {
     let mut out = String::new();
     let mut length = 0;

@@ -17,7 +17,6 @@ use crate::{
 /// Makes an [`Agent`] from a provider and the three numbers of its [`Window`].
 pub trait FromNumbers: From<Agent> {
     /// An agent with a new conversation, in memory.
-    #[must_use]
     fn new_from_shared_provider(
         provider: Arc<dyn Provider>,
         max_tokens: usize,
@@ -33,7 +32,6 @@ pub trait FromNumbers: From<Agent> {
     /// The messages may be broken in any way, and are kept as they are. Incomplete calls are not sent, as [`OnBroken::Drop`]
     /// says, because a list of messages does not tell whether a call ran. [`Agent::set_on_broken`] changes that.
     #[allow(clippy::too_many_arguments, reason = "the shape that callers know")]
-    #[must_use]
     fn with_history(
         id: &str,
         title: &str,

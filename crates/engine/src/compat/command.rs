@@ -41,7 +41,6 @@ pub enum StateCommand {
 
 impl StateCommand {
     /// The name of the kind of command.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::AddToolMessage { .. } => "AddToolMessage",

@@ -148,7 +148,6 @@ pub enum RolloutError {
 
 impl RolloutError {
     /// The error's code, for programs.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::ConversationNotFound { .. } => "CONVERSATION_NOT_FOUND",
@@ -180,7 +179,6 @@ pub struct RolloutRecorder {
 
 impl RolloutRecorder {
     /// A recorder for a folder, which is created with the first turn.
-    #[must_use]
     pub fn new(base_dir: impl Into<PathBuf>) -> Self {
         Self { base: base_dir.into() }
     }

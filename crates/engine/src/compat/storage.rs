@@ -61,7 +61,6 @@ impl SqliteStorage {
     }
 
     /// A storage over an open store.
-    #[must_use]
     pub fn over(store: impl Into<Arc<dyn Store>>) -> Self {
         Self { store: store.into(), saved: Mutex::default() }
     }
@@ -131,7 +130,6 @@ impl SqliteStorage {
     }
 
     /// The store below.
-    #[must_use]
     pub fn store(&self) -> &dyn Store {
         &*self.store
     }

@@ -57,7 +57,6 @@ pub enum ManagerError {
 
 impl ManagerError {
     /// The error's code, for programs.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::ConversationNotFound { .. } => "CONVERSATION_NOT_FOUND",
@@ -68,7 +67,6 @@ impl ManagerError {
     }
 
     /// The damaged line, from 1, if the conversation is a file.
-    #[must_use]
     pub fn line(&self) -> Option<u64> {
         match self {
             Self::Engine(EngineError::Corrupted { place: Place::Line(line), .. }) => Some(*line),
@@ -143,7 +141,6 @@ impl std::fmt::Debug for ConversationManager {
 
 impl ConversationManager {
     /// A manager for the conversations of a store. `connect` makes the provider that a conversation asks for.
-    #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
         connect: impl Fn(&Wanted) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync + 'static,
@@ -160,7 +157,6 @@ impl ConversationManager {
     }
 
     /// A manager with one provider for all conversations, whatever they ask for.
-    #[must_use]
     pub fn with_provider(store: Arc<dyn Store>, provider: Arc<dyn Provider>) -> Self {
         Self::new(store, move |_| Ok(Arc::clone(&provider)))
     }
@@ -211,7 +207,6 @@ impl ConversationManager {
     }
 
     /// A conversation that this manager is running, by its id. [`ConversationManager::resume_conversation`] finds others.
-    #[must_use]
     pub fn get_conversation(&self, id: &str) -> Option<Arc<RunningConversation>> {
         let id: ConversationId = id.parse().ok()?;
         self.all_running().get(&id)?.upgrade()
@@ -302,7 +297,7 @@ impl ConversationManager {
     ) -> Arc<RunningConversation> {
         let id = conversation.id();
         let worker = Worker::new(conversation, provider, self.tools.clone(), self.settings.clone());
-        let recorder = self.recorder.clone().map(|recorder| rollout::Beside::new(recorder, name));
+        let recorder = self.recorder.clone().map(|recorder| rollout::TurnFile::new(recorder, name));
         let system = self.settings.system.clone();
         let running = Arc::new(RunningConversation::new(worker, system, recorder, Arc::clone(&self.clock)));
         let mut all = self.all_running();

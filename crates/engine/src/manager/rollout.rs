@@ -21,12 +21,12 @@ use crate::{
 
 /// The file that the turns of one conversation are appended to.
 #[derive(Debug, Clone)]
-pub(super) struct Beside {
+pub(super) struct TurnFile {
     recorder: RolloutRecorder,
     name: String,
 }
 
-impl Beside {
+impl TurnFile {
     pub(super) fn new(recorder: RolloutRecorder, name: String) -> Self {
         Self { recorder, name }
     }

@@ -78,7 +78,6 @@ const FAMILIES: &[Family] = &[
 ];
 
 /// The family of a model, if it is known. A maker's name before a slash is ignored.
-#[must_use]
 pub fn known(model: &str) -> Option<&'static Family> {
     let name = model.rsplit('/').next().unwrap_or(model);
     let fits = FAMILIES.iter().filter(|family| name.starts_with(family.prefix));

@@ -20,7 +20,7 @@ const LOCAL: &str = "ollama";
 
 /// A provider that was chosen, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub struct ChosenProvider {
     /// The provider, and everything else that was asked for.
     pub wanted: Wanted,
     /// Why it was chosen.
@@ -70,27 +70,27 @@ pub async fn choose(
     ollama: Option<&str>,
     keys: &dyn KeySource,
     options: &HttpOptions,
-) -> Chosen {
+) -> ChosenProvider {
     if asked.provider.as_deref().is_some_and(|provider| !provider.trim().is_empty()) {
-        return Chosen { wanted: asked.clone(), reason: Reason::Configured };
+        return ChosenProvider { wanted: asked.clone(), reason: Reason::Configured };
     }
     let with = |provider: &str| Wanted { provider: Some(provider.to_owned()), ..asked.clone() };
     if asked.base_url.is_some() {
         // An address without a name is taken for a service that speaks the most common API.
-        return Chosen { wanted: with(registry::custom().name), reason: Reason::Configured };
+        return ChosenProvider { wanted: with(registry::custom().name), reason: Reason::Configured };
     }
     if let Some((provider, origin)) = keyed(keys) {
         let reason = Reason::Key { provider: provider.to_owned(), origin };
-        return Chosen { wanted: with(provider), reason };
+        return ChosenProvider { wanted: with(provider), reason };
     }
     let here = Wanted { base_url: ollama.map(String::from), ..with(LOCAL) };
     match local(&here, keys, options).await {
         Some((url, model)) => {
             let model = asked.model.clone().unwrap_or(model);
             let wanted = Wanted { model: Some(model.clone()), ..here };
-            Chosen { wanted, reason: Reason::Local { url, model } }
+            ChosenProvider { wanted, reason: Reason::Local { url, model } }
         }
-        None => Chosen { wanted: with(offline::NAME), reason: Reason::Nothing },
+        None => ChosenProvider { wanted: with(offline::NAME), reason: Reason::Nothing },
     }
 }
 

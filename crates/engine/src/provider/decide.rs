@@ -106,7 +106,6 @@ pub struct AnswerDecision {
 
 impl AnswerDecision {
     /// What is wanted, without where each part came from.
-    #[must_use]
     pub fn wanted(&self) -> Wanted {
         let value = |sourced: &Option<Sourced<String>>| sourced.as_ref().map(|sourced| sourced.value.clone());
         Wanted {
@@ -120,7 +119,6 @@ impl AnswerDecision {
     }
 
     /// The keys to connect with: none if the key stays here.
-    #[must_use]
     pub fn keys<'k>(&self, keys: &'k dyn KeySource) -> &'k dyn KeySource {
         if self.withholds_key { &NoKeys } else { keys }
     }
@@ -248,7 +246,6 @@ fn only(holds: bool, value: &Option<String>) -> &Option<String> {
 }
 
 /// A provider's name as the registry spells it; one without a row in lower case.
-#[must_use]
 pub fn canonical(name: &str) -> String {
     registry::find(name).map_or_else(|| name.trim().to_lowercase(), |service| service.name.to_owned())
 }

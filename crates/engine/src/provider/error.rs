@@ -154,7 +154,6 @@ impl ProviderError {
     }
 
     /// The wait that the provider asks for.
-    #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after, .. } | Self::Unavailable { retry_after, .. } => *retry_after,
@@ -163,7 +162,6 @@ impl ProviderError {
     }
 
     /// The error's code, for programs.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::UntrustedAddress(_) => "UNTRUSTED_ADDRESS",
@@ -186,7 +184,6 @@ impl ProviderError {
     }
 
     /// Whether the same request may succeed later.
-    #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -198,7 +195,6 @@ impl ProviderError {
     }
 
     /// What the user can do about it.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::UntrustedAddress(_) => String::from(

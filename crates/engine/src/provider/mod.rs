@@ -59,7 +59,6 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// The origin that is recorded with reasoning from here.
-    #[must_use]
     pub fn origin(&self) -> Origin {
         let text = |text: &Option<String>| text.as_deref().map(Into::into);
         Origin {
@@ -90,7 +89,6 @@ pub struct Request {
 
 impl Request {
     /// The messages as a list.
-    #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         self.view.to_messages()
     }
@@ -201,7 +199,6 @@ pub(crate) fn draft_for<P: Provider + ?Sized>(provider: &P, dialect: Dialect, co
 }
 
 /// What surrounds the messages of a provider's requests.
-#[must_use]
 pub fn context_of(
     fields: Vec<(&'static str, String)>,
     dialect: Option<Dialect>,

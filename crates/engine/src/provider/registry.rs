@@ -366,7 +366,6 @@ pub fn all() -> impl Iterator<Item = &'static Service> {
 }
 
 /// The service of a name, its aliases included.
-#[must_use]
 pub fn find(name: &str) -> Option<&'static Service> {
     let is = |known: &str| known.eq_ignore_ascii_case(name.trim());
     all().find(|service| is(service.name) || service.aliases.iter().any(|alias| is(alias)))
@@ -379,7 +378,6 @@ pub(crate) fn api_in(dialect: Dialect) -> Option<&'static Api> {
 }
 
 /// The row for services without one.
-#[must_use]
 pub fn custom() -> &'static Service {
     &CUSTOM
 }
@@ -387,7 +385,6 @@ pub fn custom() -> &'static Service {
 impl Service {
     /// The environment variables that may hold its key. For a service without a row, the name of the variable is derived from its
     /// name.
-    #[must_use]
     pub fn variables(&self, name: &str) -> Vec<String> {
         if self.name != CUSTOM.name {
             return self.key_variables.iter().map(|&name| String::from(name)).collect();
@@ -401,7 +398,6 @@ impl Service {
     }
 
     /// The API with a name; the default one without a name.
-    #[must_use]
     pub fn api(&self, name: Option<&str>) -> Option<&'static Api> {
         let Some(name) = name else { return self.apis.first() };
         self.apis.iter().find(|api| api.name.eq_ignore_ascii_case(name.trim()))

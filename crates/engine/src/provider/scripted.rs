@@ -38,51 +38,37 @@ pub struct ScriptedAnswer {
     pub message: Option<Message>,
     /// The number of characters per piece.
     pub piece: usize,
-    /// How it ends.
-    pub end: Finish,
+    /// How it ends; none if nothing more arrives until the request is dropped.
+    pub end: Option<End>,
     /// Tokens.
     pub usage: Option<Usage>,
 }
 
-/// How an answer ends.
-#[derive(Debug, Clone)]
-pub enum Finish {
-    /// As the stream says.
-    End(End),
-    /// Not at all: nothing more arrives until the request is dropped.
-    Never,
-}
-
 impl Step {
     /// The model answers with text.
-    #[must_use]
     pub fn says(text: &str) -> Self {
         Self::answers(Message::assistant(text))
     }
 
     /// The model calls tools, without text.
-    #[must_use]
     pub fn calls(calls: Vec<ToolCall>) -> Self {
         Self::answers(Message::assistant_with_tools(calls))
     }
 
     /// The model answers with text and calls tools.
-    #[must_use]
     pub fn says_and_calls(text: &str, calls: Vec<ToolCall>) -> Self {
         let blocks = std::iter::once(Block::text(text)).chain(calls.into_iter().map(Block::call)).collect();
         Self::answers(Message::new(Role::Assistant, blocks))
     }
 
     /// The model's message.
-    #[must_use]
     pub fn answers(message: Message) -> Self {
         let usage = Usage { input: 10, output: 5, ..Usage::default() };
-        let end = Finish::End(End::Complete(Stop::Done));
+        let end = Some(End::Complete(Stop::Done));
         Self::Answer(ScriptedAnswer { message: Some(message), piece: usize::MAX, end, usage: Some(usage) })
     }
 
     /// The provider fails.
-    #[must_use]
     pub fn fails(error: ProviderError) -> Self {
         Self::Fail(error)
     }
@@ -99,28 +85,28 @@ impl Step {
     /// Cuts the answer after the message.
     #[must_use]
     pub fn cut(self) -> Self {
-        self.ending(Finish::End(End::Cut))
+        self.ending(Some(End::Cut))
     }
 
     /// Sends the message, and then nothing until the request is dropped.
     #[must_use]
     pub fn then_hangs(self) -> Self {
-        self.ending(Finish::Never)
+        self.ending(None)
     }
 
     /// Sends the message, and then an error.
     #[must_use]
     pub fn then_fails(self, why: &str) -> Self {
-        self.ending(Finish::End(End::Failed(Fault { kind: None, message: why.to_owned() })))
+        self.ending(Some(End::Failed(Fault { kind: None, message: why.to_owned() })))
     }
 
     /// Sends the message, and then this reason for stopping.
     #[must_use]
     pub fn then_stops(self, stop: Stop) -> Self {
-        self.ending(Finish::End(End::Complete(stop)))
+        self.ending(Some(End::Complete(stop)))
     }
 
-    fn ending(mut self, end: Finish) -> Self {
+    fn ending(mut self, end: Option<End>) -> Self {
         if let Self::Answer(answer) = &mut self {
             answer.end = end;
         }
@@ -185,7 +171,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl ScriptedProvider {
     /// Does these steps, one per request, and then fails.
-    #[must_use]
     pub fn new(steps: impl IntoIterator<Item = impl Into<Step>>) -> Self {
         Self {
             endpoint: Endpoint { provider: NAME.into(), model: NAME.into(), ..Endpoint::default() },
@@ -196,13 +181,11 @@ impl ScriptedProvider {
     }
 
     /// Answers "OK." to everything.
-    #[must_use]
     pub fn new_default() -> Self {
         Self::answering(|_| Step::says("OK."))
     }
 
     /// Answers with what a function makes of each request.
-    #[must_use]
     pub fn answering(author: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Self {
         Self { otherwise: Some(Arc::new(author)), ..Self::new(<[Step; 0]>::default()) }
     }
@@ -228,19 +211,16 @@ impl ScriptedProvider {
     }
 
     /// The requests so far, in order.
-    #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         lock(&self.requests).clone()
     }
 
     /// The messages of the last request, with one message per result; none if there was no request.
-    #[must_use]
     pub fn last_messages(&self) -> Vec<Message> {
         lock(&self.requests).last().map(Request::messages).unwrap_or_default()
     }
 
     /// The body of the last request, if there was one and the provider has a dialect.
-    #[must_use]
     pub fn last_body(&self) -> Option<String> {
         Some(lock(&self.requests).last()?.body.as_ref()?.to_string())
     }
@@ -288,8 +268,8 @@ impl Provider for ScriptedProvider {
                 }
             }
             let end = match answer.end {
-                Finish::End(end) => end,
-                Finish::Never => std::future::pending().await,
+                Some(end) => end,
+                None => std::future::pending().await,
             };
             let model = Some(self.endpoint.model.clone());
             Ok(Received { message: answer.message, end, model, usage: answer.usage })

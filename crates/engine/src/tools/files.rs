@@ -24,7 +24,7 @@ const PIECE: u64 = 128 * 1024;
 const NAMES: usize = 2_000;
 
 /// The message to the model about a path that was not opened.
-fn told(path: &str) -> impl Fn(Refused) -> String {
+fn refusal_of(path: &str) -> impl Fn(Refused) -> String {
     move |why| format!("`{path}`: {why}")
 }
 
@@ -37,7 +37,6 @@ pub struct ReadFile {
 
 impl ReadFile {
     /// Reads files in this folder.
-    #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: Beneath::new(folder), hidden: Hidden::default() }
     }
@@ -61,7 +60,7 @@ impl ReadFile {
         let root = doc.root();
         let path = text(root, "path").ok_or("`path` is missing")?;
         let offset = root.and_then(|root| root.given("offset")?.as_u64()).unwrap_or(0);
-        let opened = self.folder.open_file(&path).map_err(told(&path))?;
+        let opened = self.folder.open_file(&path).map_err(refusal_of(&path))?;
         if self.hidden.has(&opened) {
             return Err(format!("`{path}` is one of rejoin's own files or holds keys: it is not shown"));
         }
@@ -94,7 +93,9 @@ impl ReadFile {
 }
 
 /// Works on another thread, so that a turn can be stopped while a disk does not answer.
-fn elsewhere(work: impl FnOnce() -> Result<String, String> + Send + 'static) -> Doing<'static, Output> {
+fn on_another_thread(
+    work: impl FnOnce() -> Result<String, String> + Send + 'static,
+) -> Doing<'static, Output> {
     Box::pin(async move {
         match tokio::task::spawn_blocking(work).await {
             Ok(done) => done.map_or_else(Output::error, Output::of),
@@ -111,7 +112,7 @@ impl Tool for ReadFile {
 
     fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
         let (tool, arguments) = (self.clone(), arguments.to_owned());
-        elsewhere(move || tool.read(&arguments))
+        on_another_thread(move || tool.read(&arguments))
     }
 }
 
@@ -121,7 +122,6 @@ pub struct ListDir(Beneath);
 
 impl ListDir {
     /// Lists this folder and folders in it.
-    #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self(Beneath::new(folder))
     }
@@ -138,7 +138,7 @@ impl ListDir {
                 more += first(&mut names);
             }
         };
-        self.0.each_name(&path, &mut take).map_err(told(&path))?;
+        self.0.each_name(&path, &mut take).map_err(refusal_of(&path))?;
         more += first(&mut names);
         for name in &mut names {
             if self.0.is_folder(&path, name) {
@@ -176,7 +176,7 @@ impl Tool for ListDir {
 
     fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
         let (tool, arguments) = (self.clone(), arguments.to_owned());
-        elsewhere(move || tool.list(&arguments))
+        on_another_thread(move || tool.list(&arguments))
     }
 }
 

@@ -30,19 +30,16 @@ impl ToolArguments {
     }
 
     /// The exact text that the model wrote.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// All arguments as a JSON object.
-    #[must_use]
     pub fn value(&self) -> &Value {
         &self.value
     }
 
     /// One argument; `None` if the model did not pass it.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.value.get(name)
     }

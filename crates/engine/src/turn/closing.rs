@@ -10,10 +10,7 @@ use rejoin_record::{
 use rejoin_view::OnBroken;
 
 use super::{Event, TurnInProgress, Worker};
-use crate::{
-    conversation::{Appended, Saved},
-    provider::context_of,
-};
+use crate::{conversation::Saved, provider::context_of};
 
 /// The message that the engine adds when the model spoke last and has to continue.
 const GO_ON: &str = "Continue.";
@@ -21,7 +18,6 @@ const GO_ON: &str = "Continue.";
 pub const SYNTHETIC: &str = "synthetic";
 
 /// Whether the engine added a message, rather than a person or a model.
-#[must_use]
 pub fn is_synthetic(message: &Message) -> bool {
     message.native.as_ref().is_some_and(|native| &*native.format == SYNTHETIC)
 }
@@ -57,7 +53,7 @@ impl Worker {
             left_out: count(Decision::LeftOut),
             rerun: count(Decision::Rerun),
         });
-        let Appended { saved, .. } = self.conversation.append(&Content::Closed(Closed { calls }));
+        let saved = self.conversation.append(&Content::Closed(Closed { calls })).saved;
         self.saved(running, saved);
         self.composer.read(&self.conversation);
     }
@@ -71,11 +67,11 @@ impl Worker {
         self.conversation.take_in_draft();
         self.composer.read(&self.conversation);
         let calls = self.composer.decisions();
-        if calls.is_empty() {
+        let count = calls.len();
+        if count == 0 {
             return (0, self.conversation.saved().clone());
         }
-        let count = calls.len();
-        let Appended { saved, .. } = self.conversation.append(&Content::Closed(Closed { calls }));
+        let saved = self.conversation.append(&Content::Closed(Closed { calls })).saved;
         self.composer.read(&self.conversation);
         // Repair the messages of these calls again, now that it is decided.
         self.composer.start_over();

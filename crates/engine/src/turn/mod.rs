@@ -97,7 +97,6 @@ impl From<ProviderError> for TurnError {
 
 impl TurnError {
     /// The error's code, for programs.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unsound(_) => "UNSOUND",
@@ -107,7 +106,6 @@ impl TurnError {
     }
 
     /// Findings in the conversation that are the reason, or may explain it.
-    #[must_use]
     pub fn findings(&self) -> &[Finding] {
         match self {
             Self::Unsound(findings) => findings,
@@ -117,7 +115,6 @@ impl TurnError {
     }
 
     /// What the user can do about it.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unsound(_) => Some(String::from(
@@ -206,7 +203,6 @@ impl TurnInProgress<'_> {
 
 impl Worker {
     /// A worker for a conversation and a provider.
-    #[must_use]
     pub fn new(
         conversation: Conversation,
         provider: Arc<dyn Provider>,
@@ -228,7 +224,6 @@ impl Worker {
     }
 
     /// The conversation.
-    #[must_use]
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
     }
@@ -239,7 +234,6 @@ impl Worker {
     }
 
     /// Returns the conversation.
-    #[must_use]
     pub fn into_conversation(self) -> Conversation {
         self.conversation
     }
@@ -265,7 +259,6 @@ impl Worker {
     }
 
     /// The provider that answers.
-    #[must_use]
     pub fn provider(&self) -> &Arc<dyn Provider> {
         &self.provider
     }
@@ -277,7 +270,6 @@ impl Worker {
     }
 
     /// The tools that the model may call.
-    #[must_use]
     pub fn tools(&self) -> &Tools {
         &self.tools
     }
@@ -304,7 +296,6 @@ impl Worker {
     }
 
     /// Findings about what cannot be read from the store as it was saved.
-    #[must_use]
     pub fn damaged(&self) -> Vec<Finding> {
         self.conversation.findings().iter().filter(|finding| finding.is_problem()).cloned().collect()
     }

@@ -57,11 +57,15 @@ impl Worker {
         // What arrives is kept here as well, unless the provider does: a request that is given up in the middle has said
         // something. A draft keeps it for the case that the whole process is given up.
         let draft = self.conversation.begin_draft(endpoint.origin());
-        let mut heard = Heard { draft, elsewhere: provider.gives_back_what_arrived(), ..Heard::default() };
+        let mut partial = PartialAnswer {
+            draft,
+            elsewhere: provider.gives_back_what_arrived(),
+            ..PartialAnswer::default()
+        };
         let answer = {
             let (sink, stop) = (&mut running.sink, running.stop.clone());
             let mut listener = |progress: SendProgress| {
-                if let Some(event) = heard.progress(progress) {
+                if let Some(event) = partial.progress(progress) {
                     sink(event);
                 }
             };
@@ -72,8 +76,8 @@ impl Worker {
                 () = given_up(&stop) => None,
             }
         };
-        running.draft = heard.draft.take();
-        let asked = self.answered(running, answer, heard, composed.basis);
+        running.draft = partial.draft.take();
+        let asked = self.answered(running, answer, partial, composed.basis);
         // Without a message there is nothing to keep.
         if let Some(draft) = running.draft.take() {
             draft.remove();
@@ -86,24 +90,24 @@ impl Worker {
         &mut self,
         running: &mut TurnInProgress<'_>,
         answer: Option<Result<Received, ProviderError>>,
-        heard: Heard,
+        partial: PartialAnswer,
         basis: Basis,
     ) -> Result<Answer, TurnError> {
         let endpoint = self.provider.endpoint().clone();
         let stopped = running.stop.is_stopped();
         let whole = matches!(&answer, Some(Ok(received)) if matches!(received.end, End::Complete(_)));
         match answer {
-            // What arrived is kept: as the provider's own item, half a call included, or as the words that were heard.
+            // What arrived is kept: as the provider's own item, half a call included, or as the words that were partial.
             answer if stopped && !whole => {
                 let arrived = answer.and_then(Result::ok);
                 add(&mut running.usage, arrived.as_ref().and_then(|received| received.usage));
                 match arrived.and_then(|received| received.message) {
                     Some(message) => {
-                        drop(heard);
+                        drop(partial);
                         self.record(running, message, basis);
                     }
                     None => {
-                        if let Some(message) = heard.message(&endpoint) {
+                        if let Some(message) = partial.message(&endpoint) {
                             self.answer(running, message);
                         }
                     }
@@ -114,14 +118,14 @@ impl Worker {
             None => Ok(Answer::Stopped),
             Some(Err(error)) => {
                 // A provider that fails should have said nothing. What it said all the same is kept.
-                if let Some(message) = heard.message(&endpoint) {
+                if let Some(message) = partial.message(&endpoint) {
                     self.answer(running, message);
                 }
                 Err(self.failed(error))
             }
             Some(Ok(received)) => {
                 // The provider gave back all of it: a second copy of a large answer is not worth its memory.
-                drop(heard);
+                drop(partial);
                 self.received(running, received, basis)
             }
         }
@@ -216,7 +220,7 @@ fn add(total: &mut Usage, usage: Option<Usage>) {
 
 /// What arrived of an answer, for the case that the turn is stopped before the answer is complete.
 #[derive(Default)]
-struct Heard {
+struct PartialAnswer {
     text: String,
     reasoning: String,
     /// Whether the provider keeps it itself, and gives it back when it is stopped.
@@ -225,7 +229,7 @@ struct Heard {
     draft: Option<AnswerDraft>,
 }
 
-impl Heard {
+impl PartialAnswer {
     fn progress(&mut self, progress: SendProgress) -> Option<Event> {
         let (whole, name, piece, event): (_, _, _, fn(String) -> Event) = match progress {
             SendProgress::Delta(Delta::Text(text)) => (&mut self.text, "text", text, Event::Text),

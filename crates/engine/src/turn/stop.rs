@@ -18,7 +18,6 @@ impl Default for Stop {
 
 impl Stop {
     /// A switch that is not set.
-    #[must_use]
     pub fn new() -> Self {
         Self { stopped: Arc::new(watch::Sender::new(false)) }
     }
@@ -29,7 +28,6 @@ impl Stop {
     }
 
     /// Whether the switch is set.
-    #[must_use]
     pub fn is_stopped(&self) -> bool {
         *self.stopped.borrow()
     }

@@ -29,7 +29,6 @@ pub struct PrivateFolder {
 
 impl PrivateFolder {
     /// The folder at a path. The path may lead through links.
-    #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let outer = if path.as_os_str().is_empty() { PathBuf::from(".") } else { path };
@@ -37,7 +36,6 @@ impl PrivateFolder {
     }
 
     /// The folder at a path whose last part must not be a link.
-    #[must_use]
     pub fn inside(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         match (path.parent(), path.file_name()) {
@@ -47,13 +45,11 @@ impl PrivateFolder {
     }
 
     /// The path of the folder.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.inner.as_ref().map_or_else(|| self.outer.clone(), |inner| self.outer.join(inner))
     }
 
     /// The path of a name in it, only for display: opening it would follow links.
-    #[must_use]
     pub fn path_of(&self, name: impl AsRef<OsStr>) -> PathBuf {
         self.path().join(name.as_ref())
     }

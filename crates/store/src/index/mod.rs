@@ -64,27 +64,27 @@ pub(crate) trait Feed {
     /// The function that says what an entry is about.
     fn digester(&self) -> Digester;
     /// Initialises a new index.
-    fn begin(&self, index: &Connection) -> Result<(), Trouble> {
+    fn begin(&self, index: &Connection) -> Result<(), IndexError> {
         let _ = index;
         Ok(())
     }
     /// Whether an index belongs to this record.
-    fn owns(&self, index: &Connection) -> Result<bool, Trouble> {
+    fn owns(&self, index: &Connection) -> Result<bool, IndexError> {
         let _ = index;
         Ok(true)
     }
     /// Adds what is new.
-    fn update(&self, index: &Connection) -> Result<Followed, Trouble>;
+    fn update(&self, index: &Connection) -> Result<Followed, IndexError>;
     /// What the next index must know.
-    fn remember(&self, index: &Connection) -> Result<Remembered, Trouble>;
+    fn remember(&self, index: &Connection) -> Result<Remembered, IndexError>;
     /// The keys under which an index has the words of a conversation.
-    fn keys_of(&self, index: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, Trouble>;
+    fn keys_of(&self, index: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, IndexError>;
     /// The entries with these keys, as far as they can be read.
     fn entries(
         &self,
         index: &Connection,
         keys: &[i64],
-    ) -> Result<HashMap<i64, (ConversationId, Entry)>, Trouble>;
+    ) -> Result<HashMap<i64, (ConversationId, Entry)>, IndexError>;
 }
 
 /// The result of an update.
@@ -106,7 +106,7 @@ pub(crate) struct Remembered {
 
 /// Why an operation on the index failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum IndexError {
     /// The index itself cannot be used.
     #[error(transparent)]
     Index(#[from] rusqlite::Error),
@@ -115,13 +115,13 @@ pub(crate) enum Trouble {
     Store(#[from] StoreError),
 }
 
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> Self {
+impl From<IndexError> for StoreError {
+    fn from(trouble: IndexError) -> Self {
         match trouble {
-            Trouble::Index(why) => {
+            IndexError::Index(why) => {
                 Self::Database { what: "using the index", why: why.to_string(), unwritable: true }
             }
-            Trouble::Store(why) => why,
+            IndexError::Store(why) => why,
         }
     }
 }
@@ -149,7 +149,7 @@ impl Index {
     fn with<T>(
         &self,
         feed: &dyn Feed,
-        work: impl FnOnce(&Connection) -> Result<T, Trouble>,
+        work: impl FnOnce(&Connection) -> Result<T, IndexError>,
     ) -> Result<T, StoreError> {
         let mut open = guard(&self.open);
         let mut failed = false;
@@ -165,7 +165,7 @@ impl Index {
                 Ok(Followed::UpToDate) => return Ok(work(connection)?),
                 Ok(Followed::Outdated(why)) => tracing::debug!("a new index is made: {why}"),
                 // A damaged record is not repaired here, and the same error does not rebuild the index twice.
-                Err(Trouble::Store(why)) if failed || why.is_damage() => return Err(why),
+                Err(IndexError::Store(why)) if failed || why.is_damage() => return Err(why),
                 Err(why) if failed => return Err(why.into()),
                 Err(why) => {
                     tracing::debug!("a new index is made: {why}");
@@ -188,7 +188,7 @@ impl Index {
             let Opened { connection, identity } = opened(feed, &mut open)?;
             let done = work(connection);
             if *identity == named(&feed.path()) {
-                return Ok(done.map_err(Trouble::from)?);
+                return Ok(done.map_err(IndexError::from)?);
             }
         }
         Ok(())
@@ -306,7 +306,7 @@ impl Index {
 }
 
 /// The current index. Another process may have replaced the one that was open.
-fn opened<'o>(feed: &dyn Feed, open: &'o mut Option<Opened>) -> Result<&'o Opened, Trouble> {
+fn opened<'o>(feed: &dyn Feed, open: &'o mut Option<Opened>) -> Result<&'o Opened, IndexError> {
     let path = feed.path();
     if open.as_ref().is_some_and(|open| open.identity != named(&path)) {
         *open = None;
@@ -317,7 +317,7 @@ fn opened<'o>(feed: &dyn Feed, open: &'o mut Option<Opened>) -> Result<&'o Opene
     Ok(open.as_ref().expect("BUG: just opened"))
 }
 
-fn open_as_it_is(feed: &dyn Feed, path: &Path) -> Result<Opened, Trouble> {
+fn open_as_it_is(feed: &dyn Feed, path: &Path) -> Result<Opened, IndexError> {
     let identity = named(path);
     if identity.is_some() {
         let connection = connect(path)?;
@@ -328,7 +328,7 @@ fn open_as_it_is(feed: &dyn Feed, path: &Path) -> Result<Opened, Trouble> {
     Err(StoreError::Missing(path.to_owned()).into())
 }
 
-fn make(feed: &dyn Feed, path: &Path) -> Result<Opened, Trouble> {
+fn make(feed: &dyn Feed, path: &Path) -> Result<Opened, IndexError> {
     let mut tries = 0;
     loop {
         remove(path);
@@ -344,7 +344,7 @@ fn make(feed: &dyn Feed, path: &Path) -> Result<Opened, Trouble> {
     }
 }
 
-fn make_tables(feed: &dyn Feed, path: &Path) -> Result<Connection, Trouble> {
+fn make_tables(feed: &dyn Feed, path: &Path) -> Result<Connection, IndexError> {
     let connection = connect(path)?;
     // The existence of an index survives a power cut: it tells a torn append from a lost one.
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -362,7 +362,7 @@ fn make_tables(feed: &dyn Feed, path: &Path) -> Result<Connection, Trouble> {
 }
 
 /// Makes a new index, which knows what the old one knew to be missing, and what is missing now.
-fn make_again(feed: &dyn Feed, open: &mut Option<Opened>) -> Result<(), Trouble> {
+fn make_again(feed: &dyn Feed, open: &mut Option<Opened>) -> Result<(), IndexError> {
     let path = feed.path();
     let old = open.take().map_or_else(|| open_as_it_is(feed, &path), Ok);
     let remembered = old.and_then(|old| feed.remember(&old.connection)).unwrap_or_default();
@@ -386,7 +386,7 @@ fn form_of(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-fn connect(path: &Path) -> Result<Connection, Trouble> {
+fn connect(path: &Path) -> Result<Connection, IndexError> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(files::plain_name(path)?, flags)?;
@@ -463,7 +463,7 @@ impl Summaries {
         &mut self,
         index: &Connection,
         entries: impl Fn(ConversationId, u64) -> Result<Vec<Entry>, StoreError>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), IndexError> {
         for (id, tally) in &mut self.0 {
             tally.settle(|newest| entries(*id, newest))?;
             put(index, tally)?;

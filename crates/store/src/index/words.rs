@@ -8,7 +8,7 @@ use std::{
 use rejoin_record::{ConversationId, Entry, Text};
 use rusqlite::{Connection, ToSql, functions::FunctionFlags, types::ToSqlOutput};
 
-use super::{Feed, Trouble, get};
+use super::{Feed, IndexError, get};
 use crate::{
     digest::Digester,
     scan, sql,
@@ -75,7 +75,7 @@ fn query(parts: &[(Vec<String>, bool)]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn search(feed: &dyn Feed, index: &Connection, search: &Search) -> Result<Vec<Hit>, Trouble> {
+pub(super) fn search(feed: &dyn Feed, index: &Connection, search: &Search) -> Result<Vec<Hit>, IndexError> {
     let parts = scan::parts(&search.words);
     if parts.is_empty() {
         return Ok(Vec::new());

@@ -24,7 +24,7 @@ pub(super) fn delete(store: &Jsonl, conversation: ConversationId) -> StoreResult
         }
     }
     store.folder.remove(name(conversation)).map_err(failed())?;
-    store.forget(conversation);
+    drop(store.take(conversation));
     store.folder.sync().map_err(failed())?;
     drop(locked);
     Ok(())

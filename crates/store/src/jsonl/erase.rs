@@ -60,7 +60,7 @@ pub(super) fn erase(
     // Copies of the entry may have been set aside when they were found damaged.
     let forgotten = store.asides.forget(&conversation.to_string(), Sought::any(&sought));
     forgotten.map_err(locked.failed("removing what was set aside of"))?;
-    store.forget(conversation);
+    drop(store.take(conversation));
     let last = notes.last().map(Tail::of);
     last.ok_or(StoreError::BrokenBatch("there is nothing to erase"))
 }

@@ -16,7 +16,7 @@ use crate::{
     digest::Digester,
     error::{StoreError, StoreResult},
     index::{
-        Feed, Followed, Remembered, Summaries, Trouble, get,
+        Feed, Followed, IndexError, Remembered, Summaries, get,
         lost::{self, Lost},
         put_going,
     },
@@ -39,7 +39,7 @@ impl Feed for Files<'_> {
         self.store.digester
     }
 
-    fn update(&self, index: &Connection) -> Result<Followed, Trouble> {
+    fn update(&self, index: &Connection) -> Result<Followed, IndexError> {
         let mut known: HashMap<String, String> =
             sql::all(index, "SELECT id, mark FROM file", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let marks = self.marks.iter().map(|(id, mark)| (*id, spelled(mark)));
@@ -53,9 +53,9 @@ impl Feed for Files<'_> {
         for (id, mark) in changed {
             match self.take_file(index, id, &mark) {
                 // It was deleted a moment ago.
-                Err(Trouble::Store(StoreError::NotFound(_))) => {}
+                Err(IndexError::Store(StoreError::NotFound(_))) => {}
                 // A file that cannot be read does not stop the others, and is tried again next time.
-                Err(Trouble::Store(StoreError::Io { what, why })) => tracing::warn!("{what}: {why}"),
+                Err(IndexError::Store(StoreError::Io { what, why })) => tracing::warn!("{what}: {why}"),
                 taken => is_removed |= taken?,
             }
         }
@@ -63,12 +63,12 @@ impl Feed for Files<'_> {
         Ok(if is_removed { Followed::Outdated("something was removed") } else { Followed::UpToDate })
     }
 
-    fn remember(&self, index: &Connection) -> Result<Remembered, Trouble> {
+    fn remember(&self, index: &Connection) -> Result<Remembered, IndexError> {
         let going = sql::all(index, "SELECT id, seq FROM going", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(Remembered { lost: lost::missed(index)?, going })
     }
 
-    fn keys_of(&self, index: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, Trouble> {
+    fn keys_of(&self, index: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, IndexError> {
         let query = "SELECT key FROM place WHERE id = ?1";
         Ok(sql::all(index, query, [conversation.to_string()], |row| row.get(0))?)
     }
@@ -77,7 +77,7 @@ impl Feed for Files<'_> {
         &self,
         index: &Connection,
         keys: &[i64],
-    ) -> Result<HashMap<i64, (ConversationId, Entry)>, Trouble> {
+    ) -> Result<HashMap<i64, (ConversationId, Entry)>, IndexError> {
         let mut wanted: HashMap<ConversationId, HashMap<u64, i64>> = HashMap::new();
         for key in keys {
             let query = "SELECT id, seq FROM place WHERE key = ?1";
@@ -104,7 +104,7 @@ impl Feed for Files<'_> {
 
 impl Files<'_> {
     /// Adds a file. Returns whether entries that the index had were removed.
-    fn take_file(&self, index: &Connection, id: ConversationId, mark: &str) -> Result<bool, Trouble> {
+    fn take_file(&self, index: &Connection, id: ConversationId, mark: &str) -> Result<bool, IndexError> {
         let name = id.to_string();
         let tail = get(index, id)?.and_then(|summary| summary.tail);
         // What was read before stays if the file continues after it.

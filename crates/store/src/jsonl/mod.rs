@@ -24,7 +24,7 @@ use std::{
     io,
     ops::ControlFlow,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard},
+    sync::Mutex,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -161,25 +161,17 @@ impl Jsonl {
         StoreError::io(format!("{what} {}", self.path(conversation).display()))
     }
 
-    fn ends(&self) -> MutexGuard<'_, HashMap<ConversationId, End>> {
-        guard(&self.ends)
-    }
-
     fn take(&self, conversation: ConversationId) -> Option<End> {
-        self.ends().remove(&conversation)
+        guard(&self.ends).remove(&conversation)
     }
 
     fn keep(&self, conversation: ConversationId, end: End) {
-        let mut ends = self.ends();
+        let mut ends = guard(&self.ends);
         if ends.len() >= KEPT {
             // Only a failed append that could not be undone must not be forgotten.
             ends.retain(|_, end| end.is_doubtful());
         }
         ends.insert(conversation, end);
-    }
-
-    fn forget(&self, conversation: ConversationId) {
-        self.ends().remove(&conversation);
     }
 }
 
@@ -221,7 +213,7 @@ impl Store for Jsonl {
             file => file?,
         };
         let metadata = file.metadata().map_err(self.failed("reading", conversation))?;
-        if let Some(end) = self.ends().get(&conversation).filter(|end| end.is_of(&metadata)) {
+        if let Some(end) = guard(&self.ends).get(&conversation).filter(|end| end.is_of(&metadata)) {
             return Ok(end.tail);
         }
         tail::tail(&file, false, &mut |_, _| ()).map_err(self.failed("reading", conversation))

@@ -15,7 +15,7 @@ use crate::{
     digest::Digester,
     error::{StoreError, StoreResult},
     index::{
-        Feed, Followed, Remembered, Summaries, Trouble, glance,
+        Feed, Followed, IndexError, Remembered, Summaries, glance,
         lost::{self, Lost},
     },
     scan, sql,
@@ -37,17 +37,17 @@ impl Feed for Inner {
         self.digester
     }
 
-    fn begin(&self, index: &Connection) -> Result<(), Trouble> {
+    fn begin(&self, index: &Connection) -> Result<(), IndexError> {
         let begin = "INSERT INTO state VALUES ('store', ?1), ('seen', 0), ('mark', NULL), ('removed', ?2), ('seal', NULL)";
         Ok(sql::run(index, begin, (self.name()?, self.removed()?))?)
     }
 
-    fn owns(&self, index: &Connection) -> Result<bool, Trouble> {
+    fn owns(&self, index: &Connection) -> Result<bool, IndexError> {
         Ok(state::<String>(index, "store")? == self.name()?)
     }
 
-    fn update(&self, index: &Connection) -> Result<Followed, Trouble> {
-        let is_removed = || Ok::<_, Trouble>(state::<i64>(index, "removed")? != self.removed()?);
+    fn update(&self, index: &Connection) -> Result<Followed, IndexError> {
+        let is_removed = || Ok::<_, IndexError>(state::<i64>(index, "removed")? != self.removed()?);
         let outdated = Followed::Outdated("something was removed from the record");
         if is_removed()? {
             return Ok(outdated);
@@ -85,7 +85,7 @@ impl Feed for Inner {
                     ControlFlow::Break(())
                 }
             })?;
-            done.map_err(Trouble::Index)?;
+            done.map_err(IndexError::Index)?;
             // A conversation may have been deleted and imported again meanwhile; both would be taken for one.
             if is_removed()? {
                 return Ok(outdated);
@@ -107,11 +107,11 @@ impl Feed for Inner {
         Ok(Followed::UpToDate)
     }
 
-    fn remember(&self, index: &Connection) -> Result<Remembered, Trouble> {
+    fn remember(&self, index: &Connection) -> Result<Remembered, IndexError> {
         Ok(Remembered { lost: self.lost(index)?, going: Vec::new() })
     }
 
-    fn keys_of(&self, _: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, Trouble> {
+    fn keys_of(&self, _: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, IndexError> {
         let reader = self.moment()?;
         let Some(key) = Self::key_of(&reader.connection, conversation)? else { return Ok(HashSet::new()) };
         let query = "SELECT key FROM entry WHERE conversation = ?1";
@@ -123,7 +123,7 @@ impl Feed for Inner {
         &self,
         _: &Connection,
         keys: &[i64],
-    ) -> Result<HashMap<i64, (ConversationId, Entry)>, Trouble> {
+    ) -> Result<HashMap<i64, (ConversationId, Entry)>, IndexError> {
         let mut found = HashMap::new();
         for wanted in keys {
             self.after_key(wanted - 1, &mut |key, conversation, (entry, _)| {
@@ -218,16 +218,16 @@ impl Inner {
             let id = row.get_ref(14).during(what)?;
             let Ok(id) = id.as_str().unwrap_or_default().parse() else { continue };
             let parents = parents.entry(conversation).or_default();
-            let fed = match rows::loosen(row, conversation, connection, unpacker, parents) {
+            let fed = match rows::read_row(row, conversation, connection, unpacker, parents) {
                 Err(broken) if broken.page => {
                     return Err(StoreError::Damaged { place: Place::Store, why: broken.damage.why });
                 }
                 Err(broken) => (None, Some(broken.damage)),
-                Ok(loose) => match loose.fasten() {
+                Ok(unverified) => match unverified.verify() {
                     Err(damage) => (None, Some(damage)),
-                    Ok(fast) => {
-                        let doubt = fast.doubt();
-                        (Some(fast.entry), doubt)
+                    Ok(verified) => {
+                        let doubt = verified.doubt();
+                        (Some(verified.entry), doubt)
                     }
                 },
             };
@@ -239,7 +239,7 @@ impl Inner {
     }
 
     /// The entries that an index has seen and that the record lacks although they were not removed.
-    pub(super) fn lost(&self, index: &Connection) -> Result<Vec<Lost>, Trouble> {
+    pub(super) fn lost(&self, index: &Connection) -> Result<Vec<Lost>, IndexError> {
         let mut found = Vec::new();
         for seen in lost::seen(index)? {
             if !self.has(&seen)? {

@@ -60,7 +60,7 @@ pub(super) fn walk(
     let mut page = None;
     let mut stopped = false;
     let (from, last) = (*next, Cell::new(*next));
-    let mut hand = |(seq, loose): Read| {
+    let mut hand = |(seq, unverified): Read| {
         last.set(seq + 1);
         let mut give = |item: Item| {
             stopped |= each(item).is_break();
@@ -70,17 +70,17 @@ pub(super) fn walk(
             give(Item::Damage(lost(*next, seq - 1)))?;
         }
         *next = seq;
-        match loose {
+        match unverified {
             Err(broken) if broken.page => {
                 page = Some(broken.damage.why);
                 return ControlFlow::Break(());
             }
             Err(broken) => give(Item::Damage(broken.damage))?,
-            Ok(loose) => match loose.fasten() {
+            Ok(unverified) => match unverified.verify() {
                 Err(damage) => give(Item::Damage(damage))?,
-                Ok(fast) => {
-                    let doubt = fast.doubt();
-                    give(Item::Entry(fast.entry))?;
+                Ok(verified) => {
+                    let doubt = verified.doubt();
+                    give(Item::Entry(verified.entry))?;
                     doubt.map_or(ControlFlow::Continue(()), |doubt| give(Item::Damage(doubt)))?;
                 }
             },
@@ -112,7 +112,7 @@ fn lost(first: u64, last: u64) -> Damage {
 }
 
 /// A row that was read and not checked yet, with its `seq`.
-pub(super) type Read = (u64, Result<rows::Loose, rows::Broken>);
+pub(super) type Read = (u64, Result<rows::UnverifiedRow, rows::Broken>);
 
 /// Hands out the rows of a conversation from a `seq` on, and returns their number; 0 if it was stopped.
 pub(super) fn rows_from(
@@ -130,12 +130,12 @@ pub(super) fn rows_from(
     while let Some(row) = rows.next()? {
         let seq = row.get::<_, i64>(0)?.unsigned_abs();
         handed += 1;
-        let loose = if rows::is_in_place(row, key)? {
-            rows::loosen(row, key, connection, unpacker, &mut parents)
+        let unverified = if rows::is_in_place(row, key)? {
+            rows::read_row(row, key, connection, unpacker, &mut parents)
         } else {
             Err(rows::Broken::misplaced(seq))
         };
-        if hand((seq, loose)).is_break() {
+        if hand((seq, unverified)).is_break() {
             return Ok(0);
         }
         if handed == most {
@@ -185,9 +185,9 @@ pub(super) fn headers(reader: &mut Reader) -> rusqlite::Result<Vec<(Conversation
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let key = row.get(13)?;
-        let loose = rows::loosen(row, key, connection, unpacker, &mut Parents::default());
-        let fast = loose.ok().and_then(|loose| loose.fasten().ok());
-        if let Some(Content::Header(header)) = fast.map(|fast| Content::of(&fast.entry)) {
+        let unverified = rows::read_row(row, key, connection, unpacker, &mut Parents::default());
+        let verified = unverified.ok().and_then(|unverified| unverified.verify().ok());
+        if let Some(Content::Header(header)) = verified.map(|verified| Content::of(&verified.entry)) {
             found.push((header.conversation, key));
         }
     }

@@ -31,17 +31,19 @@ pub(super) fn rebuild(from: &Path, to: &Path) -> StoreResult<()> {
         for (key, id) in conversations(&reader.connection)? {
             let mut places: HashMap<EntryId, u64> = HashMap::new();
             let mut inserted = Ok(());
-            reading::rows_from(&mut reader, key, 0, usize::MAX, &mut |(seq, loose)| {
+            reading::rows_from(&mut reader, key, 0, usize::MAX, &mut |(seq, unverified)| {
                 // Damaged entries stay in the copy that was set aside.
-                let Some(fast) = loose.ok().and_then(|loose| loose.fasten().ok()) else {
+                let Some(verified) = unverified.ok().and_then(|unverified| unverified.verify().ok()) else {
                     return ControlFlow::Continue(());
                 };
                 let seq_of = |parent| places.get(&parent).copied();
-                let parent =
-                    rows::Parent { seq: fast.entry.envelope().parent.and_then(seq_of), hash: fast.parent };
-                places.insert(fast.entry.id(), seq);
+                let parent = rows::Parent {
+                    seq: verified.entry.envelope().parent.and_then(seq_of),
+                    hash: verified.parent,
+                };
+                places.insert(verified.entry.id(), seq);
                 number += 1;
-                inserted = rows::insert(&transaction, &mut packer, (number, key), &fast.entry, parent);
+                inserted = rows::insert(&transaction, &mut packer, (number, key), &verified.entry, parent);
                 if inserted.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
             inserted?;

@@ -18,7 +18,7 @@ use crate::{
     store::{Damage, Place},
 };
 
-/// The columns of an entry, in the order in which [`loosen`] takes them.
+/// The columns of an entry, in the order in which [`read_row`] takes them.
 const COLUMNS: [&str; 14] = [
     "seq",
     "id",
@@ -156,7 +156,7 @@ fn bytes<const N: usize>(row: &Row<'_>, column: usize) -> Option<[u8; N]> {
 }
 
 /// A row whose columns were read and not checked yet. Reading needs the connection; checking takes longer, and another thread can do it.
-pub(super) struct Loose {
+pub(super) struct UnverifiedRow {
     envelope: Envelope,
     /// The possible parents, the likeliest first. The hash of the entry tells which one it is.
     candidates: Vec<(EntryId, Hash)>,
@@ -186,13 +186,13 @@ impl Broken {
 }
 
 /// Reads the columns of a row.
-pub(super) fn loosen(
+pub(super) fn read_row(
     row: &Row<'_>,
     conversation: i64,
     connection: &Connection,
     unpacker: &mut Unpacker,
     parents: &mut Parents,
-) -> Result<Loose, Broken> {
+) -> Result<UnverifiedRow, Broken> {
     let seq = row.get::<_, i64>(0).unwrap_or(-1).unsigned_abs();
     columns(row, seq, conversation, connection, unpacker, parents).map_err(|why| {
         let (why, page) = match why {
@@ -210,7 +210,7 @@ fn columns(
     connection: &Connection,
     unpacker: &mut Unpacker,
     parents: &mut Parents,
-) -> Result<Loose, Unreadable> {
+) -> Result<UnverifiedRow, Unreadable> {
     let missing = |what: &'static str| move || Unreadable::from(format!("its {what} cannot be read"));
     let text = |error: rusqlite::Error| Unreadable::database(error, "it cannot be read");
     let id = EntryId::from_bytes(bytes(row, 1).ok_or_else(missing("id"))?);
@@ -266,12 +266,12 @@ fn columns(
         source_time: source_time.ok_or_else(missing("source time"))?.map(Text::new),
     };
     let spelling = spelling.ok_or_else(missing("envelope"))?.map(str::to_owned);
-    Ok(Loose { envelope, candidates, inner, hash, content, spelling })
+    Ok(UnverifiedRow { envelope, candidates, inner, hash, content, spelling })
 }
 
-impl Loose {
+impl UnverifiedRow {
     /// Verifies the entry: its body and its place in the chain are as they were when it was appended.
-    pub(super) fn fasten(self) -> Result<Fast, Damage> {
+    pub(super) fn verify(self) -> Result<VerifiedRow, Damage> {
         let Self { mut envelope, candidates, inner, hash, content, spelling } = self;
         let seq = envelope.seq;
         let inner = match (&content, inner) {
@@ -289,9 +289,9 @@ impl Loose {
             let lost = envelope.parent.is_some();
             let entry = made(envelope)?;
             return if lost {
-                Ok(Fast { entry, parent: None, proven: false })
+                Ok(VerifiedRow { entry, parent: None, proven: false })
             } else if entry.follows(None) {
-                Ok(Fast { entry, parent: None, proven: true })
+                Ok(VerifiedRow { entry, parent: None, proven: true })
             } else {
                 Err(changed(&entry))
             };
@@ -301,7 +301,7 @@ impl Loose {
             envelope.parent = Some(id);
             match made(envelope.clone()) {
                 Ok(entry) if entry.follows(Some(parent)) => {
-                    return Ok(Fast { entry, parent: Some(parent), proven: true });
+                    return Ok(VerifiedRow { entry, parent: Some(parent), proven: true });
                 }
                 made => last = Some(made),
             }
@@ -314,7 +314,7 @@ impl Loose {
 }
 
 /// An entry that was verified as far as possible.
-pub(super) struct Fast {
+pub(super) struct VerifiedRow {
     pub(super) entry: Entry,
     /// The hash of its parent, if it is known.
     pub(super) parent: Option<Hash>,
@@ -322,7 +322,7 @@ pub(super) struct Fast {
     pub(super) proven: bool,
 }
 
-impl Fast {
+impl VerifiedRow {
     /// The doubt to report, if it is not proven.
     pub(super) fn doubt(&self) -> Option<Damage> {
         if self.proven {

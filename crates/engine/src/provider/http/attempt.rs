@@ -184,20 +184,16 @@ impl Attempt<'_> {
     /// An error in the middle of a stream, before any content.
     fn in_stream(&self, kind: Option<&str>, message: &str) -> FailedAttempt {
         let body = Object::new().text_if("type", kind).text("message", message).finish();
-        // Some of an answer has arrived, so the request is not repeated, whatever the error.
-        self.refusal(None, &body)
-    }
-
-    fn refusal(&self, status: Option<u16>, body: &str) -> FailedAttempt {
-        let refusal = ErrorAnswer {
+        ErrorAnswer {
             provider: self.client.provider(),
-            status,
-            body,
+            status: None,
+            body: &body,
             secrets: self.secrets,
             retry_after: None,
+            // Some of an answer has arrived, so the request is not repeated, whatever the error.
             is_final: true,
-        };
-        refusal.failure()
+        }
+        .failure()
     }
 
     /// The error for something that is no answer, with its beginning.

@@ -37,7 +37,6 @@ impl fmt::Debug for Client {
 
 impl Client {
     /// A client for an address. Nothing is opened yet.
-    #[must_use]
     pub fn new(provider: &str, url: &str, options: &HttpOptions) -> Self {
         Self {
             provider: provider.into(),
@@ -49,13 +48,11 @@ impl Client {
     }
 
     /// How requests are sent.
-    #[must_use]
     pub fn options(&self) -> &HttpOptions {
         &self.options
     }
 
     /// The provider's name, as it is shown.
-    #[must_use]
     pub fn provider(&self) -> &str {
         &self.provider
     }
@@ -121,7 +118,6 @@ fn cause(error: &reqwest::Error) -> String {
 ///
 /// The client's own parser decides. Comparing text would take `http://elsewhere\@localhost` and `http://127.elsewhere` for this
 /// machine, and send a key there.
-#[must_use]
 pub fn is_local(url: &str) -> bool {
     let url = reqwest::Url::parse(url).ok();
     let host = url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
@@ -130,7 +126,6 @@ pub fn is_local(url: &str) -> bool {
 }
 
 /// An address as it may be shown and recorded: without a password and without a query.
-#[must_use]
 pub fn public(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or("");
     // The client reads a backslash as a slash: the host ends there.

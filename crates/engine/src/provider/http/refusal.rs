@@ -72,7 +72,7 @@ struct ErrorBody {
 impl ErrorAnswer<'_> {
     /// Decides which error it is.
     pub fn failure(&self) -> FailedAttempt {
-        let mut said = said(self.body);
+        let mut said = read_error(self.body);
         if said.message.is_empty() {
             said.message = words_of(self.status, self.body);
         }
@@ -209,7 +209,7 @@ pub fn is_markup(body: &str) -> bool {
 }
 
 /// Reads the body of an error in any shape. A body that is no JSON is the message, unless it is a web page.
-fn said(body: &str) -> ErrorBody {
+fn read_error(body: &str) -> ErrorBody {
     let doc = Doc::parse(body.trim_start_matches('\u{feff}').trim());
     let Some(root) = doc.as_ref().ok().and_then(Doc::root) else {
         let message = if is_markup(body) { String::new() } else { body.trim().to_owned() };
@@ -247,7 +247,7 @@ fn said(body: &str) -> ErrorBody {
     // A router quotes the error of the service that it forwards to.
     if let Some(raw) = holder.given("metadata").and_then(|metadata| metadata.given("raw")) {
         let raw = raw.as_str().map_or_else(|| raw.raw().to_owned(), std::borrow::Cow::into_owned);
-        let inner = behind(&raw);
+        let inner = read_quoted(&raw);
         if !inner.message.is_empty() {
             said.message = format!("{}: {}", said.message, inner.message);
             said.codes.extend(inner.codes);
@@ -258,7 +258,7 @@ fn said(body: &str) -> ErrorBody {
 }
 
 /// The error that a router quotes. Quotes inside it are not read: a router may quote itself without end.
-fn behind(raw: &str) -> ErrorBody {
+fn read_quoted(raw: &str) -> ErrorBody {
     let doc = Doc::parse(raw.trim());
     let Some(root) = doc.as_ref().ok().and_then(Doc::root) else {
         return ErrorBody { message: raw.trim().to_owned(), ..ErrorBody::default() };

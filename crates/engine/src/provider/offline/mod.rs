@@ -39,14 +39,12 @@ impl Default for Offline {
 
 impl Offline {
     /// The responder with one of its models.
-    #[must_use]
     pub fn new(model: &str) -> Self {
         let endpoint = Endpoint { provider: NAME.to_owned(), model: model.to_owned(), ..Endpoint::default() };
         Self { endpoint }
     }
 
     /// The models that it offers.
-    #[must_use]
     pub fn known_models() -> Vec<Model> {
         let model = |id: &str, window| Model { id: id.to_owned(), window: Some(window), ..Model::default() };
         vec![model(MODEL, 128_000), model(TINY, 4_096)]
