@@ -1,6 +1,6 @@
 //! Long conversations for benchmarks: varied in words, lengths, escapes and scripts, and the same in every run.
 //!
-//! A text that repeats flatters whoever reads it: branches are predicted, and everything is in the cache. So every message
+//! A text that repeats flatters its reader: branches are predicted, and everything is in the cache. So every message
 //! here is different: prose, code, logs and JSON, short and long, some with letters beyond ASCII, some written
 //! with `\u` escapes as Python's `json` writes them. The code under test is not used.
 
@@ -281,7 +281,7 @@ impl Varied {
         }
     }
 
-    /// One message that someone says, and the results of its calls, last one first.
+    /// One message, and the results of its calls, last one first.
     fn turn(&mut self, turn: usize) -> (Value, Vec<Value>) {
         match self.below(4) {
             0 => (json!({"role": "user", "content": self.prose()}), Vec::new()),

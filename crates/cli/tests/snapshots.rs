@@ -123,7 +123,7 @@ fn check() {
           Anthropic would answer 400: messages.4.content.0: unexpected `tool_use_id` found in `tool_result` blocks: call_7. Each `tool_result` block must have a corresponding `tool_use` block in the previous message.
           rejoin: it becomes a labelled text, so nothing of it is lost
       note in the request: tools of the history were declared because the dialect demands it (ls, stat) [stub-tools]
-          rejoin: what is missing is put in
+          rejoin: what is missing is added
       note in the request: a setting of another dialect was left out (model) [foreign-field]
           rejoin: it is left out of the request; the file keeps it
       broken: 5 messages, 2 calls, 2 results: 3 errors, 2 notes. `rejoin resume conv_1` continues it; nothing is lost. Anthropic would accept the request that rejoin makes of it.
@@ -157,7 +157,7 @@ fn convert() {
     error at message 1: some results of a parallel batch of calls are missing (call_2): 1 of 2 calls has no result [partial-batch] — what arrived stays, what is missing is added
     error at message 1, block 1: a tool call has no result (call_2, tool stat) [unanswered-call] — a result is added that says none was recorded; the call stays
     error at message 4, block 0: a tool result has no call (call_7) [orphan-result] — it becomes a labelled text, so nothing of it is lost
-    note in the request: tools of the history were declared because the dialect demands it (ls, stat) [stub-tools] — what is missing is put in
+    note in the request: tools of the history were declared because the dialect demands it (ls, stat) [stub-tools] — what is missing is added
     note in the request: a setting of another dialect was left out (model) [foreign-field] — it is left out of the request; the file keeps it
     "#);
     assert_snapshot!(shown(&home, &["convert", &broken, "--to", "nonsense"]), @r#"

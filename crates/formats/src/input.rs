@@ -18,14 +18,14 @@ pub struct Input {
 }
 
 /// Files beside a session file that it refers to: a fork's parent, a tool's output that was too large for the transcript.
-/// Whoever reads the session decides which of them may be opened.
+/// The caller decides which of them may be opened.
 pub trait Companions: fmt::Debug + Send + Sync {
     /// The content of the file that the session calls by this path, or by a word that its name ends with, its extension
     /// aside.
     fn open(&self, name: &str) -> Option<Vec<u8>>;
 }
 
-/// A file of lines, read as it comes: it needs memory for its conversation, not for its text.
+/// A file of lines that is read as a stream: it needs memory for its conversation, not for its text.
 pub struct Stream<'s> {
     /// What to call it.
     pub name: &'s str,
@@ -112,7 +112,7 @@ fn utf16(bytes: &[u8]) -> Option<impl Iterator<Item = u16>> {
         [0xfe, 0xff, ..] => false,
         _ => return None,
     };
-    /// Half a surrogate pair stands in for half a unit: neither is a character.
+    /// Half a surrogate pair represents half a unit: neither is a character.
     const HALF: u16 = 0xdfff;
     Some(bytes[2..].chunks(2).map(move |pair| match *pair {
         [low, high] if little => u16::from_le_bytes([low, high]),

@@ -21,7 +21,7 @@ trait Item: Sized {
     fn is_absent(&self) -> bool {
         false
     }
-    /// What a missing field stands for; none if it may not be missing.
+    /// The value of a missing field; `None` if the field is required.
     fn absent() -> Option<Self> {
         None
     }

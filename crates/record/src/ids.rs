@@ -1,4 +1,4 @@
-//! The ids of conversations, entries and calls, each a type of its own.
+//! The ids of conversations, entries and calls, each with its own type.
 
 use std::{borrow::Borrow, fmt, str::FromStr};
 

@@ -92,10 +92,10 @@ actions! {
     Moved = "moved", "it is moved to where it belongs";
     Labelled = "labelled", "it becomes a labelled text, so nothing of it is lost";
     Joined = "joined", "it is joined with the other result, in order";
-    Renamed = "renamed", "it gets an id or name of its own, the same on both sides";
-    Wrapped = "wrapped", "the raw text goes wrapped in an object; the result stays";
-    Replaced = "replaced", "it is replaced by something the provider takes";
-    Inserted = "inserted", "what is missing is put in";
+    Renamed = "renamed", "it gets another id or name, the same on both sides";
+    Wrapped = "wrapped", "the raw text is wrapped in an object; the result stays";
+    Replaced = "replaced", "it is replaced by something the provider accepts";
+    Inserted = "inserted", "what is missing is added";
     SetAside = "set-aside", "it is set aside; everything else can be used";
 }
 

@@ -117,7 +117,7 @@ impl Writer {
         vec![assistant, format!("{{\"role\":\"user\",\"content\":[{}]}}", blocks.join(","))]
     }
 
-    /// The fields before the messages that this shape has of its own.
+    /// The fields before the messages that only this shape has.
     pub fn anthropic_before(&mut self, around: &Around) -> Vec<String> {
         let mut fields = Vec::new();
         if let Some(dress) = around.system {

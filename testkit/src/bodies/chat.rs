@@ -98,7 +98,7 @@ impl Writer {
         }
     }
 
-    /// Something that is hardly a message; what stands in it was said by someone.
+    /// Something that is hardly a message, with words in it.
     pub fn junk(&mut self, pattern: &str) -> String {
         if !pattern.contains('%') {
             return pattern.into();

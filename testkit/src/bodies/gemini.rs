@@ -20,7 +20,7 @@ pub struct Response {
     media: Option<usize>,
 }
 
-/// What stands under `functionResponse`, beside id and name; `%` is a text of the result.
+/// The value of `functionResponse`, beside id and name; `%` is a text of the result.
 const RESPONSES: &[&str] = &[
     ",\"response\":{\"output\":\"%\"}",
     ",\"response\":{\"output\":\"%\"}",
@@ -45,7 +45,7 @@ pub enum Part {
         dress: Dress,
         signed: bool,
     },
-    /// A string where a part should stand.
+    /// A string in place of a part.
     Bare(Dress),
     Call {
         call: Call,
@@ -55,7 +55,7 @@ pub enum Part {
     Response(Response, bool),
     /// Media, sound or damaged.
     Media(usize),
-    /// Thoughts, code, and what nobody knows.
+    /// Thoughts, code, and unknown parts.
     Other(usize),
 }
 
@@ -190,7 +190,7 @@ fn letter(role: Option<&str>, parts: &[Part]) -> Option<char> {
         Some("model" | "assistant") => Some('a'),
         // A tool that talks beside its result.
         Some("function" | "tool") => None,
-        // Whoever calls is a model, whatever the role says.
+        // Only a model calls, whatever the role says.
         _ if calls => None,
         Some("system") => Some('s'),
         _ => Some('u'),
@@ -255,7 +255,7 @@ impl Writer {
                 let before = self.truth.calls.len();
                 let json = self.function_call(call, *signed, *snake);
                 if letter.is_none() {
-                    // Whether it is a call at all is for nobody to say.
+                    // It may not be a call at all.
                     self.truth.calls.truncate(before);
                 }
                 json
@@ -353,7 +353,7 @@ impl Writer {
         contents
     }
 
-    /// The fields before the contents that this shape has of its own.
+    /// The fields before the contents that only this shape has.
     pub fn gemini_before(&mut self, around: &Around) -> Vec<String> {
         let Some(dress) = around.system else { return vec!["\"systemInstruction\":null".into()] };
         let text = self.said(dress, 's');

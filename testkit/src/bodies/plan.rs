@@ -57,7 +57,7 @@ pub enum Args {
     NoObject(usize),
     Blank(usize),
     Absent,
-    /// The other dialect's dress: JSON where a string should stand, or the other way round.
+    /// The other dialect's form: JSON in place of a string, or the other way round.
     Swapped(usize),
     Deep(usize),
 }
@@ -98,7 +98,7 @@ pub fn name() -> impl Strategy<Value = usize> {
     prop_oneof![6 => 0..2usize, 1 => 2..NAMES.len()]
 }
 
-/// What stands under `content`, made of parts of some kind.
+/// The value of `content`, made of parts of some kind.
 #[derive(Debug, Clone)]
 pub enum Content<P> {
     Text(Dress),

@@ -23,11 +23,11 @@ pub enum Spelling {
 pub enum Part {
     Text(Spelling, Dress),
     Refusal(Dress),
-    /// A string where a part should stand.
+    /// A string in place of a part.
     Bare(Dress),
     /// Media, sound or damaged.
     Media(usize),
-    /// Media of other shapes, and what nobody knows.
+    /// Media of other shapes, and unknown parts.
     Other(usize),
 }
 
@@ -68,7 +68,7 @@ fn kind() -> impl Strategy<Value = Kind> {
     prop_oneof![6 => Just(Kind::Function), 1 => Just(Kind::Custom), 1 => Just(Kind::LocalShell), 1 => Just(Kind::ToolSearch)]
 }
 
-/// What stands under `output`.
+/// The value of `output`.
 #[derive(Debug, Clone)]
 pub enum Given {
     Content(Content),
@@ -123,7 +123,7 @@ pub enum Item {
         summary: usize,
         sealed: usize,
     },
-    /// What neither speaks nor waits for a client, and whether reasoning stands before it.
+    /// An item that neither speaks nor waits for a client, and whether reasoning comes before it.
     Aside(usize, bool),
     /// An assistant message of OpenAI Chat, with its calls inside.
     Chat(Dress, Vec<Call>),
@@ -155,7 +155,7 @@ const SEALS: &[&str] = &[
     ",\"encrypted_content\":null",
     ",\"encrypted_content\":\"\"",
 ];
-/// What the provider ran, halves of pairs, and what nobody knows; `%` is a text in it.
+/// Items that the provider ran, halves of pairs, and unknown items; `%` is a text in it.
 pub const ASIDES: &[&str] = &[
     "{\"type\":\"item_reference\",\"id\":\"msg_1\"}",
     "{\"id\":\"rs_1\"}",
@@ -252,7 +252,7 @@ fn call_id(kind: Kind, id: usize) -> String {
     }
 }
 
-/// Whether only calls of that kind have that id. Who is meant by another is for nobody to say.
+/// Whether only calls of that kind have that id; otherwise the id is ambiguous.
 fn is_telling(kind: Kind, id: usize) -> bool {
     kind == Kind::Function || id < 4
 }
@@ -386,7 +386,7 @@ impl Writer {
         }
     }
 
-    /// What stands beside messages and calls; a text in it is said by who writes such items.
+    /// An item beside messages and calls; a text in it belongs to the author of such items.
     fn aside(&mut self, pattern: &str) -> String {
         if !pattern.contains('%') {
             return pattern.into();
@@ -518,7 +518,7 @@ impl Writer {
         self.items_of_turn(&calls, &vec![Given::Content(plain); calls.len()], false, false)
     }
 
-    /// The fields before the items that this shape has of its own.
+    /// The fields before the items that only this shape has.
     pub fn responses_before(&mut self, around: &Around) -> Vec<String> {
         vec![match around.system {
             Some(dress) => format!("\"instructions\":\"{}\"", self.said(dress, 's')),

@@ -2,7 +2,7 @@
 //!
 //! It says on stdout what it does, one line each, in one write: `@try` before an entry is handed to the store, `@entry` when
 //! the append was acknowledged, `@erasing` and `@erased` likewise, `@failed` when the store refused, `@wrong` when it did what
-//! no store may do, `@done` at the end. A line begins with a newline of its own, since the test harness writes there too.
+//! no store may do, `@done` at the end. Each line begins with a newline, because the test harness writes there too.
 
 use std::{
     collections::HashMap,
@@ -241,7 +241,7 @@ pub fn say(what: fmt::Arguments<'_>) {
 /// How often something that failed is tried again.
 const TRIES: usize = 60;
 
-/// How long a child lives at most, should nobody end it.
+/// The longest time that a child lives if it is not ended.
 const LIFE: Duration = Duration::from_secs(120);
 
 /// The lock's name of a child.

@@ -10,7 +10,7 @@ use rejoin_store::{Item, Query, Store, StoreError};
 
 use super::child::Said;
 
-/// How it is said that everything acknowledged is there, and something that does not belong to it.
+/// The message for a store that has everything acknowledged, and something that does not belong to it.
 pub(super) const PIECES: &str = "the entries do not add up";
 
 /// What is known of one conversation.

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::{Fault, Kind};
 
-/// A folder with a store of one kind in it, and the notes of whoever writes to it.
+/// A folder with a store of one kind, and the notes of its writers.
 #[derive(Debug)]
 pub struct Place {
     /// The folder of both.

@@ -1,6 +1,6 @@
 //! Power cuts: what may be on a disk when the power goes, computed from a journal of what a process did (`shim/fault.c`).
 //!
-//! What a file held when it was last synced is there. What was written since may be there, in any order, whole or in sectors; so may
+//! A file has what it held when it was last synced. Later writes may be there, in any order, whole or in sectors; so may
 //! the names that were made, changed or removed since their folder was synced. This is what POSIX leaves open; real file systems
 //! leave fewer states.
 
@@ -289,7 +289,7 @@ impl Before {
                 rest = &rest[size..];
                 Some(taken)
             };
-            // A file that nobody saw being made is made by its first use.
+            // A file whose creation was not seen is created by its first use.
             let mut file_of = |inode: Option<u64>, path: Option<PathBuf>, new: bool, acts: &mut Vec<Act>| {
                 let (inode, path) = (inode?, path?);
                 if !new && let Some(file) = inodes.get(&inode) {

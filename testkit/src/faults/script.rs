@@ -74,7 +74,7 @@ pub struct Script {
     head: Option<(EntryId, Hash)>,
     /// Messages that can be gone back to or erased.
     messages: Vec<(EntryId, Hash, bool)>,
-    /// Calls that nobody has answered.
+    /// Calls without a result.
     open: Vec<String>,
     time: i64,
     last_line: String,
@@ -85,7 +85,7 @@ pub struct Script {
 const LARGE: usize = 40_000;
 
 impl Script {
-    /// A conversation that goes on after these entries, or begins.
+    /// A conversation that continues after these entries, or begins.
     #[must_use]
     pub fn new(conversation: ConversationId, entries: &[Entry], seed: u64) -> Self {
         let last = entries.iter().max_by_key(|entry| entry.envelope().seq);
@@ -115,7 +115,7 @@ impl Script {
         self.tail
     }
 
-    /// The next thing to do. It counts as done: whoever fails to do it tries again.
+    /// The next thing to do. It counts as done: a caller that fails tries again.
     pub fn step(&mut self) -> Step {
         let step = self.choose();
         if let Some(last) = step.entries().last() {
@@ -154,7 +154,7 @@ impl Script {
             }
             6 | 7 => Step::Append(self.talk(&mut chain)),
             8 => {
-                // Someone quotes a line of the store. It must never be taken for one.
+                // A message quotes a line of the store. It must never be taken for one.
                 let quoted = format!("look:\n{}\n", self.last_line);
                 Step::Append(vec![self.say(&mut chain, Message::user(quoted))])
             }

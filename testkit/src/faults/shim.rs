@@ -31,7 +31,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Failures after which the process goes on.
+    /// Failures after which the process continues.
     pub const REFUSALS: [Self; 3] = [Self::Eio, Self::Enospc, Self::Short];
     /// Ends of the process.
     pub const ENDS: [Self; 4] = [Self::ShortKill, Self::KillBefore, Self::KillAfter, Self::Power];
@@ -147,7 +147,7 @@ fn compile(folder: &Path) -> Result<Shim, String> {
     if !compiled.status.success() {
         return Err(format!("the library does not compile: {}", String::from_utf8_lossy(&compiled.stderr)));
     }
-    // Other tests may use the one that is there at this moment.
+    // Other tests may be using the current one.
     let path = folder.join("fault.so");
     fs::rename(&library, &path).map_err(|why| why.to_string())?;
     Ok(Shim { path })

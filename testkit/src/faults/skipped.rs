@@ -1,4 +1,4 @@
-//! Tests that cannot run on this machine: they fail, unless someone asked for them to be skipped, and then they are counted.
+//! Tests that cannot run on this machine fail, unless the caller asked to skip them; then they are counted.
 //!
 //! A test that prints a line and passes looks like one that ran. So a skipped test leaves a line in the file that
 //! `REJOIN_SKIPPED` names; `cargo xtask ci` sets it and prints the count at its end.
@@ -38,7 +38,7 @@ pub fn shim(folder: &str) -> Option<Shim> {
 }
 
 /// Says that a test, or a part of one, is not run here, and counts it.
-#[allow(clippy::print_stdout, reason = "what a test prints is for whoever runs it")]
+#[allow(clippy::print_stdout, reason = "a test prints for the person who runs it")]
 pub fn skip(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     println!("skipped: {test}: {why}");

@@ -50,7 +50,7 @@ pub fn materialise(files: &Files, folder: &Path) -> io::Result<()> {
 /// How a file is laid out, as far as damage likes to follow it.
 #[derive(Debug, Clone, Copy)]
 pub struct Grain {
-    /// What stands before the first page.
+    /// The header before the first page.
     pub head: usize,
     /// The size of a page.
     pub page: usize,

@@ -154,7 +154,7 @@ pub struct Ledger {
 #[derive(Debug, Default, Clone)]
 struct Account {
     model: Model,
-    /// The entries of a fork, which is there as a whole or not at all.
+    /// The entries of a fork, which must be complete or absent.
     whole: Vec<(u64, EntryId, Hash)>,
     deleting: bool,
     deleted: bool,
@@ -323,7 +323,7 @@ impl Ledger {
         wrong
     }
 
-    /// Takes what a store holds for the outcome of what had none. The next writer goes on from there.
+    /// Takes the content of a store as the outcome of writes without one. The next writer continues from there.
     pub fn settle(&mut self, store: &dyn Store) {
         for (id, account) in &mut self.conversations {
             if account.deleting {

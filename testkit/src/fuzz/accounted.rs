@@ -1,5 +1,5 @@
 //! The law *accounted for*, checked from outside: every string of at least four words in an input is in something that the
-//! sessions hold, or a finding stands where it was.
+//! sessions hold, or a finding is at its place.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -24,14 +24,14 @@ pub fn unaccounted(input: &str, sessions: &[Session]) -> Vec<String> {
     strings(input).into_iter().filter(missing).map(Cow::into_owned).collect()
 }
 
-/// Texts that carry one of these marks and stand under another role than it, without a finding there.
+/// Texts that carry one of these marks and have another role than the mark, without a finding there.
 #[must_use]
 pub fn misattributed(sessions: &[Session], marks: &[(&str, Role)]) -> Vec<String> {
     let mut found = Vec::new();
     for session in sessions {
         for (index, message) in session.messages.iter().enumerate() {
             let at = session.source_position(Position::message(index));
-            // Whoever says nothing at the beginning of a request is its user.
+            // A speaker without a role at the beginning of a request is its user.
             let told = |finding: &Finding| stands_at(finding, at) && (finding.is_problem() || index == 0);
             if matches!(message.role, Role::Other(_)) || session.findings.iter().any(told) {
                 continue;
@@ -173,7 +173,7 @@ impl Books {
         }
     }
 
-    /// What cannot be parsed is kept whole: whatever stands between any two quotes of it is there.
+    /// Text that cannot be parsed is kept whole, so everything between two of its quotes is kept.
     fn damaged(&mut self, text: &str) {
         for (at, _) in text.match_indices('"') {
             let end = literal::end(text.as_bytes(), at).unwrap_or(text.len());

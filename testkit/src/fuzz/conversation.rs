@@ -206,12 +206,12 @@ pub(super) fn unpaired(messages: &[Message]) -> Option<String> {
     for (index, message) in messages.iter().enumerate() {
         let results: Vec<_> = message.tool_results().collect();
         if !awaited.is_empty() && results.len() != message.blocks.len() {
-            return Some(format!("something stands between a call and its result (message {index})"));
+            return Some(format!("something is between a call and its result (message {index})"));
         }
         for result in results {
             let id = result.call_id.as_ref().map(|id| id.as_str().to_owned());
             if awaited.pop_front() != id || id.is_none() {
-                return Some(format!("a result stands where it does not belong (message {index})"));
+                return Some(format!("a result is in the wrong place (message {index})"));
             }
         }
         for call in message.tool_calls() {
@@ -332,7 +332,7 @@ fn converted_again(body: &str, dialect: Dialect, policy: OnBroken) -> Result<(),
     elsewhere(session, body, dialect.name()).map(drop)
 }
 
-/// What was read from something that we wrote goes on to any other dialect, too. One of them, the same every time, is
+/// What was read from something that we wrote can be converted to any other dialect. One of them, the same every time, is
 /// enough: there will be other inputs.
 fn elsewhere(session: &Session, written: &str, from: &str) -> Result<Option<String>, Broken> {
     let dialects: Vec<Dialect> = Dialect::all().collect();
@@ -355,7 +355,7 @@ pub(super) fn missing(session: &Session, body: &str, policy: OnBroken) -> Option
     let blank = |c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c);
     let kept = |text: &str| {
         let text = text.trim_matches(blank);
-        // A result that is JSON may stand in the body as such.
+        // A result that is JSON may be in the body as JSON.
         texts.contains(text) || body.contains(text)
     };
     for block in session.messages.iter().flat_map(|message| &message.blocks) {

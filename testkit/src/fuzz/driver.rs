@@ -16,7 +16,7 @@ use super::{
     hash, seeds,
 };
 
-/// As much as a thread has where nobody asks for more: recursion on the depth of an input must show.
+/// The default stack size of a thread, so that recursion on the depth of an input shows.
 const STACK_BYTES: usize = 2 * 1024 * 1024;
 
 /// An input that runs for so long will not come back.
@@ -116,7 +116,7 @@ impl Worker {
         loop {
             let job = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             let Some((target, lane)) = job else { return };
-            // Nobody listens any more: then nothing more is to be found.
+            // The receiver is gone, so the search is over.
             if self.sender.send(self.explore(&target, lane)).is_err() {
                 return;
             }
@@ -134,7 +134,7 @@ impl Worker {
         let start = Instant::now();
         let seed = self.settings.seed.wrapping_add(lane);
         let outcome = explore(target, seeds::all(target), seed, limits, |input| {
-            // Whoever cannot write it down can still run it.
+            // The input can be run even if it cannot be written to a file.
             let _ = file
                 .rewind()
                 .and_then(|()| file.write_all(input))

@@ -44,7 +44,7 @@ pub fn agrees(text: &str, signs: &mut Signs) -> Result<(), Broken> {
                 signs.see(("json fault", format!("{fault:?}")));
                 return Ok(());
             }
-            // A number that no float holds is JSON all the same, and keeps its spelling here.
+            // A number beyond a float is still JSON, and keeps its spelling here.
             let grammatical = serde_json::from_str::<&RawValue>(text).is_ok();
             if grammatical && error.to_string().contains("number out of range") {
                 return Ok(());

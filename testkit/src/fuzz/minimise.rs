@@ -43,7 +43,7 @@ fn fields_and_values(bytes: &[u8]) -> Vec<Range<usize>> {
     found.into_iter().map(|range| with_comma(bytes, with_name(range))).collect()
 }
 
-/// Tries to do without each of the pieces, the last one first: what stands before it stays where it was.
+/// Tries to remove each of the pieces, the last one first, so that those before it keep their places.
 fn take_out(
     small: &mut Vec<u8>,
     pieces: impl Fn(&[u8]) -> Vec<Range<usize>>,

@@ -19,7 +19,7 @@ pub struct Material<'m> {
 
 type Change = fn(&mut Random, &mut Vec<u8>, &Material<'_>);
 
-/// What can be done to an input. What changes values stands twice: it gets furthest.
+/// The mutations of an input. Those that change values are listed twice, because they reach furthest.
 const CHANGES: &[Change] = &[
     flip,
     set_bytes,
@@ -73,7 +73,7 @@ pub fn mutate(random: &mut Random, base: &[u8], material: &Material<'_>) -> Vec<
     input
 }
 
-/// Where the JSON values of a text stand, or what looks like them: strings, words and numbers, arrays and objects.
+/// The ranges of the JSON values of a text, or of what looks like them: strings, words and numbers, arrays and objects.
 #[must_use]
 pub fn values(bytes: &[u8]) -> Vec<Range<usize>> {
     let (mut found, mut open) = (Vec::new(), Vec::new());
@@ -350,9 +350,9 @@ fn value_gone(random: &mut Random, input: &mut Vec<u8>, _: &Material<'_>) {
 /// A value together with the comma that parts it from its neighbour.
 #[must_use]
 pub fn with_comma(input: &[u8], range: Range<usize>) -> Range<usize> {
-    let behind = input[range.end..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-    if input.get(range.end + behind) == Some(&b',') {
-        return range.start..range.end + behind + 1;
+    let after = input[range.end..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    if input.get(range.end + after) == Some(&b',') {
+        return range.start..range.end + after + 1;
     }
     let before = input[..range.start].iter().rev().take_while(|byte| byte.is_ascii_whitespace()).count();
     match range.start.checked_sub(before + 1) {
@@ -376,7 +376,7 @@ fn nested(random: &mut Random, input: &mut Vec<u8>, _: &Material<'_>) {
     if let Some(range) = value(random, input) {
         let depth = *random.pick(&[1, 2, 5, 126, 128, 129, 1_000]);
         let (open, close) = *random.pick(&[("[", "]"), ("{\"a\":", "}"), ("[{\"content\":", "}]")]);
-        // Now and then nobody closes it.
+        // Now and then it stays open.
         let close = if random.once_in(8) { String::new() } else { close.repeat(depth) };
         replace(input, range.end..range.end, close);
         replace(input, range.start..range.start, open.repeat(depth));

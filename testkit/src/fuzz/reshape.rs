@@ -1,5 +1,5 @@
 //! Other shapes of the same conversation: keys get other names, values move deeper or higher, lists become maps. What was said
-//! stays what it was, so whoever reads the outcome must still account for every word of it.
+//! stays what it was, so a reader of the outcome must still account for every word of it.
 
 use serde_json::{Map, Value, map::Entry};
 

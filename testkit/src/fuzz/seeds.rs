@@ -81,7 +81,7 @@ pub fn all(target: &Target) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The words of all inputs: what stands in quotes, as a value and as the name of a field.
+/// The words of all inputs: the strings in quotes, as values and as names of fields.
 #[must_use]
 pub fn words() -> Vec<Vec<u8>> {
     let mut words: BTreeSet<Vec<u8>> = WORDS.iter().map(|word| word.as_bytes().to_vec()).collect();

@@ -4,7 +4,7 @@
 //! take the next bytes as their choices:
 //!
 //! ```text
-//! u a s d t o     a message of a user, assistant, system, developer, tool, or of a role that nobody knows
+//! u a s d t o     a message of a user, assistant, system, developer, tool, or of an unknown role
 //! .x              a text
 //! (1rx            call 1 of tool r with arguments x
 //! )1x             a result for call 1: x
@@ -12,7 +12,7 @@
 //! !x              what is known of the last call
 //! |               a request was sent from here
 //! ```
-//! Anything else is a text of its own. `u.1a(1rx)1x` is a question and a call with its result in the same message.
+//! Anything else is a text. `u.1a(1rx)1x` is a question and a call with its result in the same message.
 
 use std::sync::Arc;
 

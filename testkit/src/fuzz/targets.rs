@@ -22,7 +22,7 @@ use super::{
 pub enum Target {
     /// Reading a format of session files.
     Read(&'static Format),
-    /// Reading a file whose format nobody names.
+    /// Reading a file of unknown format.
     Detect,
     /// Decoding a response of a dialect, however it is cut.
     Decode(Dialect),
@@ -188,7 +188,7 @@ fn in_silence(bytes: &[u8], session: &Session) -> Result<(), Broken> {
     Err(Broken::new(format!("silence {dialect}"), format!("{source}\nbecame\n{body}")))
 }
 
-/// What looks like the format can be read as it comes, too; a file of lines reads the same.
+/// What looks like the format can be read as a stream, too; a file of lines gives the same sessions.
 fn stream(bytes: &[u8], format: Option<&'static Format>) -> Result<(), Broken> {
     let text = String::from_utf8_lossy(bytes);
     let format = format.or_else(|| sessions::detect(&text));
@@ -201,7 +201,7 @@ fn stream(bytes: &[u8], format: Option<&'static Format>) -> Result<(), Broken> {
     let mut source = bytes;
     let stream = Stream { name: "fuzz.json", source: &mut source, companions: None };
     let streamed = reading.read_stream(stream);
-    // What stands before the text of a file is taken off once by each.
+    // Each removes a byte-order mark once.
     if !reading.is_lines() || std::str::from_utf8(bytes).is_err() || bytes.starts_with("\u{feff}".as_bytes())
     {
         return Ok(());
@@ -272,7 +272,7 @@ fn decode(bytes: &[u8], dialect: Dialect, signs: &mut Signs) -> Result<(), Broke
     whole.message.map_or(Ok(()), |message| conversation::holds(&answered(dialect, message), signs))
 }
 
-/// A conversation that goes on with what a model answered.
+/// A conversation that ends with a model's answer.
 fn answered(dialect: Dialect, message: Message) -> Session {
     let sketch =
         Sketch { messages: vec![Arc::new(Message::user("go on")), Arc::new(message)], ..Sketch::default() };
@@ -338,7 +338,7 @@ fn entries(text: &str, signs: &mut Signs) -> Result<(), Broken> {
         match Entry::from_line(line) {
             Ok(entry) => {
                 let again = entry.to_line();
-                // Blanks between the fields are nobody's words; what the line says is read back.
+                // Blanks between the fields may change; the content is read back.
                 if Entry::from_line(&again).ok().as_ref() != Some(&entry) {
                     return Err(Broken::new("entry line", format!("{line}\nis written back as\n{again}")));
                 }

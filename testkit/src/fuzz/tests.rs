@@ -106,13 +106,13 @@ fn what_breaks_the_pairing_law_is_seen() {
     check(&[Message::user("u"), call("a"), result("a"), call("b"), result("b")], None);
     check(&[call("a")], Some("no result"));
     check(&[call("a"), Message::user("u"), result("a")], Some("between"));
-    check(&[result("a")], Some("does not belong"));
-    check(&[call("a"), result("b")], Some("does not belong"));
+    check(&[result("a")], Some("wrong place"));
+    check(&[call("a"), result("b")], Some("wrong place"));
     check(&[call("a"), result("a"), call("a"), result("a")], Some("used twice"));
     let both =
         Message::assistant_with_tools(vec![ToolCall::new("a", "ls", "{}"), ToolCall::new("b", "ls", "{}")]);
     check(&[both.clone(), result("a"), result("b")], None);
-    check(&[both, result("b"), result("a")], Some("does not belong"));
+    check(&[both, result("b"), result("a")], Some("wrong place"));
     let odd = Message::assistant_with_tools(vec![ToolCall::new("a", "ls", "[1]")]);
     check(&[odd, result("a")], Some("no object"));
 }

@@ -161,7 +161,7 @@ impl Speaker for Anthropic {
                 0 => {
                     json!({"type": "redacted_thinking", "data": format!("{REDACTED}{}", issuer.secret(&thought, 160))})
                 }
-                // Some models keep their thoughts to themselves, and sign them all the same.
+                // Some models hide their reasoning, but still sign it.
                 1 => json!({"type": "thinking", "thinking": "", "signature": issuer.secret("", 120)}),
                 _ => {
                     json!({"type": "thinking", "thinking": thought, "signature": issuer.secret(&thought, 120)})

@@ -1,5 +1,5 @@
 //! What the "model" says. The brain that every server has follows from the conversation alone: the last thing a person said
-//! may hold directives, and otherwise it is echoed. A test may have a brain of its own.
+//! may hold directives, and otherwise it is echoed. A test may use its own brain.
 //!
 //! Directives, as words of the text: `tools:3` three calls at a time, `steps:2` twice, `think` with reasoning, `words:500` a
 //! long answer, `read:PATH` the file that `read_file` gets, `length` an answer that runs into its limit.

@@ -13,7 +13,7 @@ use super::{
 /// How Copilot's gate behaves.
 #[derive(Debug, Clone)]
 pub struct Gate {
-    /// What is answered to those who ask whether someone has typed the code, in order. After the last comes the token.
+    /// The answers to the question whether the user has typed the code, in order. After the last comes the token.
     pub polls: Vec<Poll>,
     /// Seconds between two such questions.
     pub interval: u64,
@@ -30,16 +30,16 @@ impl Default for Gate {
     }
 }
 
-/// What is said before someone has typed the code.
+/// An answer before the user has typed the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Poll {
-    /// Nobody has typed it yet.
+    /// The user has not typed it yet.
     Pending,
     /// The questions come too quickly.
     SlowDown,
     /// It is too late.
     Expired,
-    /// Someone said no.
+    /// The user refused.
     Denied,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn device_code(shared: &Shared, request: &Request) -> Reply {
     )
 }
 
-/// Whether someone has typed the code.
+/// Answers whether the user has typed the code.
 pub(super) fn access_token(shared: &Shared, request: &Request) -> Reply {
     let gate = &shared.config.copilot;
     let mut guests = shared.guests();

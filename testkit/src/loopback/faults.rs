@@ -1,4 +1,4 @@
-//! What goes wrong on purpose: answers that break off, stand still, never end, or are none.
+//! Deliberate faults: answers that break off, stall, never end, or are not answers at all.
 
 use std::{collections::VecDeque, str::FromStr, time::Duration};
 

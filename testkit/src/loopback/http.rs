@@ -212,7 +212,7 @@ fn chunked(reader: &mut impl BufRead) -> Result<Vec<u8>, String> {
             return Err(String::from("the body is too large"));
         }
         if size == 0 {
-            // Trailers end with an empty line, and nobody reads them.
+            // Trailers end with an empty line and are ignored.
             while line(reader)?.is_some_and(|line| !line.is_empty()) {}
             return Ok(body);
         }
@@ -267,7 +267,7 @@ pub(super) fn send(stream: &mut TcpStream, reply: &Reply, request: &Request, way
     let bytes = pipe.sent;
     let sent = match done {
         Ok(true) => Sent { bytes, whole: manner.end.is_none_or(|end| bytes < end), reusable },
-        // A cut has dealt with the socket, and after an error there is nobody to deal with.
+        // A cut has closed the socket, and after an error the client is gone.
         Ok(false) | Err(_) => Sent { bytes, whole: false, reusable: false },
     };
     (way.note)(sent);

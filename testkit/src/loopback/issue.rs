@@ -1,8 +1,8 @@
 //! Secrets that only their issuer understands: signatures of thinking, encrypted reasoning, signatures of calls.
 //!
 //! Each one is bound to who asked (service, model, account) and to the prefix: everything that the request held before it, in
-//! a spelling that does not depend on how messages were cut or where cache marks stand. What comes back is compared with
-//! that: a secret that nobody issued, that was altered, moved, or sent by someone else is wrong.
+//! a spelling that does not depend on how messages were cut or where cache marks are. What comes back is compared with
+//! that: a secret that was never issued, or was altered, moved, or sent by another account, is wrong.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -21,7 +21,7 @@ pub(super) struct Asker {
     pub account: String,
 }
 
-/// Everything that was issued. Clones share it, so that a server can be stopped and another one goes on with it.
+/// Everything that was issued. Clones share it, so that another server can continue after one was stopped.
 #[derive(Debug, Clone, Default)]
 pub struct Issued(Arc<Mutex<Books>>);
 
@@ -76,10 +76,10 @@ pub(super) struct Secret {
     pub next: Option<String>,
 }
 
-/// A piece of a request: the smallest thing that can stand elsewhere.
+/// A piece of a request: the smallest unit that can be moved.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
-    /// Where it stands, such as `messages.3.content.0`.
+    /// Its path, such as `messages.3.content.0`.
     pub place: String,
     /// What it says, in its canonical spelling; none if it may be left out.
     pub feed: Option<String>,
@@ -100,7 +100,7 @@ pub(super) enum Why {
     Altered,
     /// It was issued to another model, account or service.
     Foreign,
-    /// What stands before it is not what stood before it.
+    /// What comes before it has changed.
     Moved,
     /// What follows it is not what followed it.
     Bereft,
@@ -221,7 +221,7 @@ impl<'a> Issuer<'a> {
         base64(&bytes)
     }
 
-    /// Binds a secret to what stands before it, and to what carries it.
+    /// Binds a secret to what comes before it, and to what carries it.
     pub fn bind(&mut self, secret: &Secret) {
         let bond = Bond {
             asker: self.asker.clone(),
@@ -237,7 +237,7 @@ impl<'a> Issuer<'a> {
         self.issued.books().attached.insert(id.to_owned(), (self.asker.clone(), secrets.to_vec()));
     }
 
-    /// The next pieces of the answer stand there.
+    /// The path of the next pieces of the answer.
     pub fn say(&mut self, piece: &Piece) {
         if let Some(secret) = &piece.secret {
             self.bind(secret);
@@ -258,7 +258,7 @@ pub(super) fn canonical(value: &Value) -> String {
     sorted(value, &|_| true).to_string()
 }
 
-/// The same, without some fields, wherever they stand.
+/// The same, without some fields, at any depth.
 pub(super) fn canonical_without(value: &Value, left_out: &[&str]) -> String {
     sorted(value, &|name| !left_out.contains(&name)).to_string()
 }

@@ -402,7 +402,7 @@ impl Loopback {
     pub fn stop(&mut self) {
         let Some(running) = self.running.take() else { return };
         running.halt.end();
-        // Whoever waits for a connection gets one.
+        // Wake the thread that waits for a connection.
         let _ = TcpStream::connect(self.address);
         let _ = running.accepting.join();
         for (_, stream) in locked(&running.open).drain(..) {
@@ -413,7 +413,7 @@ impl Loopback {
     /// Listens again, at the same address.
     ///
     /// # Errors
-    /// If someone else does by now.
+    /// If another process uses the port by now.
     pub fn restart(&mut self) -> io::Result<()> {
         self.stop();
         self.running = Some(run(&self.shared, TcpListener::bind(self.address)?)?);

@@ -224,7 +224,7 @@ impl Speaker for Chat {
     }
 }
 
-/// A message, canonical. What reasoning it carries is no part of it: whoever needs that checks it apart.
+/// The canonical form of a message, without its reasoning, which is checked separately.
 fn piece(place: impl Into<String>, message: &Value) -> Piece {
     let content = match &message["content"] {
         Value::String(text) if text.is_empty() => json!([]),

@@ -301,7 +301,7 @@ impl Stream {
         let id = &item["id"];
         let mut begun = item.clone();
         begun["summary"] = json!([]);
-        // What is there at the beginning is not all of it (RSP-08).
+        // The first event does not hold all of it (RSP-08).
         if let Some(blob) = item["encrypted_content"].as_str() {
             begun["encrypted_content"] = json!(blob.chars().take(40).collect::<String>());
         }

@@ -175,7 +175,7 @@ fn mistral(status: u16, words: &str, cause: &Cause) -> Value {
     json!({"object": "error", "message": words, "type": kind, "param": null, "code": code})
 }
 
-/// What the service behind it said stands inside, as text.
+/// The error of the service behind the gateway is inside, as text.
 fn openrouter(status: u16, words: &str, cause: &Cause) -> Value {
     if *cause != Cause::Invalid && *cause != Cause::ContextLength {
         return json!({"error": {"message": words, "code": status}});

@@ -19,7 +19,7 @@ pub(super) enum Op {
     Model(String),
     /// What Ollama tells about a model.
     Show,
-    /// A line for those who want to know whether someone is there.
+    /// A line for clients that check whether the server runs.
     Alive(&'static str),
     DeviceCode,
     AccessToken,

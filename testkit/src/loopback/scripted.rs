@@ -145,7 +145,7 @@ impl Server {
         let url = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let (seen, answer) = (Arc::clone(&asked), Arc::new(answer));
-        // It ends with the process: whoever stalls waits for the other side.
+        // It ends with the process: a server that stalls waits for its client.
         thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 let (seen, answer) = (Arc::clone(&seen), Arc::clone(&answer));

@@ -78,7 +78,7 @@ pub(super) trait Speaker: Sync {
     fn ask(&self, asked: &Asked<'_>) -> Ask;
     /// The request in pieces, canonical, in order: what secrets are bound to.
     fn pieces(&self, body: &Value) -> Vec<Piece>;
-    /// What must stand in a request and is no matter of its messages.
+    /// What a request must have besides its messages.
     fn required(&self, asked: &Asked<'_>) -> Vec<Objection>;
     /// What should have come back and did not.
     fn missing(&self, _: &Asked<'_>, _: &Issued, _: &Asker) -> Vec<Objection> {

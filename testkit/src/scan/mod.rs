@@ -1,7 +1,7 @@
-//! Looking into a finished request body, without any code of the product: which tokens stand where, and what a provider
+//! Inspects a finished request body without any code of the product: which tokens are where, and what a provider
 //! sees in which order.
 //!
-//! Every dialect is taken apart into pieces by a walk of its own: a role, the call that the piece belongs to, and the JSON.
+//! Each dialect has its own walk, which takes a body apart into pieces: a role, the call that the piece belongs to, and the JSON.
 //! Roles are named as OpenAI Chat names them. Gemini and Ollama pair calls and results by position; there the walk makes
 //! up an id for each place, such as `#3.1` for the second call of the fourth message.
 
@@ -24,12 +24,12 @@ pub struct Found {
 /// Every token of a dialect's body, in order.
 ///
 /// # Panics
-/// If the body is no JSON, or nobody knows the dialect.
+/// If the body is not JSON, or the dialect is unknown.
 pub fn tokens(body: &str, dialect: &str) -> Vec<Found> {
     let body = parse(body);
     let mut found = Vec::new();
     for piece in system(&body, dialect).into_iter().chain(pieces(&body, dialect)) {
-        // What stands beside the content is no place for what someone said.
+        // Words of the conversation do not belong beside the content.
         if !piece.beside {
             collect(&piece, &mut found);
         }
@@ -41,7 +41,7 @@ pub fn tokens(body: &str, dialect: &str) -> Vec<Found> {
 /// among them.
 ///
 /// # Panics
-/// If the body is no JSON, or nobody knows the dialect.
+/// If the body is not JSON, or the dialect is unknown.
 pub fn blocks(body: &str, dialect: &str) -> Vec<(String, String)> {
     let body = parse(body);
     let mut blocks = Vec::new();
@@ -69,13 +69,13 @@ pub fn blocks(body: &str, dialect: &str) -> Vec<(String, String)> {
 /// The field of a dialect's body that holds the conversation.
 ///
 /// # Panics
-/// If nobody knows the dialect.
+/// If the dialect is unknown.
 pub fn list(dialect: &str) -> &'static str {
     match dialect {
         "openai-chat" | "anthropic" | "mistral" | "ollama" | "bedrock" => "messages",
         "openai-responses" => "input",
         "gemini" => "contents",
-        _ => panic!("nobody knows how to look into a body of `{dialect}`"),
+        _ => panic!("no walk for a body of `{dialect}`"),
     }
 }
 
@@ -91,12 +91,12 @@ pub fn parse(body: &str) -> Value {
     serde::de::Deserialize::deserialize(&mut reader).unwrap_or_else(|error| panic!("{error}: {body}"))
 }
 
-/// Something that stands in a body.
+/// A piece of a body.
 struct Piece<'b> {
     role: String,
     call_id: Option<String>,
     value: &'b Value,
-    /// Whether it stands in a field of its message that holds neither content nor calls.
+    /// Whether it is in a field of its message that holds neither content nor calls.
     beside: bool,
 }
 
@@ -229,7 +229,7 @@ fn bedrock_message(message: &Value) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// Calls and results that belong together because of where they stand: the n-th call of a message, and the n-th result
+/// Calls and results that belong together by their position: the n-th call of a message, and the n-th result
 /// after it.
 #[derive(Default)]
 struct Positions {
@@ -250,7 +250,7 @@ impl Positions {
         format!("#{}.{}", self.message, self.calls.len() - 1)
     }
 
-    /// The id of the call that the next result answers, if there is one. A result with an id of its own belongs to nothing
+    /// The id of the call that the next result answers, if there is one. A result with its own id belongs to nothing
     /// else: where its call has another, the two are no pair.
     fn result(&mut self, own: Option<&str>) -> Option<String> {
         let place = self.results;

@@ -96,7 +96,7 @@ fn gemini_pairs_by_position() {
         "⟦r7⟧ user #1.1",
         "⟦r8⟧ user",
         "⟦k9⟧ assistant #3.0",
-        // Whoever names another call does not answer this one.
+        // A result that names another call does not answer this one.
         "⟦r10⟧ tool y",
     ];
     check("gemini", body, &expected);

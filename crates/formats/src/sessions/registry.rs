@@ -52,9 +52,9 @@ type ReadText = fn(&Input, Sample<'_>) -> Result<Vec<Session>, ReadError>;
 pub struct Reading {
     /// Whether a text, or the beginning of one, looks like it.
     pub sniff: fn(&Sample<'_>) -> bool,
-    /// Reads every conversation in a text; none for files of lines, which are always read as they come.
+    /// Reads every conversation in a text; `None` for files of lines, which are always read as a stream.
     text: Option<ReadText>,
-    /// Reads every conversation in a file of lines, as it comes.
+    /// Reads every conversation in a stream of lines.
     stream: fn(Stream<'_>) -> Result<Vec<Session>, ReadError>,
     /// Whether it is our own record, which keeps what other formats could not place.
     pub own: bool,
@@ -71,7 +71,7 @@ impl Reading {
         account(self.sessions(input, Sample::new(&input.text))?, self.refuse(Refuse::AnyFile))
     }
 
-    /// Reads every conversation in a file of lines, as it comes, and reports the text that was not understood.
+    /// Reads every conversation in a stream of lines, and reports the text that was not understood.
     ///
     /// # Errors
     /// If there is no conversation in it, it cannot be read, or most of its text was not understood.
@@ -236,7 +236,7 @@ fn detect_in(sample: &Sample<'_>) -> Option<&'static Format> {
 /// Reads an input in a format, or in the one that it looks like.
 ///
 /// # Errors
-/// If the format cannot be told, or nothing can be read.
+/// If the format cannot be detected, or nothing can be read.
 pub fn read(input: &Input, format: Option<&'static Format>) -> Result<Vec<Session>, ReadError> {
     let refuse = if format.is_some() { Refuse::AllButBodies } else { Refuse::AnyFile };
     let sample = Sample::new(&input.text);

@@ -1,4 +1,4 @@
-//! A text whose format is to be told. Every format looks at it, and so does its reader: it is parsed once for all of them.
+//! A text whose format is to be detected. It is parsed once for all formats and for the reader.
 
 use std::cell::OnceCell;
 
@@ -36,7 +36,7 @@ impl<'t> Sample<'t> {
         self.whole.get_or_init(|| Doc::parse_prefix(self.text))
     }
 
-    /// All of the text as JSON, for whoever reads it.
+    /// All of the text as JSON, for the reader of the format.
     pub(crate) fn into_whole(self) -> Parsed<'t> {
         self.whole.into_inner().unwrap_or_else(|| Doc::parse_prefix(self.text))
     }

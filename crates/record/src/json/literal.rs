@@ -1,7 +1,7 @@
 //! String literals: from what is written between quotes to the text it means.
 //!
-//! A Rust string cannot hold half of a surrogate pair, a JSON literal can. Decoding therefore may lose something,
-//! and says so; the literal itself is kept by whoever needs every byte.
+//! A Rust string cannot hold half of a surrogate pair, a JSON literal can. Decoding may therefore lose something,
+//! and reports it; callers that need every byte keep the literal.
 
 use std::borrow::Cow;
 
@@ -18,10 +18,10 @@ pub(super) enum Unit {
 }
 
 /// What the character after a backslash stands for, if the escape is one of two characters.
-pub(super) fn simple(behind: u8) -> Option<char> {
-    Some(match behind {
+pub(super) fn simple(next: u8) -> Option<char> {
+    Some(match next {
         b'n' => '\n',
-        b'"' | b'\\' | b'/' => char::from(behind),
+        b'"' | b'\\' | b'/' => char::from(next),
         b't' => '\t',
         b'r' => '\r',
         b'b' => '\u{8}',
@@ -32,9 +32,9 @@ pub(super) fn simple(behind: u8) -> Option<char> {
 
 /// Reads the escape at the start of `bytes`, which begins with a backslash.
 pub(super) fn unit(bytes: &[u8]) -> Option<Unit> {
-    let behind = *bytes.get(1)?;
-    if behind != b'u' {
-        return simple(behind).map(Unit::Simple);
+    let next = *bytes.get(1)?;
+    if next != b'u' {
+        return simple(next).map(Unit::Simple);
     }
     let high = hex(bytes.get(2..6)?)?;
     if let Some(plain) = char::from_u32(high) {
@@ -60,7 +60,7 @@ const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
 /// Finds the first byte from `at` on that ends a plain stretch of a string: a quote, a backslash or a control character.
 ///
 /// Looks at eight bytes at a time. A byte below a limit borrows when the limit is subtracted, which sets its highest bit;
-/// bytes that have that bit anyway are no ASCII, and none of those sought. Borrowing goes on into the bytes above, so only
+/// bytes that have that bit anyway are no ASCII, and none of those sought. Borrowing continues into the bytes above, so only
 /// the lowest match is exact, and that is the one wanted.
 #[inline]
 pub(super) fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
@@ -156,7 +156,7 @@ pub(super) fn decode_into(text: &mut String, body: &str) -> bool {
     lossy
 }
 
-/// What stands between the quotes of a literal.
+/// The part between the quotes of a literal.
 pub(super) fn within(literal: &str) -> &str {
     literal.get(1..literal.len().saturating_sub(1)).unwrap_or("")
 }

@@ -3,7 +3,7 @@
 //! A [`Doc`] is a flat list of nodes over the source text. Every node knows its exact span, so any value can be
 //! given back as it was written: big numbers, key order, duplicate keys, escapes and spacing included. Parsing is
 //! iterative (nesting costs memory, never stack) and forgiving where real files are wrong: lone surrogates, raw
-//! control characters, `NaN`. What was forgiven is remembered, so nobody takes such text for clean JSON.
+//! control characters, `NaN`. What was forgiven is remembered, so that such text is not taken for clean JSON.
 //!
 //! Writing lives in [`mod@write`], whole objects in [`Object`], turning a literal into text in [`literal`]. Nothing here knows a
 //! provider.
@@ -48,7 +48,7 @@ struct Node {
     kind: Kind,
     /// A container that the text ended in before it was closed.
     cut: bool,
-    /// A string with a backslash in it. Any other string means what stands between its quotes.
+    /// A string with a backslash in it. Any other string is what is between its quotes.
     escaped: bool,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Doc<'a> {
         (layout.into_doc(text, String::new()), error)
     }
 
-    /// The same document of a text that may be kept: its long strings are decoded when someone reads them.
+    /// The same document of a text that may be kept: its long strings are decoded when they are read.
     ///
     /// # Panics
     /// If it is another text.
@@ -158,7 +158,7 @@ impl<'a> Doc<'a> {
     }
 }
 
-/// Literals of at least this many bytes are not decoded before someone reads them.
+/// Literals of at least this many bytes are not decoded before they are read.
 const LONG: usize = 512;
 
 /// One value inside a [`Doc`].
@@ -290,8 +290,8 @@ impl<'d> Value<'d> {
         (self.kind() == Kind::Number).then(|| self.raw().parse().ok()).flatten()
     }
 
-    /// The string as shareable text that remembers where its literal stands, relative to `base`.
-    /// `base` may lie before the source: then it wraps around, and the text stands that much further on.
+    /// The string as shareable text that remembers the place of its literal, relative to `base`. A `base` before the source
+    /// wraps around, and moves the place forward.
     #[must_use]
     pub fn to_text(self, base: usize) -> Option<Text> {
         if self.kind() != Kind::String {
@@ -313,7 +313,7 @@ impl<'d> Value<'d> {
         Some(Text::located(decoded.as_str(), span, lossy))
     }
 
-    /// The exact source of this value as shareable text that remembers where it stands, relative to `base`.
+    /// The exact source of this value as shareable text that remembers its place, relative to `base`.
     #[must_use]
     pub fn to_raw_text(self, base: usize) -> Text {
         let raw = self.raw();

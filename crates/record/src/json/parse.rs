@@ -2,7 +2,7 @@
 
 use super::{Kind, Layout, Node, literal};
 
-/// Something that strict JSON refuses but that was read all the same.
+/// Something that strict JSON refuses and that was read nevertheless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// An escape such as `\ud83d` without its other half.
@@ -159,7 +159,7 @@ impl Parser<'_> {
     fn value(&mut self) -> Result<Expect, SyntaxError> {
         let start = self.at;
         match self.peek() {
-            None => return Err(self.error("the text ends where a value should stand")),
+            None => return Err(self.error("the text ends before a value")),
             Some(b'{') => {
                 self.begin(Kind::Object);
                 return Ok(Expect::FirstKeyOrEnd);

@@ -27,7 +27,7 @@ pub fn shown(out: &mut String, value: impl Display) {
     out.push('"');
 }
 
-/// Appends `text` as it stands inside a string literal, without the quotes.
+/// Appends `text` escaped for a string literal, without the quotes.
 pub fn escaped(out: &mut String, text: &str) {
     let bytes = text.as_bytes();
     let (mut copied, mut from) = (0, 0);

@@ -166,7 +166,7 @@ pub struct Repairer {
     base: usize,
     /// The number of findings from before the last seal.
     earlier: usize,
-    /// What the messages after the last seal come to, once it was asked for. Sealing them uses it.
+    /// The emission of the messages after the last seal, once it was computed. Sealing them uses it.
     open: OnceLock<Emission>,
 }
 

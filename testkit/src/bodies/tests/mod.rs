@@ -26,7 +26,7 @@ fn parse(json: &str) -> Value {
     scan::parse(&json.replace("\\ud83d", "\\ufffd"))
 }
 
-/// The items of a body, or the one that stands without a list.
+/// The items of a body, or a single one without a list.
 fn items(body: &Value, shape: Shape) -> &[Value] {
     let list = if body.is_array() { body } else { &body[shape.list()] };
     list.as_array().map_or(std::slice::from_ref(list), Vec::as_slice)
@@ -46,7 +46,7 @@ fn what_is_said_of_a_body_is_true() {
             let of = |letters: &str| -> Vec<String> {
                 all.iter().filter(|token| letters.contains(token.chars().nth(1).unwrap())).cloned().collect()
             };
-            // What the system says is said first, wherever its field stands.
+            // The system prompt comes first, wherever its field is.
             let mut said = of("uas");
             if let Some(at) =
                 truth.said.first().and_then(|first| said.iter().position(|token| token == first))

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{super::Service, APIS, ask, first, go_on, messages, server};
 
-/// A conversation with calls, results and reasoning goes on for many turns, and nothing is wrong with it.
+/// A conversation with calls, results and reasoning continues for many turns without an error.
 #[test]
 fn a_conversation_goes_on() {
     for (service, api) in APIS {

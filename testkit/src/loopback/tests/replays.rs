@@ -50,7 +50,7 @@ fn thinking_comes_back_as_it_was() {
         let name = field(block);
         block[name] = json!("EqQBCgIYAhIM");
     };
-    // What follows stands on another prefix then.
+    // What follows then has another prefix.
     assert_eq!(verdict(&unknown), ["ANT-20", "ANT-21"]);
     let altered = |body: &mut Value| {
         let block = &mut body["messages"][3]["content"][0];
@@ -78,7 +78,7 @@ fn thinking_comes_back_as_it_was() {
     };
     assert_eq!(verdict(&left_out(3)), ["ANT-19"]);
     assert_eq!(verdict(&left_out(1)), ["ANT-18", "ANT-21"]);
-    // Whoever does not want thinking need not bring any.
+    // Without thinking, a request needs no thinking blocks.
     let without = |body: &mut Value| {
         body["thinking"] = json!({"type": "disabled"});
         left_out(3)(body);
@@ -116,7 +116,7 @@ fn encrypted_reasoning_comes_back_as_it_was() {
     };
     let place = |items: &[Value], kind: &str| items.iter().rposition(|item| item["type"] == kind).unwrap();
     assert_eq!(verdict(&|_| {}), [""; 0]);
-    // Ids are not needed, nor is what stands beside the text.
+    // Neither ids nor other fields beside the text are needed.
     let bare = |items: &mut Vec<Value>| {
         for item in items {
             item.as_object_mut().unwrap().retain(|name, _| name != "id" && name != "status");

@@ -55,7 +55,7 @@ struct Above {
     /// A sub-agent's progress is in between.
     through_agent: bool,
     /// The named line is before a compaction, where the program no longer reads.
-    behind_compaction: bool,
+    before_compaction: bool,
 }
 
 /// Where a line's link leads.
@@ -287,7 +287,7 @@ impl<'l> Tree<'l> {
         let earlier = self.before[index].is_some() && found.line < self.before[index];
         if self.kept[index] && found.through_agent && earlier && !self.lines[index].sidechain {
             let line = self.before[index];
-            return Above { line, broken: Some(index), through_agent: true, behind_compaction: false };
+            return Above { line, broken: Some(index), through_agent: true, before_compaction: false };
         }
         found
     }
@@ -325,7 +325,7 @@ impl<'l> Tree<'l> {
                 *over = Above {
                     line: tail.or(self.before[line]),
                     broken: Some(line),
-                    behind_compaction: true,
+                    before_compaction: true,
                     ..Above::default()
                 };
             }
@@ -415,14 +415,14 @@ impl<'l> Tree<'l> {
         };
         self.findings.push(match above.line.and_then(|line| self.lines[line].place.line) {
             _ if above.through_agent && broken == index => {
-                finding.because("it hangs on what a sub-agent did; it goes on from the message before it")
+                finding.because("its parent belongs to a sub-agent; it continues from the message before it")
             }
-            Some(number) if above.behind_compaction => {
-                let why = "it hangs on a line that Claude Code no longer reads after a compaction";
-                let finding = finding.because(format!("{why}; it goes on from line {number}"));
+            Some(number) if above.before_compaction => {
+                let why = "Claude Code no longer reads its parent after a compaction";
+                let finding = finding.because(format!("{why}; it continues from line {number}"));
                 Finding { severity: Severity::Note, ..finding }
             }
-            Some(number) => finding.because(format!("it goes on from line {number}")),
+            Some(number) => finding.because(format!("it continues from line {number}")),
             // Nothing is before it: the file begins in the middle of a conversation, and nothing was guessed.
             None => {
                 let finding = finding.because("the conversation began before this file");

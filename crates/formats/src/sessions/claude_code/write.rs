@@ -67,7 +67,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
         if message.raw().contains(MARK) {
             let at = source.map_or_else(Position::default, Position::message);
             let finding = Finding::new(Rule::UnknownField, at, Action::LeftOut).about("cache_control");
-            findings.push(finding.because("whoever goes on with a transcript sets marks of its own"));
+            findings.push(finding.because("the program that continues a transcript sets its own marks"));
         }
         transcript.message(message, source);
     }

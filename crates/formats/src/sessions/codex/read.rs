@@ -32,7 +32,7 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> bool {
     sample.any_line(LOOK_AT, is_rollout_line)
 }
 
-/// Whether only a rollout has such a line.
+/// Whether a line is one that only rollouts have.
 fn is_rollout_line(root: Value<'_>) -> bool {
     let kind = root.get("type").and_then(Value::as_str).unwrap_or_default();
     if root.get("payload").is_some_and(|payload| payload.kind() == Kind::Object) {
