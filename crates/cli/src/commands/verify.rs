@@ -9,7 +9,7 @@ use crate::{
     args::VerifyArguments,
     desk::{self, Desk, Flags},
     failure::{FAILED, Failure},
-    output::{self, harmless, paint, plural},
+    output::{self, agreeing, harmless, paint, plural},
 };
 
 pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
@@ -60,7 +60,8 @@ fn for_people(desk: &Desk, verified: Verified, problems: &[Problem], there: bool
     let note = if torn == 0 {
         String::new()
     } else {
-        format!(" {} cut off and never acknowledged: nothing that was saved is missing.", times(torn))
+        let writes = format!("{} {}", plural(torn, "write"), agreeing(torn, "was", "were"));
+        format!(" {writes} cut off and never acknowledged: nothing that was saved is missing.")
     };
     if damaged == 0 {
         output::data(&format!(
@@ -74,10 +75,6 @@ fn for_people(desk: &Desk, verified: Verified, problems: &[Problem], there: bool
             plural(damaged, "problem")
         ))
     }
-}
-
-fn times(count: u64) -> String {
-    if count == 1 { String::from("1 write was") } else { format!("{count} writes were") }
 }
 
 fn place(problem: &Problem) -> String {
