@@ -132,7 +132,8 @@ pub fn failure(name: impl Display, error: &ConvertError) -> Failure {
         ConvertError::TooLarge(error) => {
             let place =
                 error.at.message.map_or_else(String::new, |message| format!(", in message {message}"));
-            Failure::too_large(name, format!("{error}{place}"))
+            let what = format!("{name} cannot be sent: {error}{place}");
+            Failure::failed(what, "leave out what is no longer needed, or split the conversation")
         }
     }
 }

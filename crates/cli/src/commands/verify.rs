@@ -14,13 +14,7 @@ use crate::{
 
 pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
-    let (store, id) = match &arguments.conversation {
-        Some(given) => {
-            let (store, id) = desk.find(given)?;
-            (Some(store), Some(id))
-        }
-        None => (desk.read_store()?, None),
-    };
+    let (store, id) = desk.find_or_all(arguments.conversation.as_deref())?;
     let mut problems = Vec::new();
     let verified = match &store {
         None => Verified::default(),
