@@ -1,7 +1,9 @@
 //! The engine under every checker: it reads a body, collects the verdict, and reports the faults that all dialects share in
 //! the provider's words. The rules of a dialect are in its folder.
 
-use serde_json::{Map, Value};
+use std::ops::Deref;
+
+use serde_json::Value;
 
 use crate::{
     Scope, Verdict, Violation,
@@ -10,8 +12,61 @@ use crate::{
     words,
 };
 
-/// The fields of a JSON object.
-pub(crate) type Fields = Map<String, Value>;
+/// A place in a request: the value there, if there is one, and the path to it, such as `messages.3.content.0`.
+///
+/// Reads like the value; a missing one reads like `null`.
+#[derive(Debug, Clone)]
+pub(crate) struct At<'a> {
+    pub path: String,
+    pub value: Option<&'a Value>,
+}
+
+impl<'a> At<'a> {
+    /// A field of the object here.
+    pub fn get(&self, field: &str) -> At<'a> {
+        self.child(field, self.value.and_then(|value| value.get(field)))
+    }
+
+    /// Any value under a longer path.
+    pub fn child(&self, segment: &str, value: Option<&'a Value>) -> At<'a> {
+        let path = if self.path.is_empty() { segment.to_owned() } else { format!("{}.{segment}", self.path) };
+        At { path, value }
+    }
+
+    /// The same value under a longer path: some servers put the type of a block into its path.
+    pub fn under(&self, segment: &str) -> At<'a> {
+        self.child(segment, self.value)
+    }
+
+    /// The items of the list here; none for anything else.
+    pub fn items(&self) -> Vec<At<'a>> {
+        let items = self.value.and_then(Value::as_array).into_iter().flatten().enumerate();
+        items.map(|(k, item)| self.child(&k.to_string(), Some(item))).collect()
+    }
+
+    pub fn text(&self) -> Option<&'a str> {
+        self.value?.as_str()
+    }
+
+    /// Whether there is a value other than `null`.
+    pub fn is_given(&self) -> bool {
+        !self.is_null()
+    }
+}
+
+impl Deref for At<'_> {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        self.value.unwrap_or(&Value::Null)
+    }
+}
+
+impl From<&At<'_>> for String {
+    fn from(at: &At<'_>) -> Self {
+        at.path.clone()
+    }
+}
 
 /// How a provider reads requests and words its refusals.
 pub(crate) struct Provider {
@@ -38,7 +93,7 @@ pub(crate) trait Dialect: Sized {
     type State<'a>: Default;
 
     /// Judges a request: first its settings, then message by message.
-    fn request<'a>(check: &mut Check<'a, Self>, fields: &'a Fields);
+    fn request<'a>(check: &mut Check<'a, Self>, body: At<'a>);
 }
 
 /// Makes a type a dialect: what its rules remember, the fields of a request, and its provider. Its rules start in
@@ -50,8 +105,8 @@ macro_rules! dialect {
             const SETTINGS: &'static [Row] = $settings;
             type State<'a> = $state;
 
-            fn request<'a>(check: &mut Check<'a, Self>, fields: &'a Fields) {
-                check.request(fields);
+            fn request<'a>(check: &mut Check<'a, Self>, body: At<'a>) {
+                check.request(body);
             }
         }
     };
@@ -73,7 +128,7 @@ pub(crate) fn judge<D: Dialect>(body: &[u8], scope: Scope) -> Verdict {
 
 /// The same for messages that were parsed already; `bytes` is the length of the request they are part of.
 pub(crate) fn judge_list<D: Dialect>(list: &str, messages: Vec<Value>, bytes: usize) -> Verdict {
-    let request = Value::Object(Fields::from_iter([(list.to_owned(), Value::Array(messages))]));
+    let request = Value::Object(serde_json::Map::from_iter([(list.to_owned(), Value::Array(messages))]));
     judge_read::<D>(&Ok(request), bytes, Scope::Messages)
 }
 
@@ -85,7 +140,9 @@ fn judge_read<D: Dialect>(request: &Result<Value, Violation>, bytes: usize, scop
         check.refuse(rule, "body", message);
     }
     match request {
-        Ok(Value::Object(fields)) => D::request(&mut check, fields),
+        Ok(body @ Value::Object(_)) => {
+            D::request(&mut check, At { path: String::new(), value: Some(body) });
+        }
         Ok(other) => {
             let message = D::PROVIDER.not_an_object.replace("{a type}", words::kind_of(other));
             check.refuse(D::PROVIDER.schema, "body", message.replace("{type}", words::go_kind_of(other)));
@@ -107,103 +164,91 @@ impl<'a, D: Dialect> Check<'a, D> {
     }
 
     /// Refuses a fault; the provider's words make the message.
-    pub fn fault(&mut self, rule: &'static str, path: &str, what: &What<'_>) {
-        self.refuse(rule, path, (D::PROVIDER.words)(&(D::PROVIDER.place)(path), what));
+    pub fn fault(&mut self, rule: &'static str, path: impl Into<String>, what: &What<'_>) {
+        let path = path.into();
+        let message = (D::PROVIDER.words)(&(D::PROVIDER.place)(&path), what);
+        self.refuse(rule, path, message);
     }
 
     /// Refuses for a reason that the provider's words put at its place.
-    pub fn refuse_at(&mut self, rule: &'static str, path: &str, reason: &str) {
+    pub fn refuse_at(&mut self, rule: &'static str, path: impl Into<String>, reason: &str) {
         self.fault(rule, path, &What::Other(reason));
     }
 
     /// Refuses what the types of a request do not take.
-    pub fn schema(&mut self, path: &str, reason: &str) {
+    pub fn schema(&mut self, path: impl Into<String>, reason: &str) {
         self.refuse_at(D::PROVIDER.schema, path, reason);
     }
 
-    pub fn missing(&mut self, path: &str) {
+    pub fn missing(&mut self, path: impl Into<String>) {
         self.fault(D::PROVIDER.schema, path, &What::Missing);
     }
 
-    pub fn mistyped(&mut self, path: &str, expected: &'static str, found: &Value) {
-        self.fault(D::PROVIDER.schema, path, &What::Type { expected, found });
+    pub fn mistyped(&mut self, at: &At<'_>, expected: &'static str) {
+        self.fault(D::PROVIDER.schema, at, &What::Type { expected, found: at });
     }
 
     /// Compares the request with the table of its settings.
-    pub fn setting_faults<'v>(&self, fields: &'v Fields) -> Vec<Fault<'v>> {
-        shape::faults(fields, D::SETTINGS, self.scope, D::PROVIDER.spelling)
+    pub fn setting_faults<'v>(&self, body: &At<'v>) -> Vec<Fault<'v>> {
+        let fields = body.value.and_then(Value::as_object);
+        fields.map_or_else(Vec::new, |fields| {
+            shape::faults(fields, D::SETTINGS, self.scope, D::PROVIDER.spelling)
+        })
     }
 
     /// Refuses every fault in the settings.
-    pub fn check_settings(&mut self, fields: &Fields) {
-        for fault in self.setting_faults(fields) {
-            self.refuse(
-                D::PROVIDER.schema,
-                fault.path.clone(),
-                (D::PROVIDER.words)(&fault.path, &fault.what),
-            );
+    pub fn check_settings(&mut self, body: &At<'_>) {
+        for fault in self.setting_faults(body) {
+            let message = (D::PROVIDER.words)(&fault.path, &fault.what);
+            self.refuse(D::PROVIDER.schema, fault.path, message);
         }
     }
 
     /// The items of a list that must be there.
-    pub fn list(
-        &mut self,
-        list: Option<&'a Value>,
-        expected: &'static str,
-        path: &str,
-    ) -> Option<&'a [Value]> {
-        match list {
-            Some(Value::Array(items)) => return Some(items),
-            Some(other) => self.mistyped(path, expected, other),
-            None => self.missing(path),
+    pub fn list(&mut self, at: &At<'a>, expected: &'static str) -> Option<Vec<At<'a>>> {
+        match at.value {
+            Some(Value::Array(_)) => return Some(at.items()),
+            Some(_) => self.mistyped(at, expected),
+            None => self.missing(at),
         }
         None
     }
 
-    /// Judges the objects of a list one by one, and refuses everything else in it.
-    pub fn each_object(
-        &mut self,
-        items: &'a [Value],
-        expected: &'static str,
-        path: &str,
-        mut judge: impl FnMut(&mut Self, &'a Fields, &str),
-    ) {
-        for (k, item) in items.iter().enumerate() {
-            let path = format!("{path}.{k}");
-            match item {
-                Value::Object(fields) => judge(self, fields, &path),
-                other => self.mistyped(&path, expected, other),
-            }
-        }
+    /// Refuses anything but an object; returns whether it is one.
+    pub fn object(&mut self, at: &At<'_>, expected: &'static str) -> bool {
+        self.needs_type(at, Value::is_object, expected);
+        at.is_object()
     }
 
     /// The text of a field that must be there.
-    pub fn string(&mut self, fields: &'a Fields, field: &str, path: &str) -> Option<&'a str> {
-        match fields.get(field) {
+    pub fn string(&mut self, at: &At<'a>) -> Option<&'a str> {
+        match at.value {
             Some(Value::String(text)) => return Some(text),
-            Some(other) => self.mistyped(&format!("{path}.{field}"), "a string", other),
-            None => self.missing(&format!("{path}.{field}")),
+            Some(_) => self.mistyped(at, "a string"),
+            None => self.missing(at),
         }
         None
     }
 
+    /// Refuses a field that is not of the expected type.
+    pub fn needs_type(&mut self, at: &At<'_>, fits: fn(&Value) -> bool, expected: &'static str) {
+        if !fits(at) {
+            self.mistyped(at, expected);
+        }
+    }
+
     /// Refuses a field that is present and not of the expected type.
-    pub fn check_type(
-        &mut self,
-        value: Option<&Value>,
-        fits: fn(&Value) -> bool,
-        expected: &'static str,
-        path: &str,
-    ) {
-        if let Some(other) = value.filter(|value| !fits(value)) {
-            self.mistyped(path, expected, other);
+    pub fn check_type(&mut self, at: &At<'_>, fits: fn(&Value) -> bool, expected: &'static str) {
+        if at.value.is_some() {
+            self.needs_type(at, fits, expected);
         }
     }
 
     /// Refuses every field that is not among the known ones, which spaces separate.
-    pub fn only_fields(&mut self, fields: &Fields, known: &str, path: &str) {
-        for field in fields.keys().filter(|field| !known.split(' ').any(|known| known == *field)) {
-            self.fault(D::PROVIDER.schema, &format!("{path}.{field}"), &What::Unknown);
+    pub fn only_fields(&mut self, at: &At<'_>, known: &str) {
+        let fields = at.as_object().into_iter().flat_map(serde_json::Map::keys);
+        for field in fields.filter(|field| !known.split(' ').any(|known| known == *field)) {
+            self.fault(D::PROVIDER.schema, &at.get(field), &What::Unknown);
         }
     }
 }

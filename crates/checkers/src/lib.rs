@@ -36,7 +36,7 @@ mod prelude {
 
     pub(crate) use crate::{
         Scope,
-        check::{Check, Dialect, Fields, Provider, dialect},
+        check::{At, Check, Dialect, Provider, dialect},
         media,
         shape::{Row, What},
         values::*,

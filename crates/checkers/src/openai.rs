@@ -11,7 +11,7 @@ pub(crate) trait OpenAi: Dialect {}
 
 impl<D: OpenAi> Check<'_, D> {
     /// Judges the name of a tool.
-    pub fn tool_name(&mut self, rule: &'static str, name: &str, path: &str) {
+    pub fn tool_name(&mut self, rule: &'static str, name: &str, at: &At<'_>) {
         let reason = match name {
             "" => "empty string. Expected a string with minimum length 1.",
             _ if !is_word(name, "") => {
@@ -20,45 +20,47 @@ impl<D: OpenAi> Check<'_, D> {
             _ if name.len() > MAX_NAME => &too_long("string", MAX_NAME, name.len()),
             _ => return,
         };
-        self.refuse_at(rule, path, reason);
+        self.refuse_at(rule, at, reason);
     }
 
     /// Judges the length of a call's id.
-    pub fn id_length(&mut self, rule: &'static str, id: &str, max: usize, path: &str) {
+    pub fn id_length(&mut self, rule: &'static str, id: &str, max: usize, at: &At<'_>) {
         let reason = match id.chars().count() {
             0 => "empty string. Expected a string with minimum length 1.",
             length if length > max => &too_long("string", max, length),
             _ => return,
         };
-        self.refuse_at(rule, path, reason);
+        self.refuse_at(rule, at, reason);
     }
 
-    pub fn text(&mut self, text: &str, path: &str) {
+    /// Judges the length of a text; anything else is judged elsewhere.
+    pub fn text(&mut self, at: &At<'_>) {
+        let text = at.text().unwrap_or_default();
         // Bytes are never fewer than characters, and known without counting.
         if text.len() > MAX_TEXT && text.chars().count() > MAX_TEXT {
             let reason = too_long("string", MAX_TEXT, text.chars().count());
-            self.refuse_at("OAC-12", path, &reason);
+            self.refuse_at("OAC-12", at, &reason);
         }
     }
 
-    pub fn array_length(&mut self, rule: &'static str, path: &str, length: usize, max: usize) {
-        let reason = match length {
+    pub fn array_length(&mut self, rule: &'static str, at: &At<'_>, max: usize) {
+        let reason = match at.as_array().map_or(1, Vec::len) {
             0 => "empty array. Expected an array with minimum length 1, but got an empty array instead.",
-            _ if length > max => &too_long("array", max, length),
+            length if length > max => &too_long("array", max, length),
             _ => return,
         };
-        self.refuse_at(rule, path, reason);
+        self.refuse_at(rule, at, reason);
     }
 
     /// Refuses what is neither absent nor an object.
-    pub fn optional_object(&mut self, value: &Value, path: &str) {
-        self.check_type(Some(value), |value| value.is_object() || value.is_null(), "an object", path);
+    pub fn optional_object(&mut self, at: &At<'_>) {
+        self.check_type(at, |value| value.is_object() || value.is_null(), "an object");
     }
 
     /// Refuses the second tool of a name.
-    pub fn repeated_tool(&mut self, name: &str, path: &str) {
+    pub fn repeated_tool(&mut self, name: &str, at: &At<'_>) {
         let message = format!("Invalid 'tools': tool names must be unique, got '{name}' twice.");
-        self.refuse(D::PROVIDER.schema, path, message);
+        self.refuse(D::PROVIDER.schema, at, message);
     }
 
     /// Refuses to choose a tool that is not declared.
@@ -67,8 +69,9 @@ impl<D: OpenAi> Check<'_, D> {
         self.refuse(D::PROVIDER.schema, "tool_choice", message);
     }
 
-    /// Judges the address of an image; that it is there is judged elsewhere.
-    pub fn image(&mut self, url: &str, path: &str) {
+    /// Judges the address of an image; that there is one is judged elsewhere.
+    pub fn image(&mut self, at: &At<'_>) {
+        let url = at.text().unwrap_or_default();
         if url.is_empty() || media::is_address(url, &["https://", "http://"]) {
             return;
         }
@@ -76,22 +79,22 @@ impl<D: OpenAi> Check<'_, D> {
             let message = format!(
                 "Invalid '{}'. Expected a base64-encoded data URL with an image MIME type (e.g. \
                  'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got {got}",
-                bracketed(path)
+                bracketed(&at.path)
             );
-            self.refuse("SAN-09", path, message);
+            self.refuse("SAN-09", at, message);
         }
     }
 
     /// Judges the bytes of a file, if it has any.
-    pub fn file_data(&mut self, file: &Value, path: &str) {
+    pub fn file_data(&mut self, file: &At<'_>) {
         let data = file["file_data"].as_str().filter(|data| !data.is_empty());
         if let Some(got) = data.and_then(|data| media::openai_flaw(data, media::is_type)) {
             let message = format!(
                 "Invalid '{}.file_data'. Expected a base64-encoded data URL (e.g. \
                  'data:application/pdf;base64,JVBERi0xLjQ='), but got {got}",
-                bracketed(path)
+                bracketed(&file.path)
             );
-            self.refuse("SAN-09", path, message);
+            self.refuse("SAN-09", file, message);
         }
     }
 }

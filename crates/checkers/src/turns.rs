@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::values::list;
+use crate::{check::At, values::list};
 
 /// A message reduced to what the rules between messages look at.
 pub(crate) struct Turn<'a> {
@@ -34,12 +34,12 @@ pub(crate) enum Misfit {
 impl<'a> Turn<'a> {
     /// Reads a message; `call` and `result` return the id of a block that is a call or a result.
     pub fn read(
-        message: &'a Value,
+        message: &At<'a>,
         call: impl Fn(&'a Value) -> Option<&'a Value>,
         result: impl Fn(&'a Value) -> Option<&'a Value>,
     ) -> Self {
-        let role = message["role"].as_str().unwrap_or_default();
-        let blocks = list(&message["content"]);
+        let role = message.get("role").text().unwrap_or_default();
+        let blocks = message.get("content").value.map_or(&[][..], list);
         let sent_by = |sender| if role == sender { blocks } else { &[] };
         let answered = |(j, block)| Some((j, result(block)?.as_str()?));
         Turn {

@@ -45,7 +45,6 @@ impl Wanted {
     ///
     /// The header is written before anything is said. It counts only if there is an answer and no context, so that settings made
     /// after `rejoin new` count.
-    #[must_use]
     pub fn of(conversation: &Conversation) -> Self {
         let (context, answered) = last_context(conversation);
         if let Some(context) = context {
@@ -81,13 +80,11 @@ impl Wanted {
 
 impl Conversation {
     /// The system prompt of the last answered turn.
-    #[must_use]
     pub fn recorded_system(&self) -> Option<String> {
         last_context(self).0?.system.map(|system| system.to_string())
     }
 
     /// The working directory that the conversation was begun in.
-    #[must_use]
     pub fn directory(&self) -> Option<String> {
         header(self)?.directory.map(|directory| directory.to_string())
     }

@@ -457,7 +457,7 @@ fn limits_end_a_turn() {
     assert!(server.violations().is_empty());
 }
 
-/// The time of a turn does not count its tools, which have a limit of their own; it does count a model that never stops talking.
+/// The time of a turn does not count its tools, which have their own limit; it does count a model that never stops talking.
 #[test]
 fn the_time_of_a_turn_is_the_models_time() {
     let server = Loopback::start(Config::default());
@@ -536,7 +536,7 @@ fn half_a_call_is_kept_when_somebody_stops() {
     for which in PROVIDERS {
         let server = Loopback::start(Config::default());
         let label = label(which);
-        // The stream stands still somewhere in the middle, at another place each time.
+        // The stream stalls in the middle, each time at another byte.
         for after in [1100, 1500, 2100] {
             server.fault(Fault::Stall { after, time: None });
             let store = memory();
@@ -549,7 +549,7 @@ fn half_a_call_is_kept_when_somebody_stops() {
                 let (later, spoke) = (stop.clone(), Arc::new(tokio::sync::Notify::new()));
                 let heard = Arc::clone(&spoke);
                 tokio::spawn(async move {
-                    // Once it speaks, everything up to where it stands still is there in a moment.
+                    // Once it has begun, everything before the stall arrives quickly.
                     let _ = tokio::time::timeout(Duration::from_secs(1), heard.notified()).await;
                     tokio::time::sleep(Duration::from_millis(60)).await;
                     later.stop();

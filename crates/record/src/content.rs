@@ -1,8 +1,8 @@
-//! What an entry says: one typed body per kind.
+//! The content of entries: one typed body per kind.
 //!
-//! Bodies are JSON objects written by us in a fixed field order. Fields that a newer version added are kept, since the
-//! entry keeps the exact bytes; they are just not in the typed form. A body that does not fit its kind is not an
-//! error but [`Content::Unreadable`]: it is shown and verified like any other, and skipped by views.
+//! Bodies are JSON objects with a fixed order of fields. Fields that a newer version added are not in the typed form, but the
+//! entry keeps them in its exact bytes. A body that does not fit its kind is [`Content::Unreadable`] and not an error: it is
+//! shown and verified like any other, and views skip it.
 
 use crate::{
     entry::{Entry, Kind},
@@ -162,9 +162,9 @@ body! {
 body! {
     /// A command that a person ran.
     Command {
-        /// The command line, secrets taken out.
+        /// The command line, without secrets.
         command: Text,
-        /// What it printed.
+        /// Its output.
         output: Text,
         /// Whether it failed.
         failed: bool,
@@ -172,13 +172,13 @@ body! {
 }
 
 body! {
-    /// What surrounds the messages of a request.
+    /// The fields of a request around its messages.
     Context {
         /// The system prompt.
         system: Option<Text>,
         /// The tool declarations, as JSON.
         tools: Option<Raw>,
-        /// The dialect, provider and model that requests go to, as JSON.
+        /// The dialect, provider and model of requests, as JSON.
         target: Option<Raw>,
     }
 }
@@ -200,27 +200,27 @@ body! {
         entry: EntryId,
         /// The block in it, from 0.
         block: u64,
-        /// What was decided: `left-out`, `interrupted` or `rerun`.
+        /// The decision.
         decision: Decision,
     }
 }
 
 body! {
-    /// Decisions about unanswered calls, made before a request left.
+    /// Decisions about unanswered calls, made before a request was sent.
     Closed {
-        /// One for each.
+        /// One decision per call.
         calls: Vec<ClosedCall>,
     }
 }
 
 body! {
-    /// A summary of what was said before.
+    /// A summary of the messages before it.
     Compacted {
         /// The summary.
         summary: Text,
-        /// How many items were cut before it could be made.
+        /// The number of items that were cut before summarizing.
         truncated_count: u64,
-        /// The first entry that stays as it was.
+        /// The first entry that is kept unchanged.
         keep_from: Option<EntryId>,
     }
 }
@@ -244,7 +244,7 @@ body! {
 body! {
     /// The head moved to this entry's parent.
     Branch {
-        /// Why.
+        /// The reason.
         reason: Option<Text>,
     }
 }
@@ -262,9 +262,9 @@ body! {
 }
 
 body! {
-    /// Where a turn stands.
+    /// A change of a turn's state.
     Turn {
-        /// The state.
+        /// The new state.
         state: TurnState,
         /// The call that the state is about.
         call: Option<CallAt>,
@@ -272,17 +272,17 @@ body! {
 }
 
 body! {
-    /// An entry's content was removed.
+    /// The removal of an entry's content.
     Erased {
         /// The entry.
         entry: EntryId,
-        /// Why.
+        /// The reason.
         reason: Option<Text>,
     }
 }
 
 body! {
-    /// Something imported that has no place in the model.
+    /// Something imported that has no other kind.
     RawItem {
         /// The format it came from.
         format: Text,
@@ -309,7 +309,7 @@ macro_rules! words {
 }
 
 words! {
-    /// What was decided about an unanswered call.
+    /// A decision about an unanswered call.
     Decision {
         /// The view does not show it.
         LeftOut = "left-out",
@@ -323,22 +323,22 @@ words! {
 words! {
     /// The states of a turn.
     TurnState {
-        /// A request is about to leave.
+        /// A request is about to be sent.
         Started = "started",
         /// A call is running.
         CallRunning = "call-running",
-        /// A call waits for a person.
+        /// A call waits for a person's approval.
         CallAwaitingApproval = "call-awaiting-approval",
-        /// Done.
+        /// The turn is complete.
         Ended = "ended",
-        /// Stopped by a person or an error.
+        /// A person or an error stopped the turn.
         Interrupted = "interrupted",
     }
 }
 
 macro_rules! contents {
     ($($variant:ident($type:ty),)*) => {
-        /// What an entry says.
+        /// The content of an entry.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub enum Content {
             /// A message.
@@ -353,7 +353,7 @@ macro_rules! contents {
         }
 
         impl Content {
-            /// The body to store. Unknown and unreadable content goes back as it came.
+            /// The body to store. Unknown and unreadable content is written unchanged.
             #[must_use]
             pub fn to_body(&self) -> Raw {
                 let mut out = String::new();
@@ -366,7 +366,7 @@ macro_rules! contents {
                 Raw::new(out)
             }
 
-            /// The kind of the entries that hold such content; none if it cannot be told from the content.
+            /// The kind of entry that holds this content; `None` if the content does not determine it.
             #[must_use]
             pub fn kind(&self) -> Option<Kind> {
                 match self {

@@ -175,8 +175,8 @@ pub const BREAKS: &[Break] = &[
         what: "reasoning forgets the account it belongs to",
         file: "crates/record/src/message_body.rs",
         within: "reasoning",
-        from: r#".optional(origin, "account")?,"#,
-        to: r#".optional(origin, "provider")?,"#,
+        from: "*value = self.optional(given, name)?;",
+        to: r#"*value = self.optional(given, name)?.filter(|_| name != "account");"#,
         tests: test("rejoin-record", "record", ""),
     },
     Break {

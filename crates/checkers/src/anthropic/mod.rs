@@ -79,29 +79,29 @@ impl Turn<'_> {
 
 /// The request and the rules between its messages.
 impl<'a> Check<'a, Anthropic> {
-    fn request(&mut self, fields: &'a Fields) {
-        self.state.model = fields.get("model").and_then(Value::as_str).and_then(model::Version::of);
-        self.settings(fields);
-        self.cache_mark(fields, "body");
-        self.system(fields.get("system"));
-        let tool_names = self.tools(fields.get("tools"));
-        let thinking = self.thinking_type(fields.get("thinking"));
-        self.tool_choice(fields, &tool_names, thinking);
-        let Some(messages) = self.list(fields.get("messages"), "an array", "messages") else { return };
+    fn request(&mut self, body: At<'a>) {
+        self.state.model = body["model"].as_str().and_then(model::Version::of);
+        self.settings(&body);
+        self.cache_mark(&body, "body");
+        self.system(&body.get("system"));
+        let tool_names = self.tools(&body.get("tools"));
+        let thinking = self.thinking_type(&body.get("thinking"));
+        self.tool_choice(&body, &tool_names, thinking);
+        let Some(messages) = self.list(&body.get("messages"), "an array") else { return };
         let turns: Vec<Turn> =
             messages.iter().map(|message| Turn::read(message, call_id, result_id)).collect();
-        self.request_wide(&turns, fields);
+        self.request_wide(&turns, &body);
         for (i, message) in messages.iter().enumerate() {
-            self.message(i, message);
+            self.message(message);
             self.results_answer_the_previous(i, &turns);
             self.calls_are_answered_next(i, &turns);
             self.server_tools_are_paired(i, &turns[i]);
         }
         self.tool_loop_starts_with_thinking(&turns, thinking);
-        self.trailing_assistant(messages, &turns, thinking);
+        self.trailing_assistant(&messages, &turns, thinking);
     }
 
-    fn request_wide(&mut self, turns: &[Turn], request: &Fields) {
+    fn request_wide(&mut self, turns: &[Turn], body: &At<'a>) {
         if turns.len() > MAX_MESSAGES {
             let message = format!("request_too_large: messages: at most {MAX_MESSAGES} messages are allowed");
             self.refuse("ANT-28", "messages", message);
@@ -113,9 +113,7 @@ impl<'a> Check<'a, Anthropic> {
             }
             Some(_) => {}
         }
-        if self.scope != Scope::Messages
-            && !declares_tools(request)
-            && turns.iter().any(|turn| turn.uses_tools)
+        if self.scope != Scope::Messages && !declares_tools(body) && turns.iter().any(|turn| turn.uses_tools)
         {
             let message = "Requests which include `tool_use` or `tool_result` blocks must define tools.";
             self.refuse("ANT-09", "tools", message);
@@ -132,12 +130,12 @@ impl<'a> Check<'a, Anthropic> {
                         "unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block \
                          must have a corresponding `tool_use` block in the previous message."
                     );
-                    self.refuse_at("ANT-02", &path, &reason);
+                    self.refuse_at("ANT-02", path, &reason);
                 }
                 Misfit::Repeated => {
                     let reason =
                         "each tool_use must have a single result. Found multiple `tool_result` blocks";
-                    self.refuse_at("ANT-04", &path, &format!("{reason} with id: {id}"));
+                    self.refuse_at("ANT-04", path, &format!("{reason} with id: {id}"));
                 }
             }
         }
@@ -181,7 +179,7 @@ impl<'a> Check<'a, Anthropic> {
         for (j, kind, id) in open {
             let path = format!("messages.{i}.content.{j}");
             let reason = format!("`{kind}` id {id} was found without a corresponding result block after it");
-            self.refuse_at("ANT-27", &path, &reason);
+            self.refuse_at("ANT-27", path, &reason);
         }
     }
 
@@ -203,41 +201,41 @@ impl<'a> Check<'a, Anthropic> {
         }
     }
 
-    fn trailing_assistant(&mut self, messages: &[Value], turns: &[Turn], thinking: &str) {
+    fn trailing_assistant(&mut self, messages: &[At<'a>], turns: &[Turn], thinking: &str) {
         let (Some(message), Some(turn)) = (messages.last(), turns.last()) else { return };
         if turn.role != "assistant" {
             return;
         }
-        let path = format!("messages.{}", messages.len() - 1);
         let text = turn.blocks.last().map_or(&message["content"], |block| &block["text"]);
         if text.as_str().is_some_and(|text| text.ends_with(is_space)) {
-            let message = "messages: final assistant content cannot end with trailing whitespace";
-            self.refuse("ANT-13", path.clone(), message);
+            let reason = "messages: final assistant content cannot end with trailing whitespace";
+            self.refuse("ANT-13", message, reason);
         }
         let prefill = "This model does not support assistant message prefill. The conversation must end \
                        with a user message.";
         if !self.state.model.is_some_and(model::Version::takes_prefill) {
-            self.refuse("ANT-14", path.clone(), prefill);
+            self.refuse("ANT-14", message, prefill);
         }
         let thinking_is_on = ["enabled", "adaptive"].contains(&thinking);
         if !thinking_is_on && (turn.has("thinking") || turn.has("redacted_thinking")) {
-            let message = "When thinking is disabled, an `assistant` message in the final position cannot \
-                           contain `thinking`.";
-            self.refuse("ANT-22", path, message);
+            let reason = "When thinking is disabled, an `assistant` message in the final position cannot \
+                          contain `thinking`.";
+            self.refuse("ANT-22", message, reason);
         }
     }
 }
 
 /// The settings beside the messages.
 impl<'a> Check<'a, Anthropic> {
-    fn settings(&mut self, fields: &Fields) {
-        for fault in self.setting_faults(fields) {
+    fn settings(&mut self, body: &At<'_>) {
+        for fault in self.setting_faults(body) {
             let rule = if fault.what == What::Missing { "ANT-30" } else { "ANT-schema" };
-            self.refuse(rule, fault.path.clone(), (words::PYDANTIC.words)(&fault.path, &fault.what));
+            let message = (words::PYDANTIC.words)(&fault.path, &fault.what);
+            self.refuse(rule, fault.path, message);
         }
-        let thinking = fields.get("thinking").unwrap_or(&Value::Null);
+        let thinking = &body["thinking"];
         let Some("enabled") = thinking["type"].as_str() else { return };
-        match (thinking["budget_tokens"].as_u64(), fields.get("max_tokens").and_then(Value::as_u64)) {
+        match (thinking["budget_tokens"].as_u64(), body["max_tokens"].as_u64()) {
             (None, _) => self.missing("thinking.enabled.budget_tokens"),
             (Some(..1024), _) => {
                 let reason = "Input should be greater than or equal to 1024";
@@ -249,95 +247,105 @@ impl<'a> Check<'a, Anthropic> {
             }
             _ => {}
         }
-        if fields.get("temperature").and_then(Value::as_f64).is_some_and(|temperature| temperature != 1.0) {
+        if body["temperature"].as_f64().is_some_and(|temperature| temperature != 1.0) {
             let message = "`temperature` may only be set to 1 when thinking is enabled.";
             self.refuse("ANT-schema", "temperature", message);
         }
     }
 
-    fn system(&mut self, system: Option<&'a Value>) {
-        match system {
+    fn system(&mut self, system: &At<'a>) {
+        match system.value {
             None => {}
             Some(Value::String(text)) if text.is_empty() => {}
-            Some(Value::String(text)) => self.text(text, "system"),
-            Some(Value::Array(blocks)) => self.blocks(place::SYSTEM, blocks, "system"),
-            Some(_) => self.schema("system", "Input should be a valid string or list"),
+            Some(Value::String(text)) => self.text(text, system),
+            Some(Value::Array(_)) => self.blocks(place::SYSTEM, system),
+            Some(_) => self.schema(system, "Input should be a valid string or list"),
         }
     }
 
     /// Returns the declared names.
-    fn tools(&mut self, tools: Option<&'a Value>) -> HashSet<&'a str> {
+    fn tools(&mut self, tools: &At<'a>) -> HashSet<&'a str> {
         let mut names = HashSet::new();
-        let Some(tools) = tools.filter(|tools| !tools.is_null()) else { return names };
-        let tools = self.list(Some(tools), "an array", "tools").unwrap_or_default();
-        self.each_object(tools, "an object", "tools", |check, tool, path| {
-            check.cache_mark(tool, path);
-            if let Some(name) = check.tool(tool, path)
+        if !tools.is_given() {
+            return names;
+        }
+        for tool in self.list(tools, "an array").unwrap_or_default() {
+            if !self.object(&tool, "an object") {
+                continue;
+            }
+            self.cache_mark(&tool, &tool.path);
+            if let Some(name) = self.tool(&tool)
                 && !names.insert(name)
             {
-                check.refuse("ANT-schema", path, "tools: Tool names must be unique.");
+                self.refuse("ANT-schema", &tool, "tools: Tool names must be unique.");
             }
-        });
+        }
         names
     }
 
-    fn tool(&mut self, tool: &'a Fields, path: &str) -> Option<&'a str> {
-        match tool.get("type") {
+    fn tool(&mut self, tool: &At<'a>) -> Option<&'a str> {
+        match tool.get("type").value {
             None | Some(Value::Null) => {}
             Some(Value::String(kind)) if kind == "custom" => {}
             // A set of tools has no name; other server tools have a fixed one.
             Some(Value::String(kind)) if kind == "mcp_toolset" => return None,
-            Some(Value::String(kind)) => return self.tool_name(tool, "name", &format!("{path}.{kind}")),
-            Some(other) => self.mistyped(&format!("{path}.type"), "a string", other),
+            Some(Value::String(kind)) => return self.tool_name(&tool.under(kind), "name"),
+            Some(_) => self.mistyped(&tool.get("type"), "a string"),
         }
-        let schema = format!("{path}.custom.input_schema");
-        match tool.get("input_schema") {
-            Some(Value::Object(fields)) if fields.get("type").is_some_and(|kind| kind == "object") => {}
-            Some(Value::Object(_)) => self.schema(&format!("{schema}.type"), "Input should be 'object'"),
-            Some(other) => self.mistyped(&schema, "an object", other),
+        let tool = tool.under("custom");
+        let schema = tool.get("input_schema");
+        match schema.value {
             None => self.missing(&schema),
+            Some(Value::Object(_)) if schema["type"] == "object" => {}
+            Some(Value::Object(_)) => self.schema(&schema.get("type"), "Input should be 'object'"),
+            Some(_) => self.mistyped(&schema, "an object"),
         }
-        self.tool_name(tool, "name", &format!("{path}.custom"))
+        self.tool_name(&tool, "name")
     }
 
     /// Returns the type of thinking that the request sets, empty for none.
-    fn thinking_type(&mut self, thinking: Option<&'a Value>) -> &'a str {
-        let kind = match thinking {
-            None | Some(Value::Null) => return "",
-            Some(thinking) => thinking["type"].as_str().unwrap_or_default(),
-        };
+    fn thinking_type(&mut self, thinking: &At<'a>) -> &'a str {
+        if !thinking.is_given() {
+            return "";
+        }
+        let kind = thinking.get("type").text().unwrap_or_default();
         if !["enabled", "disabled", "adaptive"].contains(&kind) {
             self.schema("thinking.type", "Input should be 'enabled', 'disabled' or 'adaptive'");
         }
         kind
     }
 
-    fn tool_choice(&mut self, request: &Fields, names: &HashSet<&str>, thinking: &str) {
+    fn tool_choice(&mut self, body: &At<'_>, names: &HashSet<&str>, thinking: &str) {
+        let choice = body.get("tool_choice");
         // Anything but an object has been refused by its type.
-        let Some(choice) = request.get("tool_choice").filter(|choice| choice.is_object()) else { return };
+        if !choice.is_object() {
+            return;
+        }
         let kind = choice["type"].as_str().unwrap_or_default();
         if !["auto", "any", "tool", "none"].contains(&kind) {
-            return self.schema("tool_choice.type", "Input should be 'auto', 'any', 'tool' or 'none'");
+            return self.schema(&choice.get("type"), "Input should be 'auto', 'any', 'tool' or 'none'");
         }
-        if !declares_tools(request) {
-            self.schema("tool_choice", "tool_choice may only be specified while providing tools");
+        if !declares_tools(body) {
+            self.schema(&choice, "tool_choice may only be specified while providing tools");
         } else if kind == "tool" && !choice["name"].as_str().is_some_and(|name| names.contains(name)) {
             let name = choice["name"].as_str().unwrap_or_default();
-            self.schema("tool_choice.name", &format!("Tool '{name}' not found in provided tools"));
+            self.schema(&choice.get("name"), &format!("Tool '{name}' not found in provided tools"));
         }
         if thinking == "enabled" && ["any", "tool"].contains(&kind) {
             let message = "Thinking may not be enabled when tool_choice forces tool use.";
-            self.refuse("ANT-23", "tool_choice", message);
+            self.refuse("ANT-23", &choice, message);
         }
     }
 }
 
 /// One message and its blocks.
 impl<'a> Check<'a, Anthropic> {
-    fn message(&mut self, i: usize, message: &'a Value) {
-        let path = format!("messages.{i}");
-        let Some(fields) = message.as_object() else { return self.mistyped(&path, "an object", message) };
-        let place = match fields.get("role").and_then(Value::as_str) {
+    fn message(&mut self, message: &At<'a>) {
+        if !self.object(message, "an object") {
+            return;
+        }
+        let role = message.get("role");
+        let place = match role.text() {
             Some("user") => place::USER,
             Some("assistant") => place::ASSISTANT,
             Some("system") => {
@@ -345,133 +353,138 @@ impl<'a> Check<'a, Anthropic> {
                                `system` parameter, not \"system\" as an input message role.";
                 if self.state.model.is_some_and(model::Version::takes_system_messages) {
                     // Their place and content are judged by rules that differ from model to model.
-                    return self.note("ANT-16", format!("{path}.role"), message);
+                    return self.note("ANT-16", &role, message);
                 }
-                self.refuse("ANT-16", format!("{path}.role"), message);
+                self.refuse("ANT-16", &role, message);
                 place::USER
             }
             _ => {
-                self.refuse_at("ANT-17", &format!("{path}.role"), "Input should be 'user' or 'assistant'");
+                self.refuse_at("ANT-17", &role, "Input should be 'user' or 'assistant'");
                 place::USER
             }
         };
-        for field in fields.keys().filter(|field| !["role", "content"].contains(&field.as_str())) {
-            self.fault("ANT-29", &format!("{path}.{field}"), &What::Unknown);
+        let fields = message.as_object().into_iter().flat_map(serde_json::Map::keys);
+        for field in fields.filter(|field| !["role", "content"].contains(&field.as_str())) {
+            self.fault("ANT-29", &message.get(field), &What::Unknown);
         }
-        let content = format!("{path}.content");
-        match fields.get("content") {
+        let content = message.get("content");
+        match content.value {
             Some(Value::String(text)) if !text.is_empty() => self.text(text, &content),
-            Some(Value::Array(blocks)) if !blocks.is_empty() => self.blocks(place, blocks, &content),
+            Some(Value::Array(blocks)) if !blocks.is_empty() => self.blocks(place, &content),
             Some(Value::String(_) | Value::Array(_)) => {
                 let reason = "all messages must have non-empty content except for the optional final assistant message";
-                self.refuse_at("ANT-11", &path, reason);
+                self.refuse_at("ANT-11", message, reason);
             }
-            Some(other) => self.mistyped(&content, "a valid string or list", other),
+            Some(_) => self.mistyped(&content, "a valid string or list"),
             None => self.missing(&content),
         }
     }
 
-    fn blocks(&mut self, place: &str, blocks: &'a [Value], path: &str) {
-        self.each_object(blocks, "an object", path, |check, block, path| check.block(place, block, path));
+    fn blocks(&mut self, place: &str, blocks: &At<'a>) {
+        for block in blocks.items() {
+            if self.object(&block, "an object") {
+                self.block(place, &block);
+            }
+        }
     }
 
-    fn block(&mut self, place: &str, block: &'a Fields, path: &str) {
-        self.cache_mark(block, path);
-        let Some(kind) = self.string(block, "type", path) else { return };
+    fn block(&mut self, place: &str, block: &At<'a>) {
+        self.cache_mark(block, &block.path);
+        let Some(kind) = self.string(&block.get("type")) else { return };
         let places = place::of(kind);
         if places.is_empty() {
             let reason = "found using 'type' does not match any of the expected tags";
-            return self.schema(path, &format!("Input tag '{kind}' {reason}"));
+            return self.schema(block, &format!("Input tag '{kind}' {reason}"));
         }
         if !places.contains(&place) {
-            return self.schema(path, &format!("`{kind}` blocks can only be in {}", places.join(" or ")));
+            return self.schema(block, &format!("`{kind}` blocks can only be in {}", places.join(" or ")));
         }
         match kind {
-            "text" => self.text_block(block, path),
-            "image" | "document" => self.media(kind, block, path),
-            "search_result" => self.search_result(block, path),
-            "thinking" | "redacted_thinking" => self.reasoning(kind, block, path),
-            "tool_use" | "server_tool_use" | "mcp_tool_use" => self.call(kind, block, path),
-            "tool_result" => self.tool_result(block, path),
+            "text" => self.text_block(block),
+            "image" | "document" => self.media(kind, block),
+            "search_result" => self.search_result(block),
+            "thinking" | "redacted_thinking" => self.reasoning(kind, block),
+            "tool_use" | "server_tool_use" | "mcp_tool_use" => self.call(kind, block),
+            "tool_result" => self.tool_result(block),
             "tool_reference" => {
-                self.tool_name(block, "tool_name", &format!("{path}.{kind}"));
+                self.tool_name(&block.under(kind), "tool_name");
             }
             "container_upload" => {
-                self.string(block, "file_id", path);
+                self.string(&block.get("file_id"));
             }
             "compaction" => {}
-            _ => self.id(block, "tool_use_id", path, kind),
+            _ => self.id(block, "tool_use_id", kind),
         }
     }
 
-    fn text_block(&mut self, block: &'a Fields, path: &str) {
-        self.only_fields(block, "type text citations cache_control", path);
-        let Some(text) = self.string(block, "text", path) else { return };
-        self.text(text, path);
-        if text.chars().all(is_space) && is_marked(block) {
-            self.refuse_at("ANT-26", path, "cache_control cannot be set for empty text blocks");
+    fn text_block(&mut self, block: &At<'a>) {
+        self.only_fields(block, "type text citations cache_control");
+        let Some(text) = self.string(&block.get("text")) else { return };
+        self.text(text, block);
+        if text.chars().all(is_space) && block.get("cache_control").is_given() {
+            self.refuse_at("ANT-26", block, "cache_control cannot be set for empty text blocks");
         }
     }
 
     /// Judges a text wherever it is: in a block, as bare content, or in a result.
-    fn text(&mut self, text: &str, path: &str) {
-        let field = path.split('.').next().unwrap_or_default();
+    fn text(&mut self, text: &str, at: &At<'_>) {
+        let field = at.path.split('.').next().unwrap_or_default();
         if text.chars().all(is_space) {
             let reason = if text.is_empty() { "be non-empty" } else { "contain non-whitespace text" };
-            self.refuse("ANT-10", path, format!("{field}: text content blocks must {reason}"));
+            self.refuse("ANT-10", at, format!("{field}: text content blocks must {reason}"));
         }
     }
 
-    fn media(&mut self, kind: &str, block: &'a Fields, path: &str) {
+    fn media(&mut self, kind: &str, block: &At<'a>) {
         if kind == "image" {
-            self.only_fields(block, "type source cache_control", path);
+            self.only_fields(block, "type source cache_control");
         }
-        let source = block.get("source").unwrap_or(&Value::Null);
+        let source = block.under(kind).get("source");
         let filled = |field: &str| is_filled(&source[field]);
         let form = source["type"].as_str().unwrap_or_default();
-        let path = format!("{path}.{kind}.source");
         let whole = match (form, kind) {
-            ("base64", _) => return self.bytes(kind, source, &format!("{path}.base64")),
+            ("base64", _) => return self.bytes(kind, &source.under("base64")),
             ("text", "document") if source["media_type"] == "text/plain" => filled("data"),
             ("text", "document") => {
-                return self.schema(&format!("{path}.text.media_type"), "Input should be 'text/plain'");
+                let media_type = source.under("text").get("media_type");
+                return self.schema(&media_type, "Input should be 'text/plain'");
             }
             ("url", _) if filled("url") => {
-                let url = source["url"].as_str().unwrap_or_default();
-                if !media::is_address(url, &["https://"]) {
-                    self.refuse("ANT-25", &*path, format!("{path}.url: Only HTTPS URLs are supported."));
+                if !media::is_address(source["url"].as_str().unwrap_or_default(), &["https://"]) {
+                    let message = format!("{}.url: Only HTTPS URLs are supported.", source.path);
+                    self.refuse("ANT-25", &source, message);
                 }
                 return;
             }
             ("file", _) => filled("file_id"),
-            ("content", "document") => match &source["content"] {
-                Value::Array(blocks) => {
-                    self.blocks(place::DOCUMENT, blocks, &format!("{path}.content"));
-                    !blocks.is_empty()
-                }
-                _ => filled("content"),
-            },
+            ("content", "document") if source["content"].is_array() => {
+                self.blocks(place::DOCUMENT, &source.get("content"));
+                !list(&source["content"]).is_empty()
+            }
+            ("content", "document") => filled("content"),
             _ => {
                 let reason = "found using 'type' does not match any expected tag";
-                return self.refuse_at("ANT-25", &path, &format!("Input tag '{form}' {reason}"));
+                return self.refuse_at("ANT-25", &source, &format!("Input tag '{form}' {reason}"));
             }
         };
         if !whole {
-            self.refuse("ANT-25", &*path, format!("{path}.{form}: {kind} cannot be empty"));
+            let message = format!("{}.{form}: {kind} cannot be empty", source.path);
+            self.refuse("ANT-25", &source, message);
         }
     }
 
     /// Judges base64 data and the type that it names.
-    fn bytes(&mut self, kind: &str, source: &Value, path: &str) {
+    fn bytes(&mut self, kind: &str, source: &At<'_>) {
         let media_type = source["media_type"].as_str().unwrap_or_default();
         let (taken, expected): (&[&str], _) = match kind {
             "image" => (&media::IMAGES, "'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"),
             _ => (&["application/pdf"], "'application/pdf'"),
         };
         if !taken.contains(&media_type) {
-            let path = format!("{path}.media_type");
-            return self.refuse_at("ANT-25", &path, &format!("Input should be {expected}"));
+            let reason = format!("Input should be {expected}");
+            return self.refuse_at("ANT-25", &source.get("media_type"), &reason);
         }
+        let path = &source.path;
         let reason = match media::flaw(media_type, source["data"].as_str().unwrap_or_default()) {
             None => return,
             Some(Flaw::Empty) => format!("{path}: {kind} cannot be empty"),
@@ -481,81 +494,77 @@ impl<'a> Check<'a, Anthropic> {
             }
             Some(Flaw::OtherType) => format!("{path}.data: The PDF specified was not valid."),
         };
-        self.refuse("ANT-25", path, reason);
+        self.refuse("ANT-25", source, reason);
     }
 
-    fn search_result(&mut self, block: &'a Fields, path: &str) {
-        self.string(block, "source", path);
-        self.string(block, "title", path);
-        let content = format!("{path}.content");
-        match block.get("content") {
-            Some(Value::Array(blocks)) => self.blocks(place::SEARCH_RESULT, blocks, &content),
-            other => self.mistyped(&content, "an array", other.unwrap_or(&Value::Null)),
-        }
+    fn search_result(&mut self, block: &At<'a>) {
+        self.string(&block.get("source"));
+        self.string(&block.get("title"));
+        let content = block.get("content");
+        self.needs_type(&content, Value::is_array, "an array");
+        self.blocks(place::SEARCH_RESULT, &content);
     }
 
-    fn reasoning(&mut self, kind: &str, block: &'a Fields, path: &str) {
+    fn reasoning(&mut self, kind: &str, block: &At<'a>) {
         if kind == "redacted_thinking" {
-            self.only_fields(block, "type data", path);
-            self.string(block, "data", path);
+            self.only_fields(block, "type data");
+            self.string(&block.get("data"));
             return;
         }
-        self.only_fields(block, "type thinking signature", path);
-        self.string(block, "thinking", path);
-        match block.get("signature") {
-            None => self.refuse("ANT-20", path, format!("{path}.thinking.signature: Field required")),
-            Some(Value::String(signature)) if !signature.is_empty() => {}
-            Some(_) => self.refuse_at("ANT-20", path, "Invalid `signature` in `thinking` block"),
+        self.only_fields(block, "type thinking signature");
+        self.string(&block.get("thinking"));
+        match block.get("signature").value {
+            None => {
+                let message = format!("{}.thinking.signature: Field required", block.path);
+                self.refuse("ANT-20", block, message);
+            }
+            Some(signature) if is_filled(signature) => {}
+            Some(_) => self.refuse_at("ANT-20", block, "Invalid `signature` in `thinking` block"),
         }
     }
 
-    fn call(&mut self, kind: &'a str, block: &'a Fields, path: &str) {
+    fn call(&mut self, kind: &'a str, block: &At<'a>) {
         if kind == "tool_use" {
-            self.only_fields(block, "type id name input caller cache_control", path);
+            self.only_fields(block, "type id name input caller cache_control");
         }
-        self.id(block, "id", path, kind);
-        if let Some(id) = block.get("id").and_then(Value::as_str)
+        self.id(block, "id", kind);
+        if let Some(id) = block.get("id").text()
             && !self.state.call_ids.insert(id)
         {
-            self.refuse_at("ANT-05", path, "`tool_use` ids must be unique");
+            self.refuse_at("ANT-05", block, "`tool_use` ids must be unique");
         }
-        self.tool_name(block, "name", &format!("{path}.{kind}"));
+        self.tool_name(&block.under(kind), "name");
         if kind == "mcp_tool_use" {
-            self.string(block, "server_name", path);
+            self.string(&block.get("server_name"));
         }
-        let reason = match block.get("input") {
+        let reason = match block.get("input").value {
             Some(Value::Object(_)) => return,
             Some(_) => "Input should be a valid dictionary",
             None => "Field required",
         };
-        self.refuse("ANT-07", path, format!("{path}.{kind}.input: {reason}"));
+        self.refuse("ANT-07", block, format!("{}.{kind}.input: {reason}", block.path));
     }
 
-    fn tool_result(&mut self, block: &'a Fields, path: &str) {
-        self.only_fields(block, "type tool_use_id content is_error cache_control", path);
-        self.id(block, "tool_use_id", path, "tool_result");
-        let content = format!("{path}.content");
-        match block.get("content") {
+    fn tool_result(&mut self, block: &At<'a>) {
+        self.only_fields(block, "type tool_use_id content is_error cache_control");
+        self.id(block, "tool_use_id", "tool_result");
+        let content = block.get("content");
+        match content.value {
             None => {}
             Some(Value::String(text)) => self.text(text, &content),
             Some(Value::Array(blocks)) if blocks.is_empty() => self.text("", &content),
-            Some(Value::Array(blocks)) => self.blocks(place::TOOL_RESULT, blocks, &content),
-            Some(other) => self.mistyped(&content, "a valid string or list", other),
+            Some(Value::Array(_)) => self.blocks(place::TOOL_RESULT, &content),
+            Some(_) => self.mistyped(&content, "a valid string or list"),
         }
-        match block.get("is_error") {
-            None | Some(Value::Bool(false)) => {}
-            Some(Value::Bool(true)) => {
-                let blocks = block.get("content").and_then(Value::as_array);
-                if blocks.into_iter().flatten().any(|block| kind_of(block) != "text") {
-                    self.refuse_at("ANT-24", path, "all content must be type `text` if `is_error` is true");
-                }
-            }
-            Some(other) => self.mistyped(&format!("{path}.is_error"), "a boolean", other),
+        self.check_type(&block.get("is_error"), Value::is_boolean, "a boolean");
+        let holds_media = list(&content).iter().any(|block| kind_of(block) != "text");
+        if block["is_error"] == true && holds_media {
+            self.refuse_at("ANT-24", block, "all content must be type `text` if `is_error` is true");
         }
     }
 
-    fn id(&mut self, block: &'a Fields, field: &str, path: &str, kind: &str) {
-        let Some(id) = self.string(block, field, path) else { return };
+    fn id(&mut self, block: &At<'a>, field: &str, kind: &str) {
+        let Some(id) = self.string(&block.get(field)) else { return };
         let of_server = !["tool_use", "tool_result", "mcp_tool_use", "mcp_tool_result"].contains(&kind);
         let (legal, pattern) = if of_server {
             let rest = id.strip_prefix("srvtoolu_").unwrap_or_default();
@@ -564,21 +573,22 @@ impl<'a> Check<'a, Anthropic> {
             (is_word(id, ""), "^[a-zA-Z0-9_-]+$")
         };
         if !legal {
+            let path = &block.path;
             let message = format!("{path}.{kind}.{field}: String should match pattern '{pattern}'");
-            self.refuse("ANT-06", path, message);
+            self.refuse("ANT-06", block, message);
         }
     }
 
     /// Returns the name, legal or not, if there is one.
-    fn tool_name(&mut self, fields: &'a Fields, field: &str, path: &str) -> Option<&'a str> {
+    fn tool_name(&mut self, holder: &At<'a>, field: &str) -> Option<&'a str> {
         let max = if field == "tool_name" { MAX_REFERENCE_NAME } else { MAX_NAME };
-        let name = self.string(fields, field, path)?;
-        let path = format!("{path}.{field}");
+        let at = holder.get(field);
+        let name = self.string(&at)?;
         if name.chars().count() > max {
-            self.refuse_at("ANT-08", &path, &format!("String should have at most {max} characters"));
+            self.refuse_at("ANT-08", &at, &format!("String should have at most {max} characters"));
         } else if !is_word(name, "") {
             let reason = format!("String should match pattern '^[a-zA-Z0-9_-]{{1,{max}}}$'");
-            self.refuse_at("ANT-08", &path, &reason);
+            self.refuse_at("ANT-08", &at, &reason);
         }
         Some(name)
     }
@@ -586,12 +596,13 @@ impl<'a> Check<'a, Anthropic> {
 
 /// Marks for the cache.
 impl Check<'_, Anthropic> {
-    fn cache_mark(&mut self, fields: &Fields, path: &str) {
-        if !is_marked(fields) {
+    fn cache_mark(&mut self, holder: &At<'_>, path: &str) {
+        let mark = &holder["cache_control"];
+        if mark.is_null() {
             return;
         }
-        if fields["cache_control"]["type"] != "ephemeral" {
-            self.schema(&format!("{path}.cache_control.type"), "Input should be 'ephemeral'");
+        if mark["type"] != "ephemeral" {
+            self.schema(format!("{path}.cache_control.type"), "Input should be 'ephemeral'");
         }
         self.state.cache_marks += 1;
         if self.state.cache_marks > MAX_CACHE_MARKS {
@@ -616,12 +627,8 @@ fn kind_of(block: &Value) -> &str {
     block["type"].as_str().unwrap_or_default()
 }
 
-fn declares_tools(request: &Fields) -> bool {
-    request.get("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty())
-}
-
-fn is_marked(fields: &Fields) -> bool {
-    fields.get("cache_control").is_some_and(|mark| !mark.is_null())
+fn declares_tools(body: &Value) -> bool {
+    !list(&body["tools"]).is_empty()
 }
 
 /// The id of a block that is a call.

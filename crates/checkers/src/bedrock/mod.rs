@@ -40,13 +40,13 @@ dialect!(Bedrock, Media<'a>, settings::SETTINGS, Provider { schema: "BED-schema"
 
 /// The request and the rules between its messages.
 impl<'a> Check<'a, Bedrock> {
-    fn request(&mut self, fields: &'a Fields) {
-        self.check_settings(fields);
-        self.system(fields.get("system"));
-        let declares_tools = self.tool_config(fields.get("toolConfig"));
-        let Some(messages) = self.list(fields.get("messages"), "a list", "messages") else { return };
+    fn request(&mut self, body: At<'a>) {
+        self.check_settings(&body);
+        self.system(&body.get("system"));
+        let declares_tools = self.tool_config(&body.get("toolConfig"));
+        let Some(messages) = self.list(&body.get("messages"), "a list") else { return };
         let id = |kind: &'static str| move |block: &'a Value| Some(&block.get(kind)?["toolUseId"]);
-        let read = |message| Turn::read(message, id("toolUse"), id("toolResult"));
+        let read = |message: &At<'a>| Turn::read(message, id("toolUse"), id("toolResult"));
         let turns: Vec<Turn> = messages.iter().map(read).collect();
         if self.scope != Scope::Messages && !declares_tools && turns.iter().any(|turn| turn.uses_tools) {
             let message =
@@ -61,7 +61,7 @@ impl<'a> Check<'a, Bedrock> {
         }
         for (i, message) in messages.iter().enumerate() {
             self.alternates(i, &turns);
-            self.message(i, message);
+            self.message(message);
             self.results_answer_the_previous(i, &turns);
             self.calls_are_answered_next(i, &turns);
         }
@@ -118,145 +118,144 @@ impl<'a> Check<'a, Bedrock> {
 
 /// The settings beside the messages.
 impl<'a> Check<'a, Bedrock> {
-    fn system(&mut self, system: Option<&'a Value>) {
-        let Some(system) = system else { return };
-        let blocks = self.list(Some(system), "a list", "system").unwrap_or_default();
-        for (k, block) in blocks.iter().enumerate() {
-            let path = format!("system.{k}");
-            match member(block) {
-                Some(("text", text)) => self.text("SystemContentBlock", text, &path),
-                Some(("cachePoint", mark)) => self.cache_point(mark, &path),
-                Some(("guardContent", content)) => self.guarded(content, &path),
-                _ => self.union(&path, "text, guardContent, cachePoint"),
+    fn system(&mut self, system: &At<'a>) {
+        if system.value.is_none() {
+            return;
+        }
+        for block in self.list(system, "a list").unwrap_or_default() {
+            match member(&block) {
+                Some(("text", text)) => self.text("SystemContentBlock", &text, &block),
+                Some(("cachePoint", mark)) => self.cache_point(&mark),
+                Some(("guardContent", content)) => self.guarded(&content),
+                _ => self.union(&block, "text, guardContent, cachePoint"),
             }
         }
     }
 
     /// Returns whether at least one tool is declared.
-    fn tool_config(&mut self, config: Option<&'a Value>) -> bool {
-        let tools = match config {
-            None => return false,
-            Some(Value::Object(config)) => config.get("tools").unwrap_or(&Value::Null),
-            Some(_) => {
-                self.schema("toolConfig", "Member must be a structure");
-                return false;
-            }
-        };
-        let Some(tools) = self.list(Some(tools), "a list", "toolConfig.tools") else { return false };
+    fn tool_config(&mut self, config: &At<'a>) -> bool {
+        if config.value.is_none() {
+            return false;
+        }
+        if !config.is_object() {
+            self.schema(config, "Member must be a structure");
+            return false;
+        }
+        let tools = config.get("tools");
+        if !tools.is_array() {
+            self.mistyped(&tools, "a list");
+            return false;
+        }
         let mut names = HashSet::new();
         let mut declares_tools = false;
-        for (k, tool) in tools.iter().enumerate() {
-            let path = format!("toolConfig.tools.{k}");
-            match member(tool) {
-                Some(("cachePoint", mark)) => self.cache_point(mark, &path),
+        for tool in tools.items() {
+            match member(&tool) {
+                Some(("cachePoint", mark)) => self.cache_point(&mark),
                 Some((kind, of_kind)) => {
                     declares_tools = true;
-                    let path = format!("{path}.{kind}");
                     if kind == "toolSpec" {
-                        self.tool_spec(of_kind, &path);
+                        self.tool_spec(&of_kind);
                     }
-                    if let Some(name) = of_kind["name"].as_str()
+                    if let Some(name) = of_kind.get("name").text()
                         && !names.insert(name)
                     {
                         let message = format!("The toolConfig field contains duplicate tool names: {name}");
-                        self.refuse("BED-schema", path, message);
+                        self.refuse("BED-schema", &of_kind, message);
                     }
                 }
-                None => self.union(&path, "toolSpec, systemTool, cachePoint"),
+                None => self.union(&tool, "toolSpec, systemTool, cachePoint"),
             }
         }
         if !declares_tools {
-            self.fault("BED-06", "toolConfig.tools", &What::Empty);
+            self.fault("BED-06", &tools, &What::Empty);
         }
-        self.tool_choice(config.and_then(|config| config.get("toolChoice")), &names);
+        self.tool_choice(&config.get("toolChoice"), &names);
         true // faults of a declaration are reported above
     }
 
-    fn tool_spec(&mut self, spec: &'a Value, path: &str) {
-        self.word(spec, "name", "[a-zA-Z0-9_-]+", path);
-        match spec.get("description") {
-            None => {}
-            Some(Value::String(text)) if !text.is_empty() => {}
-            Some(_) => self.fault("BED-schema", &format!("{path}.description"), &What::Empty),
+    fn tool_spec(&mut self, spec: &At<'a>) {
+        self.word(&spec.get("name"), "[a-zA-Z0-9_-]+");
+        let description = spec.get("description");
+        if description.value.is_some() && !is_filled(&description) {
+            self.fault("BED-schema", &description, &What::Empty);
         }
-        let path = format!("{path}.inputSchema");
-        match member(&spec["inputSchema"]) {
-            Some(("json", Value::Object(schema))) => {
-                if schema.get("type").is_none_or(|kind| kind != "object") {
-                    let message =
-                        format!("The value at {path}.json.type must be one of the following: object.");
-                    self.refuse("BED-schema", format!("{path}.json.type"), message);
-                }
-            }
-            Some(("json", _)) => {
-                let message =
-                    format!("The format of the value at {path}.json is invalid. Provide a json object.");
-                self.refuse("BED-schema", format!("{path}.json"), message);
-            }
-            _ => self.union(&path, "json"),
+        let schema = spec.get("inputSchema");
+        let Some(("json", json)) = member(&schema) else { return self.union(&schema, "json") };
+        if !json.is_object() {
+            let path = &json.path;
+            let message = format!("The format of the value at {path} is invalid. Provide a json object.");
+            self.refuse("BED-schema", &json, message);
+        } else if json["type"] != "object" {
+            let kind = json.get("type");
+            let message = format!("The value at {} must be one of the following: object.", kind.path);
+            self.refuse("BED-schema", &kind, message);
         }
     }
 
-    fn tool_choice(&mut self, choice: Option<&Value>, names: &HashSet<&str>) {
-        match choice.and_then(member) {
-            None if choice.is_none() => {}
-            Some(("auto" | "any", Value::Object(_))) => {}
+    fn tool_choice(&mut self, choice: &At<'a>, names: &HashSet<&str>) {
+        match member(choice) {
+            None if choice.value.is_none() => {}
+            Some(("auto" | "any", mode)) if mode.is_object() => {}
             Some(("tool", tool)) => {
                 if !tool["name"].as_str().is_some_and(|name| names.contains(name)) {
                     let message = "The toolChoice.tool.name field must be the name of a tool in toolConfig.";
-                    self.refuse("BED-schema", "toolConfig.toolChoice.tool", message);
+                    self.refuse("BED-schema", &tool, message);
                 }
             }
-            _ => self.union("toolConfig.toolChoice", "auto, any, tool"),
+            _ => self.union(choice, "auto, any, tool"),
         }
     }
 }
 
 /// One message and its blocks.
 impl<'a> Check<'a, Bedrock> {
-    fn message(&mut self, i: usize, message: &'a Value) {
-        let path = format!("messages.{i}");
-        if !message.is_object() {
-            return self.mistyped(&path, "a structure", message);
+    fn message(&mut self, message: &At<'a>) {
+        if !self.object(message, "a structure") {
+            return;
         }
         let role = match message["role"].as_str() {
             Some(role @ ("user" | "assistant" | "system")) => role,
             Some(_) => {
                 let reason = "Member must satisfy enum value set: [user, assistant]";
-                return self.schema(&format!("{path}.role"), reason);
+                return self.schema(&message.get("role"), reason);
             }
-            None => return self.missing(&format!("{path}.role")),
+            None => return self.missing(&message.get("role")),
         };
-        let content = format!("{path}.content");
-        let Some(blocks) = self.list(Some(&message["content"]), "a list", &content) else { return };
+        let content = message.get("content");
+        if !content.is_array() {
+            return self.mistyped(&content, "a list");
+        }
+        let blocks = content.items();
         // A cache point is not content.
-        if blocks.iter().all(|block| block.get("cachePoint").is_some()) {
+        if blocks.iter().all(|block| block.get("cachePoint").value.is_some()) {
             let message = format!(
-                "The content field in the Message object at {path} is empty. Add a ContentBlock object to \
-                 the content field and try again."
+                "The content field in the Message object at {} is empty. Add a ContentBlock object to \
+                 the content field and try again.",
+                message.path
             );
-            self.refuse("BED-09", &*content, message);
+            self.refuse("BED-09", &content, message);
         }
         self.state = Media::default();
-        for (j, block) in blocks.iter().enumerate() {
-            let path = format!("{content}.{j}");
+        for block in &blocks {
             match member(block) {
-                Some((kind, of_kind)) => self.block(role, kind, of_kind, &path),
-                None => self.union(&path, "text, image, document, toolUse, toolResult, …"),
+                Some((kind, of_kind)) => self.block(role, kind, &of_kind, block),
+                None => self.union(block, "text, image, document, toolUse, toolResult, …"),
             }
         }
-        self.documents_have_a_text(blocks, &content);
+        self.documents_have_a_text(&content);
         self.media_are_few(&content);
     }
 
-    fn block(&mut self, role: &str, kind: &str, block: &'a Value, path: &str) {
+    /// Judges a block by its only member, whose name is its kind.
+    fn block(&mut self, role: &str, kind: &str, member: &At<'a>, block: &At<'a>) {
+        let path = &block.path;
         let is_media = ["image", "document", "video", "audio"].contains(&kind);
         if is_media && role == "assistant" {
             let message = format!(
                 "The {kind} field at {path} is not supported for the assistant role. Include media only in \
                  user messages."
             );
-            return self.refuse("BED-11", path, message);
+            return self.refuse("BED-11", block, message);
         }
         let only_in = match kind {
             "toolUse" | "reasoningContent" | "citationsContent" => "assistant",
@@ -265,142 +264,138 @@ impl<'a> Check<'a, Bedrock> {
         };
         if role != only_in && role != "system" {
             let message = format!("The {kind} block at {path} is only supported for the {only_in} role.");
-            return self.refuse("BED-schema", path, message);
+            return self.refuse("BED-schema", block, message);
         }
         match kind {
-            "text" => self.text("ContentBlock", block, path),
-            "toolUse" => self.call(block, path),
-            "toolResult" => self.tool_result(block, path),
-            "reasoningContent" => self.reasoning(block, path),
-            "cachePoint" => self.cache_point(block, path),
-            "guardContent" => self.guarded(block, path),
-            "citationsContent" => self.cited(block, path),
-            _ if is_media => self.medium(kind, block, path),
+            "text" => self.text("ContentBlock", member, block),
+            "toolUse" => self.call(member),
+            "toolResult" => self.tool_result(member),
+            "reasoningContent" => self.reasoning(member),
+            "cachePoint" => self.cache_point(member),
+            "guardContent" => self.guarded(member),
+            "citationsContent" => self.cited(member),
+            _ if is_media => self.medium(kind, member),
             _ => {}
         }
     }
 
-    fn call(&mut self, call: &'a Value, path: &str) {
-        let path = format!("{path}.toolUse");
-        self.word(call, "toolUseId", "[a-zA-Z0-9_.:-]+", &path);
-        self.word(call, "name", "[a-zA-Z0-9_-]+", &path);
-        let input = &call["input"];
-        if !input.is_object() || nests_deeper(input, MAX_INPUT_NESTING) {
-            let message = format!("The format of the value at {path}.input is invalid.");
-            self.refuse("BED-08", format!("{path}.input"), message);
+    fn call(&mut self, call: &At<'a>) {
+        self.word(&call.get("toolUseId"), "[a-zA-Z0-9_.:-]+");
+        self.word(&call.get("name"), "[a-zA-Z0-9_-]+");
+        let input = call.get("input");
+        if !input.is_object() || nests_deeper(&input, MAX_INPUT_NESTING) {
+            let message = format!("The format of the value at {} is invalid.", input.path);
+            self.refuse("BED-08", &input, message);
         }
     }
 
-    fn tool_result(&mut self, result: &'a Value, path: &str) {
-        let path = format!("{path}.toolResult");
-        self.word(result, "toolUseId", "[a-zA-Z0-9_.:-]+", &path);
-        let content = format!("{path}.content");
-        if let Some(blocks) = self.list(result.get("content"), "a list", &content) {
+    fn tool_result(&mut self, result: &At<'a>) {
+        self.word(&result.get("toolUseId"), "[a-zA-Z0-9_.:-]+");
+        let content = result.get("content");
+        if let Some(blocks) = self.list(&content, "a list") {
             if blocks.is_empty() {
+                let path = &result.path;
                 let message = format!("The content field in the ToolResultBlock object at {path} is empty.");
-                self.refuse("BED-09", &*content, message);
+                self.refuse("BED-09", &content, message);
             }
-            for (k, block) in blocks.iter().enumerate() {
-                self.result_block(block, &format!("{content}.{k}"));
-            }
-            self.documents_have_a_text(blocks, &content);
+            blocks.iter().for_each(|block| self.result_block(block));
+            self.documents_have_a_text(&content);
         }
-        if result.get("status").is_some() {
-            self.one_of(result, "status", &["success", "error"], &path);
+        if result.get("status").value.is_some() {
+            self.one_of(&result.get("status"), &["success", "error"]);
         }
     }
 
-    fn result_block(&mut self, block: &'a Value, path: &str) {
+    fn result_block(&mut self, block: &At<'a>) {
         match member(block) {
-            Some(("text", text)) => self.text("ToolResultContentBlock", text, path),
+            Some(("text", text)) => self.text("ToolResultContentBlock", &text, block),
             Some(("json", json)) => {
                 if !json.is_object() {
                     let message = format!(
-                        "The format of the value at {path}.json is invalid. Provide a json object for the \
-                         field and try again."
+                        "The format of the value at {} is invalid. Provide a json object for the \
+                         field and try again.",
+                        json.path
                     );
-                    self.refuse("BED-schema", format!("{path}.json"), message);
+                    self.refuse("BED-schema", &json, message);
                 }
             }
-            Some((kind @ ("image" | "document" | "video"), medium)) => self.medium(kind, medium, path),
+            Some((kind @ ("image" | "document" | "video"), medium)) => self.medium(kind, &medium),
             Some(("searchResult", _)) => {}
-            _ => self.union(path, "json, text, image, document, video, searchResult"),
+            _ => self.union(block, "json, text, image, document, video, searchResult"),
         }
     }
 
-    fn reasoning(&mut self, reasoning: &'a Value, path: &str) {
-        let path = format!("{path}.reasoningContent");
+    fn reasoning(&mut self, reasoning: &At<'a>) {
         match member(reasoning) {
             Some(("reasoningText", thought)) => {
                 // A model that hides its thoughts sends an empty text with a signature.
                 if !thought["text"].is_string() {
-                    self.missing(&format!("{path}.reasoningText.text"));
+                    self.missing(&thought.get("text"));
                 }
-                if thought["signature"].as_str().is_none_or(str::is_empty) {
-                    let message = format!("{path}.reasoningText: thinking.signature: Field required");
-                    self.refuse("BED-10", format!("{path}.reasoningText"), message);
+                if !is_filled(&thought["signature"]) {
+                    let message = format!("{}: thinking.signature: Field required", thought.path);
+                    self.refuse("BED-10", &thought, message);
                 }
             }
             Some(("redactedContent", sealed)) => {
-                if sealed.as_str().and_then(media::decoded_length).is_none() {
-                    self.schema(&format!("{path}.redactedContent"), "Member must be a base64 blob");
+                if sealed.text().and_then(media::decoded_length).is_none() {
+                    self.schema(&sealed, "Member must be a base64 blob");
                 }
             }
-            _ => self.union(&path, "reasoningText, redactedContent"),
+            _ => self.union(reasoning, "reasoningText, redactedContent"),
         }
     }
 
-    fn guarded(&mut self, content: &'a Value, path: &str) {
-        let path = format!("{path}.guardContent");
+    fn guarded(&mut self, content: &At<'a>) {
         match member(content) {
-            Some(("text", text)) => self.text("GuardrailConverseTextBlock", &text["text"], &path),
+            Some(("text", text)) => self.text("GuardrailConverseTextBlock", &text.get("text"), content),
             Some(("image", image)) => {
-                self.one_of(image, "format", &["png", "jpeg"], &path);
-                self.source("image", &image["source"], &path);
+                let image = At { path: content.path.clone(), ..image };
+                self.one_of(&image.get("format"), &["png", "jpeg"]);
+                self.source("image", &image.get("source"));
             }
-            _ => self.union(&path, "text, image"),
+            _ => self.union(content, "text, image"),
         }
     }
 
-    fn cited(&mut self, block: &'a Value, path: &str) {
-        let path = format!("{path}.citationsContent");
-        if !block.is_object() {
-            return self.mistyped(&path, "a structure", block);
+    fn cited(&mut self, block: &At<'a>) {
+        if !self.object(block, "a structure") {
+            return;
         }
         for field in ["content", "citations"] {
-            self.check_type(block.get(field), Value::is_array, "a list", &format!("{path}.{field}"));
+            self.check_type(&block.get(field), Value::is_array, "a list");
         }
-        self.texts("CitationGeneratedContent", list(&block["content"]), &format!("{path}.content"));
+        self.texts("CitationGeneratedContent", &block.get("content"));
     }
 }
 
 /// Images, documents and videos.
 impl<'a> Check<'a, Bedrock> {
-    fn medium(&mut self, kind: &str, medium: &'a Value, path: &str) {
-        let path = format!("{path}.{kind}");
-        if !medium.is_object() {
-            return self.mistyped(&path, "a structure", medium);
+    fn medium(&mut self, kind: &str, medium: &At<'a>) {
+        if !self.object(medium, "a structure") {
+            return;
         }
+        let format = medium.get("format");
         match kind {
             "image" => {
                 self.state.images += 1;
-                self.one_of(medium, "format", IMAGE_FORMATS, &path);
+                self.one_of(&format, IMAGE_FORMATS);
             }
             "document" => {
                 self.state.documents += 1;
-                if medium.get("format").is_some() {
-                    self.one_of(medium, "format", DOCUMENT_FORMATS, &path);
+                if format.value.is_some() {
+                    self.one_of(&format, DOCUMENT_FORMATS);
                 }
-                self.document_name(&medium["name"], &path);
+                self.document_name(&medium.get("name"));
             }
-            "video" => self.one_of(medium, "format", VIDEO_FORMATS, &path),
+            "video" => self.one_of(&format, VIDEO_FORMATS),
             _ => {}
         }
-        self.source(kind, &medium["source"], &path);
-        self.format_fits(kind, medium, &path);
+        self.source(kind, &medium.get("source"));
+        self.format_fits(kind, medium);
     }
 
-    fn format_fits(&mut self, kind: &str, medium: &Value, path: &str) {
+    fn format_fits(&mut self, kind: &str, medium: &At<'_>) {
         let (Some(format), Some(data)) = (medium["format"].as_str(), medium["source"]["bytes"].as_str())
         else {
             return;
@@ -413,18 +408,18 @@ impl<'a> Check<'a, Bedrock> {
             _ => return,
         };
         if media::decoded_length(data).is_some() && media::names_another_type(&said, data) {
+            let path = &medium.path;
             let message = format!("The {kind} at {path} could not be processed: its bytes are not {said}.");
-            self.refuse("SAN-09", path, message);
+            self.refuse("SAN-09", medium, message);
         }
     }
 
-    fn source(&mut self, kind: &str, source: &'a Value, path: &str) {
-        let path = format!("{path}.source");
+    fn source(&mut self, kind: &str, source: &At<'a>) {
         match member(source) {
             Some(("bytes", bytes)) => {
-                let Some(length) = bytes.as_str().and_then(media::decoded_length) else {
+                let Some(length) = bytes.text().and_then(media::decoded_length) else {
                     let reason = "Member must be a base64 blob of length greater than or equal to 1";
-                    return self.schema(&format!("{path}.bytes"), reason);
+                    return self.schema(&bytes, reason);
                 };
                 let max = match kind {
                     "image" => MAX_IMAGES.1,
@@ -432,33 +427,33 @@ impl<'a> Check<'a, Bedrock> {
                     _ => usize::MAX,
                 };
                 if length > max {
+                    let path = &source.path;
                     let message =
                         format!("The {kind} at {path} has {length} bytes, above the maximum of {max}.");
-                    self.refuse("BED-11", path, message);
+                    self.refuse("BED-11", source, message);
                 }
             }
             Some(("s3Location", location)) => {
-                let bucket = location["uri"].as_str().and_then(|uri| uri.strip_prefix("s3://"));
+                let uri = location.get("uri");
+                let bucket = uri.text().and_then(|uri| uri.strip_prefix("s3://"));
                 if bucket.is_none_or(str::is_empty) {
                     let reason = "Member must satisfy regular expression pattern: s3://[a-z0-9][\\.\\-a-z0-9]\
                                   {1,61}[a-z0-9](/.*)?";
-                    self.schema(&format!("{path}.s3Location.uri"), reason);
+                    self.schema(&uri, reason);
                 }
             }
-            Some(("text", text)) if kind == "document" => self.text("DocumentSource", text, &path),
-            Some(("content", Value::Array(parts))) if kind == "document" && !parts.is_empty() => {
-                self.texts("DocumentContentBlock", parts, &format!("{path}.content"));
+            Some(("text", text)) if kind == "document" => self.text("DocumentSource", &text, source),
+            Some(("content", parts)) if kind == "document" && !list(&parts).is_empty() => {
+                self.texts("DocumentContentBlock", &parts);
             }
-            _ if kind == "document" => self.union(&path, "bytes, s3Location, text, content"),
-            _ => self.union(&path, "bytes, s3Location"),
+            _ if kind == "document" => self.union(source, "bytes, s3Location, text, content"),
+            _ => self.union(source, "bytes, s3Location"),
         }
     }
 
-    fn document_name(&mut self, name: &'a Value, path: &str) {
-        let path = format!("{path}.name");
-        let Some(name) = name.as_str() else {
-            return self.missing(&path);
-        };
+    fn document_name(&mut self, at: &At<'a>) {
+        let Some(name) = at.text() else { return self.missing(at) };
+        let path = &at.path;
         let is_legal = |c: char| c.is_ascii_alphanumeric() || " -()[]".contains(c);
         let legal = !name.is_empty()
             && name.len() <= MAX_DOCUMENT_NAME
@@ -470,33 +465,35 @@ impl<'a> Check<'a, Bedrock> {
                  characters, hyphens, parentheses, and square brackets, no more than one consecutive \
                  whitespace character, and 1 to {MAX_DOCUMENT_NAME} characters."
             );
-            self.refuse("BED-11", &*path, message);
+            self.refuse("BED-11", at, message);
         }
         if !self.state.names.insert(name) {
             let message = format!("The document name at {path} is not unique in its message: {name}");
-            self.refuse("BED-11", path, message);
+            self.refuse("BED-11", at, message);
         }
     }
 
-    fn documents_have_a_text(&mut self, blocks: &[Value], path: &str) {
-        let has = |kind: &str| blocks.iter().any(|block| block.get(kind).is_some());
+    fn documents_have_a_text(&mut self, content: &At<'_>) {
+        let has = |kind: &str| list(content).iter().any(|block| block.get(kind).is_some());
         if has("document") && !has("text") {
+            let path = &content.path;
             let message =
                 format!("The content at {path} has a document field and must also have a text field.");
-            self.refuse("BED-11", path, message);
+            self.refuse("BED-11", content, message);
         }
     }
 
-    fn media_are_few(&mut self, path: &str) {
+    fn media_are_few(&mut self, content: &At<'_>) {
         let counted = [
             ("images", self.state.images, MAX_IMAGES.0),
             ("documents", self.state.documents, MAX_DOCUMENTS.0),
         ];
         for (what, count, max) in counted {
             if count > max {
+                let path = &content.path;
                 let message =
                     format!("The content at {path} has {count} {what}, above the maximum of {max}.");
-                self.refuse("BED-11", path, message);
+                self.refuse("BED-11", content, message);
             }
         }
     }
@@ -504,58 +501,57 @@ impl<'a> Check<'a, Bedrock> {
 
 /// Checks that several of the above share.
 impl<'a> Check<'a, Bedrock> {
-    fn text(&mut self, holder: &str, text: &Value, path: &str) {
-        match text.as_str() {
+    /// Judges the text of a block.
+    fn text(&mut self, holder: &str, text: &At<'_>, block: &At<'_>) {
+        match text.text() {
             Some(text) if text.chars().all(is_space) => {
                 let message = format!(
-                    "The text field in the {holder} object at {path} is blank. Add text to the text field, \
-                     and try again."
+                    "The text field in the {holder} object at {} is blank. Add text to the text field, \
+                     and try again.",
+                    block.path
                 );
-                self.refuse("BED-09", path, message);
+                self.refuse("BED-09", block, message);
             }
             Some(_) => {}
-            None => self.mistyped(&format!("{path}.text"), "a string", text),
+            None => self.mistyped(&block.child("text", text.value), "a string"),
         }
     }
 
     /// Judges a list that holds texts only.
-    fn texts(&mut self, holder: &str, parts: &[Value], path: &str) {
-        for (k, part) in parts.iter().enumerate() {
-            let path = format!("{path}.{k}");
-            match member(part) {
-                Some(("text", text)) => self.text(holder, text, &path),
-                _ => self.union(&path, "text"),
+    fn texts(&mut self, holder: &str, parts: &At<'a>) {
+        for part in parts.items() {
+            match member(&part) {
+                Some(("text", text)) => self.text(holder, &text, &part),
+                _ => self.union(&part, "text"),
             }
         }
     }
 
     /// Judges an id or a name.
-    fn word(&mut self, fields: &'a Value, field: &str, pattern: &str, path: &str) {
-        let path = format!("{path}.{field}");
-        let Some(word) = fields[field].as_str() else { return self.missing(&path) };
-        if !is_word(word, if field == "toolUseId" { ".:" } else { "" }) {
+    fn word(&mut self, at: &At<'a>, pattern: &str) {
+        let Some(word) = at.text() else { return self.missing(at) };
+        if !is_word(word, if pattern.contains('.') { ".:" } else { "" }) {
             let reason = format!("Member must satisfy regular expression pattern: {pattern}");
-            self.refuse_at("BED-07", &path, &reason);
+            self.refuse_at("BED-07", at, &reason);
         }
         let found = word.chars().count();
         if found > MAX_WORD {
-            self.fault("BED-07", &path, &What::TooMany { most: MAX_WORD, found });
+            self.fault("BED-07", at, &What::TooMany { most: MAX_WORD, found });
         }
     }
 
-    fn one_of(&mut self, fields: &Value, field: &str, allowed: &'static [&'static str], path: &str) {
-        let found = &fields[field];
-        if !found.as_str().is_some_and(|value| allowed.contains(&value)) {
-            self.fault("BED-schema", &format!("{path}.{field}"), &What::NotOneOf { allowed, found });
+    fn one_of(&mut self, at: &At<'_>, allowed: &'static [&'static str]) {
+        if !at.text().is_some_and(|value| allowed.contains(&value)) {
+            self.fault("BED-schema", at, &What::NotOneOf { allowed, found: at });
         }
     }
 
-    fn cache_point(&mut self, mark: &Value, path: &str) {
-        self.one_of(mark, "type", &["default"], &format!("{path}.cachePoint"));
+    fn cache_point(&mut self, mark: &At<'_>) {
+        self.one_of(&mark.get("type"), &["default"]);
     }
 
-    fn union(&mut self, path: &str, members: &str) {
-        self.schema(path, &format!("Exactly one member must be set of: {members}"));
+    fn union(&mut self, at: &At<'_>, members: &str) {
+        self.schema(at, &format!("Exactly one member must be set of: {members}"));
     }
 }
 
@@ -564,10 +560,10 @@ fn unanswered(i: usize, ids: &[&str]) -> String {
 }
 
 /// The only member of a union; none if it has more, or none.
-fn member(union: &Value) -> Option<(&str, &Value)> {
-    let fields = union.as_object()?;
+fn member<'a>(union: &At<'a>) -> Option<(&'a str, At<'a>)> {
+    let fields = union.value?.as_object()?;
     let (name, value) = fields.iter().next()?;
-    (fields.len() == 1).then_some((name.as_str(), value))
+    (fields.len() == 1).then(|| (name.as_str(), union.child(name, Some(value))))
 }
 
 #[cfg(test)]

@@ -57,11 +57,11 @@ struct End<'a> {
 }
 
 impl<'a> Turn<'a> {
-    fn read(content: &'a Value, is_only: bool) -> Self {
+    fn read(content: &At<'a>, is_only: bool) -> Self {
         let role = role_of(content, is_only);
-        let parts = list(&content["parts"]);
+        let parts = content.get("parts").items();
         let held = if role == Some("model") { "functionCall" } else { "functionResponse" };
-        let ends: Vec<End> = parts.iter().filter_map(|part| End::read(field(part, held)?)).collect();
+        let ends: Vec<End> = parts.iter().filter_map(|part| End::read(&field(part, held))).collect();
         let kind = match (role, ends.is_empty()) {
             (Some("model"), true) => Kind::Model,
             (Some("model"), false) => Kind::Calls,
@@ -69,35 +69,34 @@ impl<'a> Turn<'a> {
             (Some("user"), true) => Kind::User,
             (_, true) => Kind::Other,
         };
-        let first_call = parts.iter().position(|part| field(part, "functionCall").is_some());
-        let first_call = first_call.map(|j| (j, field(&parts[j], "thoughtSignature").is_some()));
+        let first_call = parts.iter().position(|part| field(part, "functionCall").is_given());
+        let first_call = first_call.map(|j| (j, field(&parts[j], "thoughtSignature").is_given()));
         Turn { kind, ends, first_call }
     }
 }
 
 impl<'a> End<'a> {
-    fn read(end: &'a Value) -> Option<Self> {
-        let text = |name| end.get(name).and_then(Value::as_str).unwrap_or_default();
+    fn read(end: &At<'a>) -> Option<Self> {
+        let text = |name| end.get(name).text().unwrap_or_default();
         end.is_object().then(|| End { name: text("name"), id: text("id") })
     }
 }
 
 /// The request and the rules between its contents.
 impl<'a> Check<'a, Gemini> {
-    fn request(&mut self, fields: &'a Fields) {
-        self.check_settings(fields);
-        self.one_spelling(fields, "body");
-        if let Some(system) = named(fields, "systemInstruction") {
-            self.system(system);
+    fn request(&mut self, body: At<'a>) {
+        self.check_settings(&body);
+        self.one_spelling(&At { path: "body".to_owned(), ..body.clone() });
+        let system = field(&body, "systemInstruction");
+        if system.is_given() {
+            self.system(&system);
         }
-        if let Some(tools) = named(fields, "tools") {
-            self.tools(tools);
+        self.tools(&field(&body, "tools"));
+        let contents = field(&body, "contents");
+        if contents.is_given() && !contents.is_array() {
+            return self.invalid(&contents, "Content list");
         }
-        let contents = match named(fields, "contents") {
-            Some(Value::Array(contents)) => contents.as_slice(),
-            None => &[],
-            Some(other) => return self.invalid("contents", "Content list", other),
-        };
+        let contents = contents.items();
         if contents.is_empty() {
             return self.fault("GEM-07", "contents", &What::Missing);
         }
@@ -106,7 +105,7 @@ impl<'a> Check<'a, Gemini> {
         // The current turn is everything after the user's last words, or all of it if there are none.
         let current = turns.iter().rposition(|turn| turn.kind == Kind::User).unwrap_or(0);
         for (i, content) in contents.iter().enumerate() {
-            self.content(content, is_only, &format!("contents.{i}"));
+            self.content(content, is_only);
             self.order(i, &turns);
             self.responses_match_the_calls(i, &turns);
             if i >= current {
@@ -188,279 +187,256 @@ const UNEQUAL: &str = "Please ensure that the number of function response parts 
                        function call parts of the function call turn.";
 
 /// The settings beside the contents.
-impl Check<'_, Gemini> {
-    fn system(&mut self, system: &Value) {
-        let Some(fields) = system.as_object() else {
-            return self.invalid("systemInstruction", "Content", system);
-        };
-        self.known_fields(fields, "role parts", "systemInstruction");
-        self.optional_string(fields, "role", "systemInstruction");
-        for (j, part) in self.parts(fields, "systemInstruction").iter().enumerate() {
-            let path = format!("systemInstruction.parts.{j}");
-            self.part(part, "user", &path);
-            if let Some(kind) = DATA.split(' ').skip(1).find(|kind| field(part, kind).is_some()) {
-                let message = format!("{}: {kind} is not supported: text only.", bracketed(&path));
-                self.refuse("GEM-schema", path, message);
+impl<'a> Check<'a, Gemini> {
+    fn system(&mut self, system: &At<'a>) {
+        if !system.is_object() {
+            return self.invalid(system, "Content");
+        }
+        self.known_fields(system, "role parts");
+        self.optional_string(system, "role");
+        for part in self.parts(system) {
+            self.part(&part, "user");
+            if let Some(kind) = DATA.split(' ').skip(1).find(|kind| field(&part, kind).is_given()) {
+                let message = format!("{}: {kind} is not supported: text only.", bracketed(&part.path));
+                self.refuse("GEM-schema", &part, message);
             }
         }
     }
 
-    fn tools(&mut self, tools: &Value) {
-        let Some(tools) = tools.as_array() else { return self.invalid("tools", "Tool list", tools) };
+    fn tools(&mut self, tools: &At<'a>) {
         let mut names = HashSet::new();
-        for (k, tool) in tools.iter().enumerate() {
-            let path = format!("tools.{k}");
-            let Some(fields) = tool.as_object() else {
-                self.invalid(&path, "Tool", tool);
+        for tool in self.optional_list(tools, "Tool list") {
+            if !tool.is_object() {
+                self.invalid(&tool, "Tool");
                 continue;
-            };
-            self.one_spelling(fields, &path);
-            let path = format!("{path}.functionDeclarations");
-            match named(fields, "functionDeclarations") {
-                None => {}
-                Some(Value::Array(declarations)) => {
-                    for (n, declaration) in declarations.iter().enumerate() {
-                        self.declaration(declaration, &mut names, &format!("{path}.{n}"));
-                    }
-                }
-                Some(other) => self.invalid(&path, "FunctionDeclaration list", other),
+            }
+            self.one_spelling(&tool);
+            let declarations = field(&tool, "functionDeclarations");
+            for declaration in self.optional_list(&declarations, "FunctionDeclaration list") {
+                self.declaration(&declaration, &mut names);
             }
         }
     }
 
-    fn declaration<'a>(&mut self, declaration: &'a Value, names: &mut HashSet<&'a str>, path: &str) {
-        let Some(fields) = declaration.as_object() else {
-            return self.invalid(path, "FunctionDeclaration", declaration);
-        };
-        self.one_spelling(fields, path);
-        self.name(fields, path);
-        if let Some(name) = named(fields, "name").and_then(Value::as_str)
+    fn declaration(&mut self, declaration: &At<'a>, names: &mut HashSet<&'a str>) {
+        if !declaration.is_object() {
+            return self.invalid(declaration, "FunctionDeclaration");
+        }
+        self.one_spelling(declaration);
+        self.name(declaration);
+        if let Some(name) = field(declaration, "name").text()
             && !names.insert(name)
         {
-            self.refuse("GEM-schema", path, format!("Duplicate function declaration found: {name}"));
+            self.refuse("GEM-schema", declaration, format!("Duplicate function declaration found: {name}"));
         }
         for schema in ["parameters", "parametersJsonSchema"] {
-            if let Some(other) = named(fields, schema).filter(|schema| !schema.is_object()) {
-                self.invalid(&format!("{path}.{schema}"), "Schema", other);
+            let schema = field(declaration, schema);
+            if schema.is_given() && !schema.is_object() {
+                self.invalid(&schema, "Schema");
             }
         }
     }
 }
 
 /// One content and its parts.
-impl Check<'_, Gemini> {
-    fn content(&mut self, content: &Value, is_only: bool, path: &str) {
-        let Some(fields) = content.as_object() else { return self.invalid(path, "Content", content) };
-        self.known_fields(fields, "role parts", path);
-        let role = role_of(content, is_only);
-        match (named(fields, "role"), role) {
-            (_, Some("user" | "model")) => {}
-            (_, Some(role)) => {
+impl<'a> Check<'a, Gemini> {
+    fn content(&mut self, content: &At<'a>, is_only: bool) {
+        if !content.is_object() {
+            return self.invalid(content, "Content");
+        }
+        self.known_fields(content, "role parts");
+        let (role, given) = (role_of(content, is_only), field(content, "role"));
+        match role {
+            Some("user" | "model") => {}
+            Some(role) => {
                 let message =
                     format!("Role '{role}' is not supported. Please use a valid role: user, model.");
-                self.refuse("GEM-08", format!("{path}.role"), message);
+                self.refuse("GEM-08", &given, message);
             }
-            (Some(other), None) if !other.is_string() => {
-                self.invalid(&format!("{path}.role"), "TYPE_STRING", other);
-            }
-            (_, None) => {
-                let message = "Please use a valid role: user, model.";
-                self.refuse("GEM-schema", format!("{path}.role"), message);
-            }
+            None if given.is_given() && !given.is_string() => self.invalid(&given, "TYPE_STRING"),
+            None => self.refuse("GEM-schema", &given, "Please use a valid role: user, model."),
         }
-        let parts = self.parts(fields, path);
-        for (j, part) in parts.iter().enumerate() {
-            self.part(part, role.unwrap_or_default(), &format!("{path}.parts.{j}"));
+        let parts = self.parts(content);
+        for part in &parts {
+            self.part(part, role.unwrap_or_default());
         }
-        self.responses_stand_alone(parts, role, path);
+        self.responses_stand_alone(&parts, role);
     }
 
     /// Returns the parts; none if there is no list of them.
-    fn parts<'a>(&mut self, content: &'a Fields, path: &str) -> &'a [Value] {
-        let path = format!("{path}.parts");
-        match named(content, "parts") {
-            Some(Value::Array(parts)) if !parts.is_empty() => return parts,
-            None | Some(Value::Array(_)) => {
-                self.refuse_at("GEM-07", &path, "contents.parts must not be empty.");
-            }
-            Some(other) => self.invalid(&path, "Part list", other),
+    fn parts(&mut self, content: &At<'a>) -> Vec<At<'a>> {
+        let parts = field(content, "parts");
+        if !parts.is_given() || parts.as_array().is_some_and(Vec::is_empty) {
+            self.refuse_at("GEM-07", &parts, "contents.parts must not be empty.");
         }
-        &[]
+        self.optional_list(&parts, "Part list")
     }
 
-    fn responses_stand_alone(&mut self, parts: &[Value], role: Option<&str>, path: &str) {
-        let is_response = |part: &Value| field(part, "functionResponse").is_some();
+    fn responses_stand_alone(&mut self, parts: &[At<'a>], role: Option<&str>) {
+        let is_response = |part: &At<'_>| field(part, "functionResponse").is_given();
         if role == Some("user")
             && parts.iter().any(is_response)
-            && let Some(j) = parts.iter().position(|part| !is_response(part))
+            && let Some(other) = parts.iter().find(|part| !is_response(part))
         {
-            self.refuse("GEM-04", format!("{path}.parts.{j}"), UNEQUAL);
+            self.refuse("GEM-04", other, UNEQUAL);
         }
     }
 
-    fn part(&mut self, part: &Value, role: &str, path: &str) {
-        let Some(fields) = part.as_object() else { return self.invalid(path, "Part", part) };
-        self.known_fields(fields, &format!("{DATA} {BESIDE_DATA}"), path);
-        let mut data = DATA.split(' ').filter_map(|kind| Some((kind, named(fields, kind)?)));
+    fn part(&mut self, part: &At<'a>, role: &str) {
+        if !part.is_object() {
+            return self.invalid(part, "Part");
+        }
+        self.known_fields(part, &format!("{DATA} {BESIDE_DATA}"));
+        let data = DATA.split(' ').map(|kind| (kind, field(part, kind)));
+        let mut data = data.filter(|(_, value)| value.is_given());
+        let place = bracketed(&part.path);
         let Some((kind, value)) = data.next() else {
             let reason = "required oneof field 'data' must have one initialized field";
-            let place = format!("{}.data", bracketed(path));
-            return self.refuse("GEM-07", path, (words::GOOGLE.words)(&place, &What::Other(reason)));
+            let message = (words::GOOGLE.words)(&format!("{place}.data"), &What::Other(reason));
+            return self.refuse("GEM-07", part, message);
         };
         if let Some((second, _)) = data.next() {
             let message = format!(
-                "Invalid value at '{}' (oneof), oneof field 'data' is already set. Cannot set '{second}'",
-                bracketed(path)
+                "Invalid value at '{place}' (oneof), oneof field 'data' is already set. Cannot set '{second}'"
             );
-            self.refuse("GEM-schema", path, message);
+            self.refuse("GEM-schema", part, message);
         }
-        self.data(kind, value, &format!("{path}.{kind}"));
-        self.speaker(kind, role, path);
-        self.thought(kind, fields, role, path);
+        self.data(kind, &value);
+        self.speaker(kind, role, part);
+        self.thought(kind, role, part);
     }
 
-    fn data(&mut self, kind: &str, value: &Value, path: &str) {
+    fn data(&mut self, kind: &str, value: &At<'a>) {
         if kind == "text" {
             if !value.is_string() {
-                self.invalid(path, "TYPE_STRING", value);
+                self.invalid(value, "TYPE_STRING");
             }
             return;
         }
-        let Some(fields) = value.as_object() else { return self.invalid(path, kind, value) };
+        if !value.is_object() {
+            return self.invalid(value, kind);
+        }
         match kind {
-            "inlineData" => self.blob(fields, path),
+            "inlineData" => self.blob(value),
             "fileData" => {
-                self.known_fields(fields, "mimeType fileUri displayName", path);
-                let is_filled = self.filled(fields, "fileUri", path);
-                let uri = named(fields, "fileUri").and_then(Value::as_str).unwrap_or_default();
+                self.known_fields(value, "mimeType fileUri displayName");
+                let is_filled = self.filled(value, "fileUri");
+                let uri = field(value, "fileUri").text().unwrap_or_default();
                 if is_filled && !media::is_address(uri, &["https://", "http://", "gs://"]) {
-                    self.refuse("SAN-09", path, format!("Invalid or unsupported file uri: {uri}"));
+                    self.refuse("SAN-09", value, format!("Invalid or unsupported file uri: {uri}"));
                 }
-                self.optional_string(fields, "mimeType", path);
+                self.optional_string(value, "mimeType");
             }
-            "functionCall" => self.call(fields, path),
-            "functionResponse" => self.response(fields, path),
+            "functionCall" => self.call(value),
+            "functionResponse" => self.response(value),
             "executableCode" => {
-                self.filled(fields, "language", path);
-                self.optional_string(fields, "code", path);
+                self.filled(value, "language");
+                self.optional_string(value, "code");
             }
             _ => {
-                self.filled(fields, "outcome", path);
-                self.optional_string(fields, "output", path);
+                self.filled(value, "outcome");
+                self.optional_string(value, "output");
             }
         }
     }
 
-    fn blob(&mut self, blob: &Fields, path: &str) {
-        self.known_fields(blob, "mimeType data displayName", path);
-        self.filled(blob, "mimeType", path);
-        let is_filled = self.filled(blob, "data", path);
-        if let Some(data) = named(blob, "data").and_then(Value::as_str)
-            && is_filled
-            && !is_base64(data)
-        {
-            let path = format!("{path}.data");
-            let message =
-                format!("Invalid value at '{}' (TYPE_BYTES), Base64 decoding failed", bracketed(&path));
-            return self.refuse("GEM-schema", path, message);
+    fn blob(&mut self, blob: &At<'a>) {
+        self.known_fields(blob, "mimeType data displayName");
+        self.filled(blob, "mimeType");
+        let is_filled = self.filled(blob, "data");
+        let at = field(blob, "data");
+        let data = at.text().unwrap_or_default();
+        if is_filled && !is_base64(data) {
+            let place = bracketed(&at.path);
+            let message = format!("Invalid value at '{place}' (TYPE_BYTES), Base64 decoding failed");
+            return self.refuse("GEM-schema", &at, message);
         }
-        let mime = named(blob, "mimeType").and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
+        let mime = field(blob, "mimeType").text().unwrap_or_default().to_ascii_lowercase();
         let mime = mime.split(';').next().unwrap_or_default().trim();
-        let data = named(blob, "data").and_then(Value::as_str).unwrap_or_default();
         if is_filled && !mime.is_empty() && !media::is_type(mime) {
-            self.refuse("SAN-09", path, format!("Unsupported MIME type: {mime}"));
+            self.refuse("SAN-09", blob, format!("Unsupported MIME type: {mime}"));
         } else if is_filled && !mime.is_empty() && media::names_another_type(mime, data) {
             let message = "Unable to process input image. Please retry or report in \
                            https://developers.generativeai.google/guide/troubleshooting";
-            self.refuse("SAN-09", path, message);
+            self.refuse("SAN-09", blob, message);
         }
     }
 
-    fn call(&mut self, call: &Fields, path: &str) {
-        self.known_fields(call, "id name args partialArgs willContinue", path);
-        self.optional_string(call, "id", path);
-        self.name(call, path);
-        self.structure(named(call, "args"), &format!("{path}.args"));
+    fn call(&mut self, call: &At<'a>) {
+        self.known_fields(call, "id name args partialArgs willContinue");
+        self.optional_string(call, "id");
+        self.name(call);
+        let args = field(call, "args");
+        if args.is_given() {
+            self.structure(&args);
+        }
     }
 
-    fn response(&mut self, response: &Fields, path: &str) {
-        self.known_fields(response, "id name response parts willContinue scheduling", path);
-        self.optional_string(response, "id", path);
-        self.name(response, path);
+    fn response(&mut self, response: &At<'a>) {
+        self.known_fields(response, "id name response parts willContinue scheduling");
+        self.optional_string(response, "id");
+        self.name(response);
         // Unlike arguments, the response of a function is a required field.
-        let given = named(response, "response").unwrap_or(&Value::Null);
-        self.structure(Some(given), &format!("{path}.response"));
-        let path = format!("{path}.parts");
-        match named(response, "parts") {
-            None => {}
-            Some(Value::Array(parts)) => {
-                for (j, part) in parts.iter().enumerate() {
-                    let path = format!("{path}.{j}");
-                    if let Some(fields) = part.as_object() {
-                        self.known_fields(fields, "inlineData", &path);
-                    }
-                    match field(part, "inlineData") {
-                        Some(Value::Object(blob)) => self.blob(blob, &format!("{path}.inlineData")),
-                        other => self.invalid(&path, "inlineData", other.unwrap_or(part)),
-                    }
-                }
+        self.structure(&field(response, "response"));
+        for part in self.optional_list(&field(response, "parts"), "FunctionResponsePart list") {
+            if part.is_object() {
+                self.known_fields(&part, "inlineData");
             }
-            Some(other) => self.invalid(&path, "FunctionResponsePart list", other),
+            let blob = field(&part, "inlineData");
+            match blob.value.or(part.value) {
+                Some(Value::Object(_)) if blob.is_given() => self.blob(&blob),
+                other => self.invalid(&At { value: other, ..part }, "inlineData"),
+            }
         }
     }
 
-    fn structure(&mut self, value: Option<&Value>, path: &str) {
-        let Some(value) = value else { return };
-        let place = bracketed(path);
-        if !value.is_object() {
-            let got = kind_of(value);
+    fn structure(&mut self, at: &At<'_>) {
+        let place = bracketed(&at.path);
+        if !at.is_object() {
+            let got = kind_of(at);
             let message =
                 format!("Invalid value at '{place}' (type.googleapis.com/google.protobuf.Struct), {got}");
-            self.refuse("GEM-10", path, message);
-        } else if nests_deeper(value, MAX_NESTING) {
+            self.refuse("GEM-10", at, message);
+        } else if nests_deeper(at, MAX_NESTING) {
             let message = format!("{place}: Message too deep. Max recursion depth reached.");
-            self.refuse("SAN-07", path, message);
+            self.refuse("SAN-07", at, message);
         }
     }
 
-    fn speaker(&mut self, kind: &str, role: &str, path: &str) {
+    fn speaker(&mut self, kind: &str, role: &str, part: &At<'_>) {
         let of_role = match kind {
             "functionCall" if role == "user" => "model",
             "functionResponse" if role == "model" => "user",
             _ => return,
         };
-        let place = bracketed(path);
+        let place = bracketed(&part.path);
         let message = format!(
             "{place}: a {kind} is not supported under role '{role}'. Please use a valid role: {of_role}."
         );
-        self.refuse("GEM-08", path, message);
+        self.refuse("GEM-08", part, message);
     }
 
-    fn thought(&mut self, kind: &str, part: &Fields, role: &str, path: &str) {
-        match named(part, "thought") {
-            None | Some(Value::Bool(false)) => {}
-            Some(Value::Bool(true)) => {
-                if role != "model" || !["text", "inlineData"].contains(&kind) {
-                    let message = format!("{}: thought is not supported here.", bracketed(path));
-                    self.refuse("GEM-schema", format!("{path}.thought"), message);
-                }
-            }
-            Some(other) => self.invalid(&format!("{path}.thought"), "TYPE_BOOL", other),
+    fn thought(&mut self, kind: &str, role: &str, part: &At<'_>) {
+        let thought = field(part, "thought");
+        if thought.is_given() && !thought.is_boolean() {
+            self.invalid(&thought, "TYPE_BOOL");
+        } else if *thought == true && (role != "model" || !["text", "inlineData"].contains(&kind)) {
+            let message = format!("{}: thought is not supported here.", bracketed(&part.path));
+            self.refuse("GEM-schema", &thought, message);
         }
-        match named(part, "thoughtSignature") {
-            None => {}
-            Some(Value::String(signature)) if !signature.is_empty() && is_base64(signature) => {}
-            Some(_) => {
-                self.refuse("GEM-12", format!("{path}.thoughtSignature"), "Corrupted thought signature.")
-            }
+        let signature = field(part, "thoughtSignature");
+        let sound = signature.text().is_some_and(|text| !text.is_empty() && is_base64(text));
+        if signature.is_given() && !sound {
+            self.refuse("GEM-12", &signature, "Corrupted thought signature.");
         }
     }
 }
 
 /// Checks that several of the above share.
-impl Check<'_, Gemini> {
-    fn name(&mut self, fields: &Fields, path: &str) {
-        let is_legal = named(fields, "name").and_then(Value::as_str).is_some_and(|name| {
+impl<'a> Check<'a, Gemini> {
+    fn name(&mut self, holder: &At<'_>) {
+        let name = field(holder, "name");
+        let is_legal = name.text().is_some_and(|name| {
             name.len() <= MAX_NAME
                 && name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
                 && is_word(name, ".:")
@@ -471,60 +447,69 @@ impl Check<'_, Gemini> {
                  A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of \
                  {MAX_NAME}."
             );
-            self.refuse_at("GEM-09", &format!("{path}.name"), &reason);
+            self.refuse_at("GEM-09", &name, &reason);
         }
+    }
+
+    /// The items of a list that may be missing.
+    fn optional_list(&mut self, at: &At<'a>, expected: &str) -> Vec<At<'a>> {
+        if at.is_given() && !at.is_array() {
+            self.invalid(at, expected);
+        }
+        at.items()
     }
 
     /// Judges a text that must be there and hold something; returns whether it does.
-    fn filled(&mut self, fields: &Fields, name: &str, path: &str) -> bool {
-        let path = format!("{path}.{name}");
-        match named(fields, name) {
-            Some(Value::String(text)) if !text.is_empty() => return true,
-            None | Some(Value::String(_)) => self.schema(&path, "must not be empty."),
-            Some(other) => self.invalid(&path, "TYPE_STRING", other),
+    fn filled(&mut self, holder: &At<'_>, name: &str) -> bool {
+        let at = field(holder, name);
+        if at.is_given() && !at.is_string() {
+            self.invalid(&at, "TYPE_STRING");
+        } else if !is_filled(&at) {
+            self.schema(&at, "must not be empty.");
         }
-        false
+        is_filled(&at)
     }
 
-    fn optional_string(&mut self, fields: &Fields, name: &str, path: &str) {
-        if let Some(other) = named(fields, name).filter(|value| !value.is_string()) {
-            self.invalid(&format!("{path}.{name}"), "TYPE_STRING", other);
+    fn optional_string(&mut self, holder: &At<'_>, name: &str) {
+        let at = field(holder, name);
+        if at.is_given() && !at.is_string() {
+            self.invalid(&at, "TYPE_STRING");
         }
     }
 
     /// Refuses every field that is not among the known ones, which spaces separate, in either spelling.
-    fn known_fields(&mut self, fields: &Fields, known: &str, path: &str) {
-        for name in fields.keys().filter(|name| !known.split(' ').any(|known| known == camel(name))) {
+    fn known_fields(&mut self, at: &At<'_>, known: &str) {
+        for name in keys(at).filter(|name| !known.split(' ').any(|known| known == camel(name))) {
             let message = format!(
                 "Invalid JSON payload received. Unknown name \"{name}\" at '{}': Cannot find field.",
-                bracketed(path)
+                bracketed(&at.path)
             );
-            self.refuse("GEM-schema", path, message);
+            self.refuse("GEM-schema", at, message);
         }
-        self.one_spelling(fields, path);
+        self.one_spelling(at);
     }
 
     /// Refuses a field that is written in both of its spellings.
-    fn one_spelling(&mut self, fields: &Fields, path: &str) {
-        for name in fields.keys().filter(|name| name.contains('_')) {
+    fn one_spelling(&mut self, at: &At<'_>) {
+        for name in keys(at).filter(|name| name.contains('_')) {
             let other = camel(name);
-            if other != *name && fields.contains_key(&other) {
-                let message =
-                    format!("Invalid value at '{}': field '{name}' is already set.", bracketed(path));
-                self.refuse("GEM-schema", path, message);
+            if other != *name && at.get(&other).value.is_some() {
+                let place = bracketed(&at.path);
+                let message = format!("Invalid value at '{place}': field '{name}' is already set.");
+                self.refuse("GEM-schema", at, message);
             }
         }
     }
 
-    fn invalid(&mut self, path: &str, expected: &str, got: &Value) {
-        let (place, got) = (bracketed(path), kind_of(got));
-        self.refuse("GEM-schema", path, format!("Invalid value at '{place}' ({expected}), {got}"));
+    fn invalid(&mut self, at: &At<'_>, expected: &str) {
+        let (place, got) = (bracketed(&at.path), kind_of(at));
+        self.refuse("GEM-schema", at, format!("Invalid value at '{place}' ({expected}), {got}"));
     }
 }
 
 /// The role of a content. A lone content without one is the user's.
-fn role_of(content: &Value, is_only: bool) -> Option<&str> {
-    match content.get("role") {
+fn role_of<'a>(content: &At<'a>, is_only: bool) -> Option<&'a str> {
+    match content.get("role").value {
         Some(Value::String(role)) if !role.is_empty() => Some(role),
         None | Some(Value::Null | Value::String(_)) if is_only => Some("user"),
         _ => None,
@@ -549,13 +534,14 @@ fn are_matched<'a>(calls: &[End<'a>], responses: &[End<'a>]) -> bool {
     })
 }
 
-fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
-    named(value.as_object()?, name)
+fn keys<'v>(at: &'v At<'_>) -> impl Iterator<Item = &'v String> {
+    at.as_object().into_iter().flat_map(serde_json::Map::keys)
 }
 
 /// A field by its name in either spelling; null is absence.
-fn named<'a>(fields: &'a Fields, name: &str) -> Option<&'a Value> {
-    fields.get(name).or_else(|| fields.get(&snake(name))).filter(|value| !value.is_null())
+fn field<'a>(at: &At<'a>, name: &str) -> At<'a> {
+    let value = at.value.and_then(|value| value.get(name).or_else(|| value.get(snake(name))));
+    at.child(name, value.filter(|value| !value.is_null()))
 }
 
 /// `functionCall` becomes `function_call`.

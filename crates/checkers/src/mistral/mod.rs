@@ -57,48 +57,47 @@ fn chunks_of(role: Role) -> &'static [&'static str] {
 
 /// The request and the rules between its messages.
 impl<'a> Check<'a, Mistral> {
-    fn request(&mut self, fields: &'a Fields) {
-        self.check_settings(fields);
-        let names = self.tools(fields.get("tools"));
-        self.tool_choice(fields.get("tool_choice"), &names);
-        let Some(messages) = self.list(fields.get("messages"), "an array", "messages") else { return };
-        self.count(messages);
+    fn request(&mut self, body: At<'a>) {
+        self.check_settings(&body);
+        let names = self.tools(&body.get("tools"));
+        self.tool_choice(&body.get("tool_choice"), &names);
+        let Some(messages) = self.list(&body.get("messages"), "an array") else { return };
+        self.count(&messages);
         for (i, message) in messages.iter().enumerate() {
-            match message {
-                Value::Object(fields) => self.message(i, message, fields),
-                other => self.mistyped(&format!("messages.{i}"), "an object", other),
+            if self.object(message, "an object") {
+                self.message(message);
             }
-            self.prefix_is_last(i, messages);
-            let misplaced = self.is_misplaced(i, messages);
+            self.prefix_is_last(i, &messages);
+            let misplaced = self.is_misplaced(i, &messages);
             match role_of(message) {
-                Some(Role::Assistant) => self.calls_are_answered(i, messages),
+                Some(Role::Assistant) => self.calls_are_answered(i, &messages),
                 Some(Role::Tool) if misplaced => self.observe(message),
-                Some(Role::Tool) => self.result_answers_a_call(i, message),
+                Some(Role::Tool) => self.result_answers_a_call(message),
                 _ => {}
             }
         }
-        self.last_role(messages);
+        self.last_role(&messages);
     }
 
-    fn count(&mut self, messages: &[Value]) {
+    fn count(&mut self, messages: &[At<'a>]) {
         match messages {
             [] => self.refuse("MIS-10", "messages", "Conversation must have at least one message"),
             [only] if matches!(role_of(only), Some(Role::Assistant | Role::Tool)) => {
                 let message = "Conversation must start with a user message or system message";
-                self.refuse("MIS-10", "messages.0", message);
+                self.refuse("MIS-10", only, message);
             }
             _ => {}
         }
     }
 
     /// Refuses a message that may not follow the one before it, and returns whether it did.
-    fn is_misplaced(&mut self, i: usize, messages: &[Value]) -> bool {
+    fn is_misplaced(&mut self, i: usize, messages: &[At<'a>]) -> bool {
         let Some(role) = role_of(&messages[i]) else { return false };
         let Some(before) = i.checked_sub(1) else {
             // A lone result has been refused already.
             if role == Role::Tool && messages.len() > 1 {
                 let message = "Unexpected role 'tool' at the start of the conversation";
-                self.refuse("MIS-02", "messages.0", message);
+                self.refuse("MIS-02", &messages[i], message);
             }
             return role == Role::Tool;
         };
@@ -110,36 +109,37 @@ impl<'a> Check<'a, Mistral> {
             _ => return false,
         };
         let message = format!("Unexpected role '{}' after role '{}'", role.name(), previous.name());
-        self.refuse(rule, format!("messages.{i}"), message);
+        self.refuse(rule, &messages[i], message);
         true
     }
 
-    fn calls_are_answered(&mut self, i: usize, messages: &'a [Value]) {
-        let ids: HashSet<&str> =
-            calls_of(&messages[i]).iter().filter_map(|call| call["id"].as_str()).collect();
+    fn calls_are_answered(&mut self, i: usize, messages: &[At<'a>]) {
+        let calls = messages[i].get("tool_calls").items();
+        let ids: HashSet<&str> = calls.iter().filter_map(|call| call.get("id").text()).collect();
         let until_the_next =
             messages[i + 1..].iter().take_while(|next| role_of(next) != Some(Role::Assistant));
         let results = until_the_next.filter(|next| role_of(next) == Some(Role::Tool));
-        let answered: HashSet<&str> = results.filter_map(|result| result["tool_call_id"].as_str()).collect();
+        let answered: HashSet<&str> =
+            results.filter_map(|result| result.get("tool_call_id").text()).collect();
         // The validator overlooks the calls of the first message, and then rejects their results as unexpected.
         let overlooked = i == 0 && !ids.is_empty();
         if overlooked || !ids.is_subset(&answered) {
             let message = "Not the same number of function calls and responses";
-            self.refuse("MIS-01", format!("messages.{i}"), message);
+            self.refuse("MIS-01", &messages[i], message);
         }
         self.state.expected = ids;
         self.state.observed.clear();
     }
 
     /// Counts a result that is in the wrong place, so that it is refused once.
-    fn observe(&mut self, message: &'a Value) {
-        self.state
-            .observed
-            .extend(message["tool_call_id"].as_str().filter(|id| self.state.expected.contains(id)));
+    fn observe(&mut self, message: &At<'a>) {
+        let id = message.get("tool_call_id").text().filter(|id| self.state.expected.contains(id));
+        self.state.observed.extend(id);
     }
 
-    fn result_answers_a_call(&mut self, i: usize, message: &'a Value) {
-        let Some(id) = message["tool_call_id"].as_str() else { return };
+    fn result_answers_a_call(&mut self, message: &At<'a>) {
+        let at = message.get("tool_call_id");
+        let Some(id) = at.text() else { return };
         let fault = if self.state.observed.contains(id) {
             "Duplicate"
         } else if !self.state.expected.contains(id) {
@@ -147,19 +147,18 @@ impl<'a> Check<'a, Mistral> {
         } else {
             return self.observe(message);
         };
-        let message = format!("{fault} tool call id {id} in tool results");
-        self.refuse("MIS-06", format!("messages.{i}.tool_call_id"), message);
+        self.refuse("MIS-06", &at, format!("{fault} tool call id {id} in tool results"));
     }
 
-    fn prefix_is_last(&mut self, i: usize, messages: &[Value]) {
+    fn prefix_is_last(&mut self, i: usize, messages: &[At<'a>]) {
         let continued = role_of(&messages[i]) == Some(Role::Assistant) && messages[i]["prefix"] == true;
         if continued && i + 1 < messages.len() {
             let message = "Assistant message with prefix True must be last message";
-            self.refuse("MIS-07", format!("messages.{i}.prefix"), message);
+            self.refuse("MIS-07", &messages[i].get("prefix"), message);
         }
     }
 
-    fn last_role(&mut self, messages: &[Value]) {
+    fn last_role(&mut self, messages: &[At<'a>]) {
         let [_, .., last] = messages else { return };
         let refused = match role_of(last) {
             Some(Role::User | Role::Tool) | None => return,
@@ -169,101 +168,87 @@ impl<'a> Check<'a, Mistral> {
         let message = format!(
             "Expected last role User or Tool (or Assistant with prefix True) for serving but got {refused}"
         );
-        self.refuse("MIS-07", format!("messages.{}", messages.len() - 1), message);
+        self.refuse("MIS-07", last, message);
     }
 }
 
 /// The settings beside the messages.
 impl<'a> Check<'a, Mistral> {
     /// Returns the declared names.
-    fn tools(&mut self, tools: Option<&'a Value>) -> HashSet<&'a str> {
+    fn tools(&mut self, tools: &At<'a>) -> HashSet<&'a str> {
         let mut names = HashSet::new();
-        let Some(tools) = tools.filter(|tools| !tools.is_null()) else { return names };
-        let tools = self.list(Some(tools), "an array", "tools").unwrap_or_default();
-        for (k, tool) in tools.iter().enumerate() {
-            let path = format!("tools.{k}");
-            if tool.get("type").is_some_and(|kind| kind != "function") {
-                self.schema(&format!("{path}.type"), "Input should be 'function'");
-                continue;
+        if !tools.is_given() {
+            return names;
+        }
+        for tool in self.list(tools, "an array").unwrap_or_default() {
+            let function = tool.get("function");
+            if self.is_function(&tool) && self.object(&function, "an object") {
+                self.name(&function.get("name"));
+                self.object(&function.get("parameters"), "an object");
+                self.check_type(&function.get("description"), Value::is_string, "a string");
+                names.extend(function.get("name").text());
             }
-            let path = format!("{path}.function");
-            let Some(function) = tool["function"].as_object() else {
-                self.mistyped(&path, "an object", &tool["function"]);
-                continue;
-            };
-            self.name(function.get("name"), &path);
-            let parameters = function.get("parameters").unwrap_or(&Value::Null);
-            self.check_type(Some(parameters), Value::is_object, "an object", &format!("{path}.parameters"));
-            self.check_type(
-                function.get("description"),
-                Value::is_string,
-                "a string",
-                &format!("{path}.description"),
-            );
-            names.extend(function.get("name").and_then(Value::as_str));
         }
         names
     }
 
-    fn tool_choice(&mut self, choice: Option<&Value>, names: &HashSet<&str>) {
-        match choice {
+    fn tool_choice(&mut self, choice: &At<'a>, names: &HashSet<&str>) {
+        match choice.value {
             None | Some(Value::Null) => {}
             Some(Value::String(mode)) if ["auto", "none", "any", "required"].contains(&mode.as_str()) => {}
-            Some(Value::Object(choice)) => {
-                let name = choice.get("function").and_then(|function| function["name"].as_str());
-                if !name.is_some_and(|name| names.contains(name)) {
-                    self.schema("tool_choice.function.name", "Input should be the name of a declared tool");
+            Some(Value::Object(_)) => {
+                let name = choice.get("function").get("name");
+                if !name.text().is_some_and(|name| names.contains(name)) {
+                    self.schema(&name, "Input should be the name of a declared tool");
                 }
             }
-            Some(_) => self.schema("tool_choice", "Input should be 'auto', 'none', 'any' or 'required'"),
+            Some(_) => self.schema(choice, "Input should be 'auto', 'none', 'any' or 'required'"),
         }
     }
 }
 
 /// One message, its chunks and its calls.
 impl<'a> Check<'a, Mistral> {
-    fn message(&mut self, i: usize, message: &'a Value, fields: &'a Fields) {
-        let path = format!("messages.{i}");
+    fn message(&mut self, message: &At<'a>) {
         let Some(role) = role_of(message) else {
             let reason = "Input should be 'system', 'user', 'assistant' or 'tool'";
-            return self.refuse_at("MIS-09", &format!("{path}.role"), reason);
+            return self.refuse_at("MIS-09", &message.get("role"), reason);
         };
-        self.only_fields(fields, fields_of(role), &path);
-        self.content(role, message, &path);
+        self.only_fields(message, fields_of(role));
+        self.content(role, &message.get("content"));
         match role {
-            Role::Assistant => self.assistant(message, &path),
-            Role::Tool => self.tool(message, &path),
+            Role::Assistant => self.assistant(message),
+            Role::Tool => self.tool(message),
             Role::System | Role::User => {}
         }
     }
 
-    fn content(&mut self, role: Role, message: &'a Value, path: &str) {
-        let path = format!("{path}.content");
-        match message.get("content") {
+    fn content(&mut self, role: Role, content: &At<'a>) {
+        match content.value {
             Some(Value::String(_)) => {}
             None | Some(Value::Null) if role == Role::Assistant => {}
             Some(Value::Array(chunks)) => {
                 if chunks.is_empty() && matches!(role, Role::System | Role::User) {
-                    self.schema(&path, "List should have at least 1 item after validation, not 0");
+                    self.schema(content, "List should have at least 1 item after validation, not 0");
                 }
-                for (j, chunk) in chunks.iter().enumerate() {
-                    self.chunk(chunks_of(role), chunk, &format!("{path}.{j}"));
-                }
+                content.items().iter().for_each(|chunk| self.chunk(chunks_of(role), chunk));
             }
-            Some(other) => self.mistyped(&path, "a valid string or list", other),
-            None => self.missing(&path),
+            Some(_) => self.mistyped(content, "a valid string or list"),
+            None => self.missing(content),
         }
     }
 
-    fn chunk(&mut self, allowed: &[&str], chunk: &'a Value, path: &str) {
-        let Some(fields) = chunk.as_object() else { return self.mistyped(path, "an object", chunk) };
+    fn chunk(&mut self, allowed: &[&str], chunk: &At<'a>) {
+        if !self.object(chunk, "an object") {
+            return;
+        }
         let kind = chunk["type"].as_str().unwrap_or_default();
         if !allowed.contains(&kind) {
             let expected = allowed.join("', '");
             let reason = format!(
                 "Input tag '{kind}' found using 'type' does not match any of the expected tags: '{expected}'"
             );
-            return self.schema(path, &reason);
+            return self.schema(chunk, &reason);
         }
         let (field, more) = match kind {
             "document_url" => ("document_url", "document_name"),
@@ -272,72 +257,60 @@ impl<'a> Check<'a, Mistral> {
             "file" => ("file_id", "type"),
             _ => (kind, "type"),
         };
-        self.only_fields(fields, &format!("type {field} {more}"), path);
-        let path = format!("{path}.{field}");
-        let value = &chunk[field];
+        self.only_fields(chunk, &format!("type {field} {more}"));
+        let value = chunk.get(field);
         match kind {
             "text" if value.is_string() => {}
-            "image_url" => self.image(value, &path),
-            "document_url" if is_filled(value) => {
-                self.medium(value.as_str().unwrap_or_default(), media::is_type, &path);
+            "image_url" => self.image(&value),
+            "document_url" if is_filled(&value) => {
+                self.medium(value.text().unwrap_or_default(), media::is_type, &value);
             }
-            "file" if is_filled(value) => {}
-            "input_audio" if is_filled(value) || is_filled(&value["data"]) => {}
+            "file" if is_filled(&value) => {}
+            "input_audio" if is_filled(&value) || is_filled(&value["data"]) => {}
             "reference" => {
                 let is_id = |id: &Value| id.is_u64() || id.is_string();
                 if !value.as_array().is_some_and(|ids| ids.iter().all(is_id)) {
-                    self.schema(&path, "Input should be a valid list");
+                    self.schema(&value, "Input should be a valid list");
                 }
             }
-            "thinking" => self.thinking(chunk, &path),
-            _ => self.schema(&path, "Input should be a valid string"),
+            "thinking" => {
+                for thought in self.list(&value, "an array").unwrap_or_default() {
+                    // Without `thinking` among them, so that nothing nests.
+                    self.chunk(&["text", "reference"], &thought);
+                }
+                self.check_type(&chunk.get("closed"), Value::is_boolean, "a boolean");
+            }
+            _ => self.schema(&value, "Input should be a valid string"),
         }
     }
 
-    fn image(&mut self, image: &'a Value, path: &str) {
-        if let Some(fields) = image.as_object() {
-            self.only_fields(fields, "url detail", path);
-        }
+    fn image(&mut self, image: &At<'a>) {
+        self.only_fields(image, "url detail");
         let Some(url) = [image, &image["url"]].into_iter().find(|url| is_filled(url)) else {
-            return self.schema(path, "Input should be a valid string or an object with a url");
+            return self.schema(image, "Input should be a valid string or an object with a url");
         };
-        self.medium(url.as_str().unwrap_or_default(), media::is_image, path);
+        self.medium(url.as_str().unwrap_or_default(), media::is_image, image);
     }
 
     /// Judges an address, and the data in it.
-    fn medium(&mut self, url: &str, is_taken: impl Fn(&str) -> bool, path: &str) {
+    fn medium(&mut self, url: &str, is_taken: impl Fn(&str) -> bool, at: &At<'a>) {
         if media::is_address(url, &["https://", "http://"]) {
             return;
         }
         let sound = media::data_url(url)
             .is_some_and(|(kind, data)| is_taken(kind) && media::flaw(kind, data).is_none());
         if !sound {
-            let reason = "the file could not be loaded as a valid URL or base64 data";
-            self.refuse_at("SAN-09", path, reason);
+            self.refuse_at("SAN-09", at, "the file could not be loaded as a valid URL or base64 data");
         }
     }
 
-    fn thinking(&mut self, chunk: &'a Value, path: &str) {
-        let thoughts = self.list(Some(&chunk["thinking"]), "an array", path).unwrap_or_default();
-        for (k, thought) in thoughts.iter().enumerate() {
-            // Without `thinking` among them, so that nothing nests.
-            self.chunk(&["text", "reference"], thought, &format!("{path}.{k}"));
+    fn assistant(&mut self, message: &At<'a>) {
+        let calls = message.get("tool_calls");
+        if calls.is_given() {
+            self.needs_type(&calls, Value::is_array, "an array");
         }
-        self.check_type(
-            chunk.get("closed"),
-            Value::is_boolean,
-            "a boolean",
-            &path.replace("thinking", "closed"),
-        );
-    }
-
-    fn assistant(&mut self, message: &'a Value, path: &str) {
-        match message.get("tool_calls") {
-            None | Some(Value::Null) => {}
-            Some(Value::Array(calls)) => self.calls(calls, path),
-            Some(other) => self.mistyped(&format!("{path}.tool_calls"), "an array", other),
-        }
-        self.check_type(message.get("prefix"), Value::is_boolean, "a boolean", &format!("{path}.prefix"));
+        self.calls(&calls);
+        self.check_type(&message.get("prefix"), Value::is_boolean, "a boolean");
         let says_nothing = match &message["content"] {
             Value::Null => true,
             Value::String(text) => text.is_empty(),
@@ -345,81 +318,78 @@ impl<'a> Check<'a, Mistral> {
             _ => false,
         };
         if says_nothing && calls_of(message).is_empty() {
-            let message = "Assistant message must have either content or tool_calls, but not both.";
-            self.refuse("MIS-08", path, message);
+            let reason = "Assistant message must have either content or tool_calls, but not both.";
+            self.refuse("MIS-08", message, reason);
         }
     }
 
-    fn calls(&mut self, calls: &'a [Value], path: &str) {
+    fn calls(&mut self, calls: &At<'a>) {
         let mut ids = HashSet::new();
-        for (k, call) in calls.iter().enumerate() {
-            let path = format!("{path}.tool_calls.{k}");
-            let (Some(fields), Some(function)) = (call.as_object(), call["function"].as_object()) else {
-                self.mistyped(&format!("{path}.function"), "an object", &Value::Null);
+        for call in calls.items() {
+            let function = call.get("function");
+            if !self.object(&function, "an object") {
                 continue;
-            };
-            self.only_fields(fields, "id type function index", &path);
-            self.call_id(fields.get("id"), &format!("{path}.id"));
-            if let Some(id) = call["id"].as_str()
-                && !ids.insert(id)
+            }
+            self.only_fields(&call, "id type function index");
+            let id = call.get("id");
+            self.call_id(&id);
+            if let Some(text) = id.text()
+                && !ids.insert(text)
             {
-                let message = format!("Duplicate tool call id {id} in assistant message");
-                self.refuse("MIS-06", format!("{path}.id"), message);
+                self.refuse("MIS-06", &id, format!("Duplicate tool call id {text} in assistant message"));
             }
-            if fields.get("type").is_some_and(|kind| kind != "function") {
-                self.schema(&format!("{path}.type"), "Input should be 'function'");
-            }
-            self.check_type(fields.get("index"), Value::is_u64, "an integer", &format!("{path}.index"));
-            let path = format!("{path}.function");
-            self.only_fields(function, "name arguments", &path);
-            self.name(function.get("name"), &path);
-            let arguments = function.get("arguments").unwrap_or(&Value::Null);
+            self.is_function(&call);
+            self.check_type(&call.get("index"), Value::is_u64, "an integer");
+            self.only_fields(&function, "name arguments");
+            self.name(&function.get("name"));
             let fits = |value: &Value| value.is_string() || value.is_object();
-            self.check_type(
-                Some(arguments),
-                fits,
-                "a valid string or dictionary",
-                &format!("{path}.arguments"),
-            );
+            self.needs_type(&function.get("arguments"), fits, "a valid string or dictionary");
         }
     }
 
-    fn tool(&mut self, message: &'a Value, path: &str) {
-        self.call_id(message.get("tool_call_id"), &format!("{path}.tool_call_id"));
-        if message.get("name").is_some_and(|name| !name.is_null()) {
-            self.name(message.get("name"), path);
+    fn tool(&mut self, message: &At<'a>) {
+        self.call_id(&message.get("tool_call_id"));
+        if message.get("name").is_given() {
+            self.name(&message.get("name"));
         }
     }
 }
 
 /// Checks that several of the above share.
 impl Check<'_, Mistral> {
-    fn call_id(&mut self, id: Option<&Value>, path: &str) {
-        match id {
-            None | Some(Value::Null) => self.refuse("MIS-05", path, "Tool call id has to be defined."),
+    /// Refuses a tool or call of any other type; returns whether it is a function.
+    fn is_function(&mut self, at: &At<'_>) -> bool {
+        let kind = at.get("type");
+        let is_function = kind.value.is_none_or(|kind| kind == "function");
+        if !is_function {
+            self.schema(&kind, "Input should be 'function'");
+        }
+        is_function
+    }
+
+    fn call_id(&mut self, at: &At<'_>) {
+        match at.value {
+            None | Some(Value::Null) => self.refuse("MIS-05", at, "Tool call id has to be defined."),
             Some(Value::String(id)) => {
                 if id.len() != CALL_ID_LENGTH || !id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
                     let message = format!(
                         "Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of {CALL_ID_LENGTH}."
                     );
-                    self.refuse("MIS-05", path, message);
+                    self.refuse("MIS-05", at, message);
                 }
             }
-            Some(other) => self.mistyped(path, "a string", other),
+            Some(_) => self.mistyped(at, "a string"),
         }
     }
 
-    fn name(&mut self, name: Option<&Value>, path: &str) {
-        let path = format!("{path}.name");
-        let Some(name) = name.and_then(Value::as_str) else {
-            return self.mistyped(&path, "a string", &Value::Null);
-        };
+    fn name(&mut self, at: &At<'_>) {
+        let Some(name) = at.text() else { return self.mistyped(at, "a string") };
         if name.len() > MAX_NAME || !is_word(name, "") {
             let message = format!(
                 "Function name was {name} but must be a-z, A-Z, 0-9, or contain underscores and dashes, with \
                  a maximum length of {MAX_NAME}."
             );
-            self.refuse("MIS-09", path, message);
+            self.refuse("MIS-09", at, message);
         }
     }
 }

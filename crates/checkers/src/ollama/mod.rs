@@ -19,210 +19,183 @@ dialect!(Ollama, (), settings::SETTINGS, Provider { schema: "OLL-schema", ..word
 
 /// The request and the rules between its messages.
 impl<'a> Check<'a, Ollama> {
-    fn request(&mut self, fields: &'a Fields) {
-        for fault in self.setting_faults(fields).into_iter().filter(|fault| fault.what != What::Unknown) {
-            self.fault("OLL-schema", &fault.path, &fault.what);
+    fn request(&mut self, body: At<'a>) {
+        for fault in self.setting_faults(&body).into_iter().filter(|fault| fault.what != What::Unknown) {
+            self.fault("OLL-schema", fault.path, &fault.what);
         }
-        self.tools(fields.get("tools"));
-        let messages = match fields.get("messages") {
-            Some(Value::Array(messages)) if !messages.is_empty() => messages,
-            Some(Value::Array(_)) | None => {
-                return self.schema("messages", "at least one message is required");
-            }
-            Some(other) => return self.unfit("OLL-schema", "messages", other, "[]api.Message"),
-        };
+        self.tools(&body.get("tools"));
+        let messages = body.get("messages");
+        if messages.value.is_none() || messages.as_array().is_some_and(Vec::is_empty) {
+            return self.schema(&messages, "at least one message is required");
+        } else if !messages.is_array() {
+            return self.unfit("OLL-schema", &messages, "[]api.Message");
+        }
+        let messages = messages.items();
         // The messages that answer the calls of the last assistant message.
         let mut answers = 0..0;
         for (i, message) in messages.iter().enumerate() {
-            let path = format!("messages.{i}");
-            match message {
-                Value::Object(fields) => self.message(fields, &path),
-                other => self.unfit("OLL-schema", &path, other, "api.Message"),
+            if message.is_object() {
+                self.message(message);
+            } else {
+                self.unfit("OLL-schema", message, "api.Message");
             }
             if message["role"] == "tool" && !answers.contains(&i) {
                 let reason = "a tool message answers no call of an assistant message before it";
-                self.refuse_at("OLL-04", &path, reason);
+                self.refuse_at("OLL-04", message, reason);
             } else if message["role"] == "assistant" {
                 let following = messages[i + 1..].iter().take_while(|next| next["role"] == "tool").count();
                 answers = i + 1..i + 1 + following;
-                self.calls_are_answered_next(i, calls_of(message), &messages[answers.clone()]);
+                self.calls_are_answered_next(message, &messages[answers.clone()]);
             }
         }
     }
 
-    fn calls_are_answered_next(&mut self, i: usize, calls: &'a [Value], results: &'a [Value]) {
+    fn calls_are_answered_next(&mut self, message: &At<'a>, results: &[At<'a>]) {
+        let calls = calls_of(message);
         if calls.len() != results.len() {
             let (calls, results) = (calls.len(), results.len());
             let reason = format!("{calls} tool calls, but {results} tool messages directly after them");
-            self.refuse_at("OLL-04", &format!("messages.{i}"), &reason);
+            self.refuse_at("OLL-04", message, &reason);
         }
-        self.are_among(i, results, "tool_name", calls.iter().map(|call| &call["function"]["name"]));
+        self.are_among(message, results, "tool_name", calls.iter().map(|call| &call["function"]["name"]));
         if calls.iter().any(|call| call["id"].is_string()) {
-            self.are_among(i, results, "tool_call_id", calls.iter().map(|call| &call["id"]));
+            self.are_among(message, results, "tool_call_id", calls.iter().map(|call| &call["id"]));
         }
     }
 
     /// Judges a field of the results, where they have it: at most one of them names each call.
-    fn are_among(
+    fn are_among<'v>(
         &mut self,
-        i: usize,
-        results: &'a [Value],
+        message: &At<'a>,
+        results: &[At<'a>],
         field: &str,
-        called: impl Iterator<Item = &'a Value>,
+        called: impl Iterator<Item = &'v Value>,
     ) {
         let mut open: HashMap<&str, usize> = HashMap::new();
         for name in called.filter_map(Value::as_str) {
             *open.entry(name).or_default() += 1;
         }
-        for (k, result) in results.iter().enumerate() {
-            let Some(name) = result[field].as_str() else { continue };
+        for named in results.iter().map(|result| result.get(field)) {
+            let Some(name) = named.text() else { continue };
             match open.get_mut(name) {
                 Some(count) if *count > 0 => *count -= 1,
                 _ => {
-                    let path = format!("messages.{}.{field}", i + 1 + k);
-                    let reason = format!("'{name}' answers no call of messages.{i}");
-                    self.refuse_at("OLL-04", &path, &reason);
+                    let reason = format!("'{name}' answers no call of {}", message.path);
+                    self.refuse_at("OLL-04", &named, &reason);
                 }
             }
         }
     }
 
-    fn tools(&mut self, tools: Option<&Value>) {
-        let tools = match tools {
-            None | Some(Value::Null) => return,
-            Some(Value::Array(tools)) => tools,
-            Some(other) => return self.unfit("OLL-schema", "tools", other, "api.Tools"),
-        };
-        for (k, tool) in tools.iter().enumerate() {
-            let path = format!("tools.{k}.function");
-            let function = &tool["function"];
+    fn tools(&mut self, tools: &At<'a>) {
+        self.optional(tools, Value::is_array, "api.Tools");
+        for function in tools.items().iter().map(|tool| tool.get("function")) {
             if !function.is_object() {
-                self.unfit("OLL-schema", &path, function, "api.ToolFunction");
+                self.unfit("OLL-schema", &function, "api.ToolFunction");
                 continue;
             }
-            self.name(&function["name"], &format!("{path}.name"));
-            let parameters = &function["parameters"];
-            if !parameters.is_object() && !parameters.is_null() {
-                let path = format!("{path}.parameters");
-                self.unfit("OLL-schema", &path, parameters, "api.ToolFunctionParameters");
-            }
+            self.name(&function.get("name"));
+            self.optional(&function.get("parameters"), Value::is_object, "api.ToolFunctionParameters");
         }
     }
 }
 
 /// One message and its calls.
 impl Check<'_, Ollama> {
-    fn message(&mut self, fields: &Fields, path: &str) {
-        let role = fields.get("role").and_then(Value::as_str).unwrap_or_default();
-        if !["system", "user", "assistant", "tool"].contains(&role) {
+    fn message(&mut self, message: &At<'_>) {
+        let role = message["role"].as_str().unwrap_or_default();
+        if Role::named(role).is_none() {
             let reason = format!("'{role}' is none of 'system', 'user', 'assistant' and 'tool'");
-            self.refuse_at("OLL-03", &format!("{path}.role"), &reason);
+            self.refuse_at("OLL-03", &message.get("role"), &reason);
         }
-        self.content(fields, path);
-        self.images(fields.get("images"), &format!("{path}.images"));
+        let content = message.get("content");
+        let holds_something =
+            |field: &&str| is_filled(&message[*field]) || !list(&message[*field]).is_empty();
+        let stands_in = ["tool_calls", "thinking", "images"].iter().any(holds_something);
+        if !content.is_string() && !(content.is_null() && stands_in) {
+            self.unfit("OLL-02", &content, "string");
+        }
+        let images = message.get("images");
+        self.optional(&images, Value::is_array, "[]api.ImageData");
+        images.items().iter().for_each(|image| self.image(image));
         for (field, of_role) in [("thinking", "assistant"), ("tool_name", "tool"), ("tool_call_id", "tool")] {
-            let path = format!("{path}.{field}");
-            match fields.get(field) {
-                None | Some(Value::Null) => {}
-                Some(Value::String(_)) if role == of_role => {}
-                Some(Value::String(_)) => self.only_for(&path, of_role),
-                Some(other) => self.unfit("OLL-schema", &path, other, "string"),
+            let field = message.get(field);
+            self.optional(&field, Value::is_string, "string");
+            if field.is_string() && role != of_role {
+                self.only_for(&field, of_role);
             }
         }
-        let path = format!("{path}.tool_calls");
-        match fields.get("tool_calls") {
-            None | Some(Value::Null) => {}
-            Some(Value::Array(_)) if role != "assistant" => self.only_for(&path, "assistant"),
-            Some(Value::Array(calls)) => self.calls(calls, &path),
-            Some(other) => self.unfit("OLL-schema", &path, other, "[]api.ToolCall"),
+        let calls = message.get("tool_calls");
+        self.optional(&calls, Value::is_array, "[]api.ToolCall");
+        if calls.is_array() && role != "assistant" {
+            return self.only_for(&calls, "assistant");
         }
+        calls.items().iter().for_each(|call| self.call(call));
     }
 
-    fn content(&mut self, fields: &Fields, path: &str) {
-        let path = format!("{path}.content");
-        let content = fields.get("content").unwrap_or(&Value::Null);
-        let holds_something = |value: &Value| is_filled(value) || !list(value).is_empty();
-        let stands_in = |field: &&str| fields.get(*field).is_some_and(holds_something);
-        match content {
-            Value::String(_) => {}
-            Value::Null if ["tool_calls", "thinking", "images"].iter().any(stands_in) => {}
-            other => self.unfit("OLL-02", &path, other, "string"),
-        }
-    }
-
-    fn images(&mut self, images: Option<&Value>, path: &str) {
-        let images = match images {
-            None | Some(Value::Null) => return,
-            Some(Value::Array(images)) => images,
-            Some(other) => return self.unfit("OLL-schema", path, other, "[]api.ImageData"),
-        };
-        for (k, image) in images.iter().enumerate() {
-            let path = format!("{path}.{k}");
-            match image.as_str() {
-                Some(data) if media::is_base64(data) => {
-                    if !media::type_of(data).is_some_and(|kind| kind.starts_with("image/")) {
-                        self.refuse_at("SAN-09", &path, "Failed to load image or audio file");
-                    }
+    fn image(&mut self, image: &At<'_>) {
+        match image.text() {
+            Some(data) if media::is_base64(data) => {
+                if !media::type_of(data).is_some_and(|kind| kind.starts_with("image/")) {
+                    self.refuse_at("SAN-09", image, "Failed to load image or audio file");
                 }
-                Some(_) => self.schema(&path, "illegal base64 data at input byte 0"),
-                None => self.unfit("OLL-schema", &path, image, "api.ImageData"),
             }
+            Some(_) => self.schema(image, "illegal base64 data at input byte 0"),
+            None => self.unfit("OLL-schema", image, "api.ImageData"),
         }
     }
 
-    fn calls(&mut self, calls: &[Value], path: &str) {
-        for (k, call) in calls.iter().enumerate() {
-            let path = format!("{path}.{k}");
-            if !call["id"].is_null() && !call["id"].is_string() {
-                self.unfit("OLL-schema", &format!("{path}.id"), &call["id"], "string");
-            }
-            let function = &call["function"];
-            let path = format!("{path}.function");
-            if !function.is_object() {
-                self.unfit("OLL-schema", &path, function, "api.ToolCallFunction");
-                continue;
-            }
-            self.name(&function["name"], &format!("{path}.name"));
-            if !function["index"].is_null() && !function["index"].is_i64() {
-                self.unfit("OLL-schema", &format!("{path}.index"), &function["index"], "int");
-            }
-            self.arguments(&function["arguments"], &format!("{path}.arguments"));
+    fn call(&mut self, call: &At<'_>) {
+        self.optional(&call.get("id"), Value::is_string, "string");
+        let function = call.get("function");
+        if !function.is_object() {
+            return self.unfit("OLL-schema", &function, "api.ToolCallFunction");
         }
+        self.name(&function.get("name"));
+        self.optional(&function.get("index"), Value::is_i64, "int");
+        self.arguments(&function.get("arguments"));
     }
 
-    fn arguments(&mut self, arguments: &Value, path: &str) {
+    fn arguments(&mut self, arguments: &At<'_>) {
         if !arguments.is_object() {
-            self.unfit("OLL-01", path, arguments, "api.ToolCallFunctionArguments");
+            self.unfit("OLL-01", arguments, "api.ToolCallFunctionArguments");
         } else if nests_deeper(arguments, MAX_ARGUMENT_NESTING) {
             let reason = format!("arguments are nested deeper than {MAX_ARGUMENT_NESTING} levels");
-            self.refuse_at("OLL-01", path, &reason);
+            self.refuse_at("OLL-01", arguments, &reason);
         }
     }
 }
 
 /// Checks that several of the above share.
 impl Check<'_, Ollama> {
-    fn name(&mut self, name: &Value, path: &str) {
-        match name.as_str() {
-            Some("") => self.schema(path, "a function needs a name"),
+    fn name(&mut self, name: &At<'_>) {
+        match name.text() {
+            Some("") => self.schema(name, "a function needs a name"),
             Some(_) => {}
-            None => self.unfit("OLL-schema", path, name, "string"),
+            None => self.unfit("OLL-schema", name, "string"),
         }
     }
 
-    fn only_for(&mut self, path: &str, role: &str) {
-        self.schema(path, &format!("only messages with role '{role}' have this field"));
+    fn only_for(&mut self, at: &At<'_>, role: &str) {
+        self.schema(at, &format!("only messages with role '{role}' have this field"));
+    }
+
+    /// Refuses a field that is given and not of the expected type.
+    fn optional(&mut self, at: &At<'_>, fits: fn(&Value) -> bool, expected: &str) {
+        if at.is_given() && !fits(at) {
+            self.unfit("OLL-schema", at, expected);
+        }
     }
 
     /// Refuses a value of another type than Go's, in words that leave out the indexes.
-    fn unfit(&mut self, rule: &'static str, path: &str, got: &Value, expected: &str) {
-        let fields = path.split('.').filter(|segment| segment.parse::<usize>().is_err());
+    fn unfit(&mut self, rule: &'static str, at: &At<'_>, expected: &str) {
+        let fields = at.path.split('.').filter(|segment| segment.parse::<usize>().is_err());
         let place = fields.collect::<Vec<_>>().join(".");
         let message = format!(
             "json: cannot unmarshal {} into Go struct field ChatRequest.{place} of type {expected}",
-            words::go_kind_of(got)
+            words::go_kind_of(at)
         );
-        self.refuse(rule, path, message);
+        self.refuse(rule, at, message);
     }
 }
 

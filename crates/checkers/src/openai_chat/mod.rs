@@ -42,30 +42,28 @@ fn role_of(message: &Value) -> Option<Role> {
 
 /// The request and the rules between its messages.
 impl<'a> Check<'a, OpenAiChat> {
-    fn request(&mut self, fields: &'a Fields) {
-        self.settings(fields);
+    fn request(&mut self, body: At<'a>) {
+        self.settings(&body);
         for legacy in ["functions", "function_call"] {
-            if fields.contains_key(legacy) {
+            if body.get(legacy).value.is_some() {
                 self.refuse("OAC-13", legacy, format!("'{legacy}' is deprecated in favor of 'tools'"));
             }
         }
-        let names = self.tools(fields.get("tools"));
-        self.tool_choice(fields.get("tool_choice"), &names);
-        let messages = self.list(fields.get("messages"), "an array of objects", "messages");
-        let Some(messages) = messages else { return };
-        self.array_length("OAC-11", "messages", messages.len(), usize::MAX);
+        let names = self.tools(&body.get("tools"));
+        self.tool_choice(&body.get("tool_choice"), &names);
+        let Some(messages) = self.list(&body.get("messages"), "an array of objects") else { return };
+        self.array_length("OAC-11", &body.get("messages"), usize::MAX);
         for (i, message) in messages.iter().enumerate() {
-            match message {
-                Value::Object(fields) => self.message(i, message, fields),
-                other => self.mistyped(&format!("messages.{i}"), "an object", other),
+            if self.object(message, "an object") {
+                self.message(i, message);
             }
-            self.calls_are_answered_next(i, messages);
+            self.calls_are_answered_next(i, &messages);
             self.result_answers_a_call(i, message);
         }
     }
 
-    fn settings(&mut self, fields: &Fields) {
-        for fault in self.setting_faults(fields) {
+    fn settings(&mut self, body: &At<'a>) {
+        for fault in self.setting_faults(body) {
             let elsewhere = settings::ELSEWHERE.split(' ').any(|name| name == fault.path);
             let message = (words::OPENAI.words)(&fault.path, &fault.what);
             if fault.what == What::Unknown && elsewhere {
@@ -74,8 +72,8 @@ impl<'a> Check<'a, OpenAiChat> {
                 self.refuse("OAC-schema", fault.path, message);
             }
         }
-        let given = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
-        let on = |name: &str| fields.get(name) == Some(&Value::Bool(true));
+        let given = |name: &str| !body[name].is_null();
+        let on = |name: &str| body[name] == true;
         let combinations = [
             (
                 given("stream_options") && !on("stream"),
@@ -102,31 +100,26 @@ impl<'a> Check<'a, OpenAiChat> {
         for (_, path, message) in combinations.into_iter().filter(|(refused, ..)| *refused) {
             self.refuse("OAC-schema", path, message);
         }
-        let format = fields.get("response_format").unwrap_or(&Value::Null);
+        let format = body.get("response_format");
         match format["type"].as_str() {
-            Some("json_schema") => {
-                self.name(&format["json_schema"]["name"], "response_format.json_schema.name");
-            }
+            Some("json_schema") => self.name(&format.get("json_schema").get("name")),
             Some("text" | "json_object") => {}
             _ if format.is_null() => {}
-            _ => {
-                let supported = "'text', 'json_object' and 'json_schema'";
-                self.invalid_value("response_format.type", &format["type"], supported);
-            }
+            _ => self.invalid_value(&format.get("type"), "'text', 'json_object' and 'json_schema'"),
         }
     }
 
-    fn calls_are_answered_next(&mut self, i: usize, messages: &'a [Value]) {
+    fn calls_are_answered_next(&mut self, i: usize, messages: &[At<'a>]) {
         let calls = match role_of(&messages[i]) {
             Some(Role::Tool) => return,
-            Some(Role::Assistant) => calls_of(&messages[i]),
-            _ => &[],
+            Some(Role::Assistant) => messages[i].get("tool_calls").items(),
+            _ => Vec::new(),
         };
-        let ids: Vec<&str> = calls.iter().filter_map(|call| call["id"].as_str()).collect();
+        let ids: Vec<&str> = calls.iter().filter_map(|call| call.get("id").text()).collect();
         self.state.pending = ids.iter().copied().collect();
         let answers = messages[i + 1..].iter().take_while(|message| role_of(message) == Some(Role::Tool));
         let answered: HashSet<&str> =
-            answers.filter_map(|message| message["tool_call_id"].as_str()).collect();
+            answers.filter_map(|message| message.get("tool_call_id").text()).collect();
         let missing: Vec<&str> = ids.into_iter().filter(|id| !answered.contains(id)).collect();
         if !missing.is_empty() {
             let message = format!(
@@ -134,28 +127,27 @@ impl<'a> Check<'a, OpenAiChat> {
                  'tool_call_id'. The following tool_call_ids did not have response messages: {}",
                 missing.join(", ")
             );
-            self.refuse("OAC-01", format!("messages.{i}"), message);
+            self.refuse("OAC-01", &messages[i], message);
         }
     }
 
-    fn result_answers_a_call(&mut self, i: usize, message: &'a Value) {
+    fn result_answers_a_call(&mut self, i: usize, message: &At<'a>) {
         if role_of(message) != Some(Role::Tool) {
             return;
         }
-        let Some(fields) = message.as_object() else { return };
-        let Some(id) = self.string(fields, "tool_call_id", &format!("messages.{i}")) else { return };
+        let Some(id) = self.string(&message.get("tool_call_id")) else { return };
         if self.state.pending.remove(id) {
             self.state.answered.insert(id, i);
         } else if let Some(first) = self.state.answered.get(id) {
-            let message = format!(
+            let reason = format!(
                 "Invalid parameter: Duplicate value for 'tool_call_id' of '{id}', in messages[{first}] and \
                  messages[{i}]."
             );
-            self.refuse("OAC-03", format!("messages.{i}"), message);
+            self.refuse("OAC-03", message, reason);
         } else {
-            let message = "Invalid parameter: messages with role 'tool' must be a response to a preceeding \
-                           message with 'tool_calls'.";
-            self.refuse("OAC-02", format!("messages.{i}"), message);
+            let reason = "Invalid parameter: messages with role 'tool' must be a response to a preceeding \
+                          message with 'tool_calls'.";
+            self.refuse("OAC-02", message, reason);
         }
     }
 }
@@ -163,55 +155,53 @@ impl<'a> Check<'a, OpenAiChat> {
 /// The settings beside the messages.
 impl<'a> Check<'a, OpenAiChat> {
     /// Returns the declared names.
-    fn tools(&mut self, tools: Option<&'a Value>) -> HashSet<&'a str> {
+    fn tools(&mut self, tools: &At<'a>) -> HashSet<&'a str> {
         let mut names = HashSet::new();
-        let Some(tools) = tools else { return names };
-        let tools = self.list(Some(tools), "an array of objects", "tools");
-        let Some(tools) = tools else { return names };
-        self.array_length("OAC-11", "tools", tools.len(), MAX_TOOLS);
-        for (k, tool) in tools.iter().enumerate() {
-            let path = format!("tools.{k}");
+        if tools.value.is_none() {
+            return names;
+        }
+        let Some(list) = self.list(tools, "an array of objects") else { return names };
+        self.array_length("OAC-11", tools, MAX_TOOLS);
+        for tool in list {
             let Some(kind @ ("function" | "custom")) = tool["type"].as_str() else {
-                self.invalid_value(&format!("{path}.type"), &tool["type"], "'function' and 'custom'");
+                self.invalid_value(&tool.get("type"), "'function' and 'custom'");
                 continue;
             };
-            let path = format!("{path}.{kind}");
-            if !tool[kind].is_object() {
-                self.mistyped(&path, "an object", &tool[kind]);
+            let of_kind = tool.get(kind);
+            if !self.object(&of_kind, "an object") {
                 continue;
             }
-            self.optional_object(&tool[kind]["parameters"], &format!("{path}.parameters"));
-            self.name(&tool[kind]["name"], &format!("{path}.name"));
-            if let Some(name) = tool[kind]["name"].as_str()
+            self.optional_object(&of_kind.get("parameters"));
+            self.name(&of_kind.get("name"));
+            if let Some(name) = of_kind.get("name").text()
                 && !names.insert(name)
             {
-                self.repeated_tool(name, &path);
+                self.repeated_tool(name, &of_kind);
             }
         }
         names
     }
 
-    fn tool_choice(&mut self, choice: Option<&Value>, names: &HashSet<&str>) {
-        let name = match choice {
+    fn tool_choice(&mut self, choice: &At<'a>, names: &HashSet<&str>) {
+        let name = match choice.value {
             None => return,
             Some(Value::String(mode)) if mode == "none" || mode == "auto" || mode == "required" => None,
-            Some(Value::Object(choice)) => match choice.get("type").and_then(Value::as_str) {
+            Some(Value::Object(_)) => match choice["type"].as_str() {
                 Some(kind @ ("function" | "custom")) => {
-                    Some(choice.get(kind).and_then(|of_kind| of_kind["name"].as_str()).unwrap_or_default())
+                    Some(choice[kind]["name"].as_str().unwrap_or_default())
                 }
                 Some("allowed_tools") => None,
                 _ => {
-                    let kind = choice.get("type").unwrap_or(&Value::Null);
                     let supported = "'function', 'custom' and 'allowed_tools'";
-                    return self.invalid_value("tool_choice.type", kind, supported);
+                    return self.invalid_value(&choice.get("type"), supported);
                 }
             },
-            Some(other) => return self.invalid_value("tool_choice", other, "'none', 'auto' and 'required'"),
+            Some(_) => return self.invalid_value(choice, "'none', 'auto' and 'required'"),
         };
         if names.is_empty() {
             let message =
                 "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.";
-            self.refuse("OAC-schema", "tool_choice", message);
+            self.refuse("OAC-schema", choice, message);
         } else if let Some(name) = name.filter(|name| !names.contains(name)) {
             self.undeclared_tool(name);
         }
@@ -220,116 +210,105 @@ impl<'a> Check<'a, OpenAiChat> {
 
 /// One message, its parts and its calls.
 impl<'a> Check<'a, OpenAiChat> {
-    fn message(&mut self, i: usize, message: &'a Value, fields: &'a Fields) {
-        let path = format!("messages.{i}");
-        if fields.contains_key("function_call") {
-            let message = (words::OPENAI.words)(
-                &bracketed(&path),
-                &What::Other("deprecated in favor of 'tool_calls'."),
-            );
-            self.refuse("OAC-13", format!("{path}.function_call"), message);
+    fn message(&mut self, i: usize, message: &At<'a>) {
+        let place = bracketed(&message.path);
+        if message.get("function_call").value.is_some() {
+            let what = What::Other("deprecated in favor of 'tool_calls'.");
+            self.refuse("OAC-13", &message.get("function_call"), (words::OPENAI.words)(&place, &what));
         }
         let is_known = |field: &str| settings::MESSAGE.split(' ').any(|known| known == field);
-        for field in fields.keys().filter(|field| !is_known(field)) {
-            let path = format!("{path}.{field}");
-            self.note("OAC-schema", &*path, (words::OPENAI.words)(&bracketed(&path), &What::Unknown));
+        let fields = message.as_object().into_iter().flat_map(serde_json::Map::keys);
+        for field in fields.filter(|field| !is_known(field)) {
+            let path = message.get(field).path;
+            let words = (words::OPENAI.words)(&bracketed(&path), &What::Unknown);
+            self.note("OAC-schema", path, words);
         }
-        let Some(role) = role_of(message) else {
-            return self.foreign_role(&message["role"], &format!("{path}.role"));
-        };
-        self.content(role, message, &path);
+        let Some(role) = role_of(message) else { return self.foreign_role(&message.get("role")) };
+        self.content(role, message);
         if role == Role::Assistant {
-            self.stand_ins(message, &path);
+            // These two may stand in for the content.
+            let fits = |value: &Value| value.is_string() || value.is_null();
+            self.check_type(&message.get("refusal"), fits, "a string");
+            self.optional_object(&message.get("audio"));
         }
-        match (role, fields.get("tool_calls")) {
-            (_, None) => {}
-            (Role::Assistant, Some(Value::Array(calls))) => self.calls(i, calls),
-            (Role::Assistant, Some(other)) => {
-                self.mistyped(&format!("{path}.tool_calls"), "an array of objects", other);
-            }
-            (_, Some(_)) => {
-                let place = bracketed(&path);
-                let message = format!(
-                    "Invalid '{place}': 'tool_calls' is only allowed for messages with role 'assistant'."
-                );
-                self.refuse("OAC-schema", format!("{path}.tool_calls"), message);
-            }
+        let calls = message.get("tool_calls");
+        if calls.value.is_some() && role != Role::Assistant {
+            let message = format!(
+                "Invalid '{place}': 'tool_calls' is only allowed for messages with role 'assistant'."
+            );
+            return self.refuse("OAC-schema", &calls, message);
+        }
+        self.check_type(&calls, Value::is_array, "an array of objects");
+        self.array_length("OAC-05", &calls, MAX_CALLS);
+        for call in calls.items() {
+            self.call(i, &call);
         }
     }
 
-    fn foreign_role(&mut self, role: &Value, path: &str) {
-        if role == "function" {
+    fn foreign_role(&mut self, role: &At<'_>) {
+        if **role == "function" {
             let message = "messages with role 'function' are deprecated in favor of role 'tool'";
-            return self.refuse("OAC-13", path, message);
+            return self.refuse("OAC-13", role, message);
         }
-        let role = role.as_str().unwrap_or(kind_of(role));
+        let name = role.text().unwrap_or(kind_of(role));
         let message = format!(
-            "Invalid value: '{role}'. Supported values are: 'system', 'developer', 'assistant', 'user', and \
+            "Invalid value: '{name}'. Supported values are: 'system', 'developer', 'assistant', 'user', and \
              'tool'."
         );
-        self.refuse("OAC-09", path, message);
+        self.refuse("OAC-09", role, message);
     }
 
-    fn content(&mut self, role: Role, message: &'a Value, path: &str) {
-        let path = format!("{path}.content");
-        match &message["content"] {
+    fn content(&mut self, role: Role, message: &At<'a>) {
+        let content = message.get("content");
+        match &*content {
             Value::Null => {
                 let stands_in = !calls_of(message).is_empty()
                     || message["audio"].is_object()
                     || message["refusal"].is_string();
                 if role != Role::Assistant || !stands_in {
-                    self.refuse("OAC-07", path, "Invalid value for 'content': expected a string, got null.");
+                    let reason = "Invalid value for 'content': expected a string, got null.";
+                    self.refuse("OAC-07", &content, reason);
                 }
             }
-            Value::String(text) => self.text(text, &path),
-            Value::Array(parts) => {
-                self.array_length("OAC-schema", &path, parts.len(), usize::MAX);
-                for (j, part) in parts.iter().enumerate() {
-                    self.part(role, part, &format!("{path}.{j}"));
-                }
+            Value::String(_) => self.text(&content),
+            Value::Array(_) => {
+                self.array_length("OAC-schema", &content, usize::MAX);
+                content.items().iter().for_each(|part| self.part(role, message, part));
             }
-            other => self.mistyped(&path, "one of a string or array of objects", other),
+            _ => self.mistyped(&content, "one of a string or array of objects"),
         }
     }
 
-    /// Judges the fields that an assistant message may have instead of content.
-    fn stand_ins(&mut self, message: &Value, path: &str) {
-        let fits = |value: &Value| value.is_string() || value.is_null();
-        self.check_type(message.get("refusal"), fits, "a string", &format!("{path}.refusal"));
-        self.optional_object(&message["audio"], &format!("{path}.audio"));
-    }
-
-    fn part(&mut self, role: Role, part: &'a Value, path: &str) {
+    fn part(&mut self, role: Role, message: &At<'a>, part: &At<'a>) {
         let kind = part["type"].as_str().unwrap_or_default();
+        let of_kind = part.get(kind);
         let (field, whole) = match (kind, role) {
             ("text", _) | ("refusal", Role::Assistant) => {
-                if let Some(text) = part[kind].as_str() {
-                    self.text(text, &format!("{path}.{kind}"));
-                }
-                (kind, part[kind].is_string())
+                self.text(&of_kind);
+                (of_kind.clone(), of_kind.is_string())
             }
             ("image_url", Role::User) => {
-                let url = &part["image_url"]["url"];
-                self.image(url.as_str().unwrap_or_default(), &format!("{path}.image_url.url"));
-                ("image_url.url", is_filled(url))
+                let url = of_kind.get("url");
+                self.image(&url);
+                (url.clone(), is_filled(&url))
             }
             ("input_audio", Role::User) => {
-                let audio = &part["input_audio"];
-                let known = audio["format"] == "wav" || audio["format"] == "mp3";
-                ("input_audio", audio["data"].as_str().is_some_and(media::is_base64) && known)
+                let known = of_kind["format"] == "wav" || of_kind["format"] == "mp3";
+                let whole = of_kind["data"].as_str().is_some_and(media::is_base64) && known;
+                (of_kind, whole)
             }
             ("file", Role::User) => {
-                self.file(&part["file"], &format!("{path}.file"));
-                ("file", is_filled(&part["file"]["file_id"]) || is_filled(&part["file"]["file_data"]))
+                self.file(&of_kind);
+                let whole = is_filled(&of_kind["file_id"]) || is_filled(&of_kind["file_data"]);
+                (of_kind, whole)
             }
             ("image_url", _) => {
-                let message_path = path.split_once(".content").map_or(path, |(message, _)| message);
-                let (place, role) = (bracketed(message_path), role.name());
+                let (place, role) = (bracketed(&message.path), role.name());
                 let message = format!(
                     "Invalid '{place}'. Image URLs are only allowed for messages with role 'user', but this \
                      message with role '{role}' contains an image URL."
                 );
-                return self.refuse("OAC-10", path, message);
+                return self.refuse("OAC-10", part, message);
             }
             _ => {
                 let supported = match role {
@@ -337,82 +316,74 @@ impl<'a> Check<'a, OpenAiChat> {
                     Role::Assistant => "'text' and 'refusal'",
                     Role::System | Role::Tool => "'text'",
                 };
-                return self.invalid_value(&format!("{path}.type"), &part["type"], supported);
+                return self.invalid_value(&part.get("type"), supported);
             }
         };
         if !whole {
-            self.missing(&format!("{path}.{field}"));
+            self.missing(&field);
         }
     }
 
     /// Judges the source of a file's bytes; that there is one is judged elsewhere.
-    fn file(&mut self, file: &Value, path: &str) {
+    fn file(&mut self, file: &At<'a>) {
         let given = |field: &str| file[field].as_str().filter(|text| !text.is_empty());
         if given("file_id").is_some() && given("file_data").is_some() {
             let message = "Mutually exclusive parameters: 'file_id' and 'file_data'.";
-            return self.refuse("OAC-schema", path, message);
+            return self.refuse("OAC-schema", file, message);
         }
         if given("file_id").is_some_and(|id| id.trim().is_empty()) {
-            return self.missing(&format!("{path}.file_id"));
+            return self.missing(&file.get("file_id"));
         }
-        self.file_data(file, path);
+        self.file_data(file);
     }
 
-    fn calls(&mut self, i: usize, calls: &'a [Value]) {
-        self.array_length("OAC-05", &format!("messages.{i}.tool_calls"), calls.len(), MAX_CALLS);
-        for (k, call) in calls.iter().enumerate() {
-            let path = format!("messages.{i}.tool_calls.{k}");
-            self.call_id(i, &call["id"], &format!("{path}.id"));
-            match call["type"].as_str() {
-                Some("function") if call["function"].is_object() => {
-                    self.name(&call["function"]["name"], &format!("{path}.function.name"));
-                    self.arguments(&call["function"]["arguments"], &format!("{path}.function.arguments"));
-                }
-                Some("custom") if call["custom"].is_object() => {
-                    self.name(&call["custom"]["name"], &format!("{path}.custom.name"));
-                    match &call["custom"]["input"] {
-                        Value::String(input) => self.text(input, &format!("{path}.custom.input")),
-                        other => self.mistyped(&format!("{path}.custom.input"), "a string", other),
-                    }
-                }
-                Some(kind @ ("function" | "custom")) => {
-                    self.mistyped(&format!("{path}.{kind}"), "an object", &call[kind]);
-                }
-                _ => self.invalid_value(&format!("{path}.type"), &call["type"], "'function' and 'custom'"),
-            }
-        }
-    }
-
-    fn call_id(&mut self, i: usize, id: &'a Value, path: &str) {
-        let Value::String(id) = id else {
-            return self.fault("OAC-04", path, &What::Type { expected: "a string", found: id });
+    fn call(&mut self, i: usize, call: &At<'a>) {
+        self.call_id(i, &call.get("id"));
+        let Some(kind @ ("function" | "custom")) = call["type"].as_str() else {
+            return self.invalid_value(&call.get("type"), "'function' and 'custom'");
         };
-        self.id_length("OAC-04", id, MAX_CALL_ID, path);
-        if let Some(first) = self.state.call_ids.get(id.as_str()) {
+        let of_kind = call.get(kind);
+        if !self.object(&of_kind, "an object") {
+            return;
+        }
+        self.name(&of_kind.get("name"));
+        if kind == "function" {
+            return self.arguments(&of_kind.get("arguments"));
+        }
+        self.needs_type(&of_kind.get("input"), Value::is_string, "a string");
+        self.text(&of_kind.get("input"));
+    }
+
+    fn call_id(&mut self, i: usize, at: &At<'a>) {
+        let Some(id) = at.text() else {
+            return self.fault("OAC-04", at, &What::Type { expected: "a string", found: at });
+        };
+        self.id_length("OAC-04", id, MAX_CALL_ID, at);
+        if let Some(first) = self.state.call_ids.get(id) {
             let message = format!(
                 "Invalid parameter: Duplicate value for 'tool_calls.id' of '{id}', in messages[{first}] and \
                  messages[{i}]."
             );
-            self.refuse("OAC-03", path, message);
+            self.refuse("OAC-03", at, message);
         } else {
             self.state.call_ids.insert(id, i);
         }
     }
 
-    fn arguments(&mut self, arguments: &'a Value, path: &str) {
-        let Value::String(arguments) = arguments else {
-            return self.fault("OAC-08", path, &What::Type { expected: "a string", found: arguments });
+    fn arguments(&mut self, at: &At<'a>) {
+        let Some(arguments) = at.text() else {
+            return self.fault("OAC-08", at, &What::Type { expected: "a string", found: at });
         };
-        self.text(arguments, path);
+        self.text(at);
         // A raw value only has to be grammatical, so numbers of any size pass, as they do in Python.
         match serde_json::from_str::<&RawValue>(arguments) {
-            Err(error) => self.refuse("VLL-01", path, format!("arguments are not valid JSON: {error}")),
+            Err(error) => self.refuse("VLL-01", at, format!("arguments are not valid JSON: {error}")),
             Ok(raw) if !raw.get().starts_with('{') => {
-                self.refuse("VLL-01", path, "arguments are not a JSON object");
+                self.refuse("VLL-01", at, "arguments are not a JSON object");
             }
             Ok(raw) if nesting(raw.get().as_bytes()) > MAX_ARGUMENT_NESTING => {
                 let message = format!("arguments are nested deeper than {MAX_ARGUMENT_NESTING} levels");
-                self.refuse("VLL-01", path, message);
+                self.refuse("VLL-01", at, message);
             }
             Ok(_) => {}
         }
@@ -421,17 +392,17 @@ impl<'a> Check<'a, OpenAiChat> {
 
 /// Checks that several of the above share.
 impl Check<'_, OpenAiChat> {
-    fn name(&mut self, name: &Value, path: &str) {
-        match name.as_str() {
-            Some(name) => self.tool_name("OAC-06", name, path),
-            None => self.fault("OAC-06", path, &What::Missing),
+    fn name(&mut self, at: &At<'_>) {
+        match at.text() {
+            Some(name) => self.tool_name("OAC-06", name, at),
+            None => self.fault("OAC-06", at, &What::Missing),
         }
     }
 
-    fn invalid_value(&mut self, path: &str, got: &Value, supported: &str) {
-        let (place, got) = (bracketed(path), got.as_str().unwrap_or(kind_of(got)));
+    fn invalid_value(&mut self, at: &At<'_>, supported: &str) {
+        let (place, got) = (bracketed(&at.path), at.text().unwrap_or(kind_of(at)));
         let message = format!("Invalid value for '{place}': '{got}'. Supported values are: {supported}.");
-        self.refuse("OAC-schema", path, message);
+        self.refuse("OAC-schema", at, message);
     }
 }
 

@@ -88,68 +88,66 @@ pub(crate) struct State<'a> {
 
 /// The request and the rules between its items.
 impl<'a> Check<'a, OpenAiResponses> {
-    fn request(&mut self, fields: &'a Fields) {
-        self.check_settings(fields);
-        self.optional_text(fields.get("instructions").unwrap_or(&Value::Null), "instructions");
-        let names = self.tools(fields.get("tools"));
-        self.tool_choice(fields, &names);
-        let chain = ["previous_response_id", "conversation"];
-        self.state.chained = chain.iter().any(|name| fields.get(*name).is_some_and(|value| !value.is_null()));
-        match fields.get("input") {
-            Some(Value::String(text)) => self.text(text, "input"),
-            Some(Value::Array(items)) => self.items(items),
-            Some(other) => self.mistyped("input", "one of a string or array of objects", other),
-            None => self.missing("input"),
+    fn request(&mut self, body: At<'a>) {
+        self.check_settings(&body);
+        self.optional_text(&body.get("instructions"));
+        let names = self.tools(&body.get("tools"));
+        self.tool_choice(&body, &names);
+        self.state.chained = !body["previous_response_id"].is_null() || !body["conversation"].is_null();
+        let input = body.get("input");
+        match input.value {
+            Some(Value::String(_)) => self.text(&input),
+            Some(Value::Array(_)) => self.items(&input),
+            Some(_) => self.mistyped(&input, "one of a string or array of objects"),
+            None => self.missing(&input),
         }
     }
 
-    fn items(&mut self, items: &'a [Value]) {
-        self.array_length("RSP-schema", "input", items.len(), usize::MAX);
+    fn items(&mut self, input: &At<'a>) {
+        self.array_length("RSP-schema", input, usize::MAX);
+        let items = input.items();
         for (i, item) in items.iter().enumerate() {
-            if let (Some(call), Some(id)) = (answered_by(type_of(item)), item["call_id"].as_str()) {
+            if let (Some(call), Some(id)) = (answered_by(type_of(item)), item.get("call_id").text()) {
                 self.state.last_output.insert((call, id), i);
             }
         }
         for (i, item) in items.iter().enumerate() {
-            match item {
-                Value::Object(fields) => self.item(item, fields, &format!("input.{i}")),
-                other => self.mistyped(&format!("input.{i}"), "an object", other),
+            if self.object(item, "an object") {
+                self.item(item);
             }
-            self.reasoning_is_followed(i, items);
+            self.reasoning_is_followed(i, &items);
             self.calls_and_outputs_are_paired(i, item);
         }
     }
 
-    fn reasoning_is_followed(&mut self, i: usize, items: &[Value]) {
+    fn reasoning_is_followed(&mut self, i: usize, items: &[At<'a>]) {
         if type_of(&items[i]) == "reasoning" && !items.get(i + 1).is_some_and(is_of_the_model) {
             let id = items[i]["id"].as_str().unwrap_or_default();
             let message =
                 format!("Item '{id}' of type 'reasoning' was provided without its required following item.");
-            self.refuse("RSP-04", format!("input.{i}"), message);
+            self.refuse("RSP-04", &items[i], message);
         }
     }
 
-    fn calls_and_outputs_are_paired(&mut self, i: usize, item: &'a Value) {
+    fn calls_and_outputs_are_paired(&mut self, i: usize, item: &At<'a>) {
         let kind = type_of(item);
-        let Some(id) = item["call_id"].as_str() else { return };
-        let path = format!("input.{i}");
+        let Some(id) = item.get("call_id").text() else { return };
         if ANSWERED.contains(&kind) {
             if !self.state.call_ids.insert(id) {
-                self.refuse("RSP-10", &*path, format!("Duplicate 'call_id': {id}"));
+                self.refuse("RSP-10", item, format!("Duplicate 'call_id': {id}"));
             }
             self.state.open.insert((kind, id));
             if self.state.last_output.get(&(kind, id)).is_none_or(|&output| output < i) {
-                let message = format!("No tool output found for {} {id}.", spaced(kind));
-                self.refuse("RSP-01", path, message);
+                self.refuse("RSP-01", item, format!("No tool output found for {} {id}.", spaced(kind)));
             }
         } else if let Some(call) = answered_by(kind) {
             if self.state.open.remove(&(call, id)) {
                 self.state.answered.insert((call, id));
             } else if self.state.answered.contains(&(call, id)) {
-                self.refuse("RSP-10", path, format!("Duplicate 'call_id': {id}"));
+                self.refuse("RSP-10", item, format!("Duplicate 'call_id': {id}"));
             } else if !self.state.chained {
                 let message = format!("No tool call found for {} output with call_id {id}.", spaced(call));
-                self.refuse("RSP-02", path, message);
+                self.refuse("RSP-02", item, message);
             }
         }
     }
@@ -158,114 +156,116 @@ impl<'a> Check<'a, OpenAiResponses> {
 /// The settings beside the items.
 impl<'a> Check<'a, OpenAiResponses> {
     /// Returns the declared names, each with the type of its tool.
-    fn tools(&mut self, tools: Option<&'a Value>) -> HashSet<(&'a str, &'a str)> {
+    fn tools(&mut self, tools: &At<'a>) -> HashSet<(&'a str, &'a str)> {
         let mut names = HashSet::new();
-        let Some(tools) = tools else { return names };
-        let tools = self.list(Some(tools), "an array of objects", "tools").unwrap_or_default();
-        if !tools.is_empty() {
-            self.array_length("RSP-schema", "tools", tools.len(), MAX_TOOLS);
+        if tools.value.is_none() {
+            return names;
         }
-        for (k, tool) in tools.iter().enumerate() {
-            let path = format!("tools.{k}");
-            match tool["type"].as_str() {
+        let list = self.list(tools, "an array of objects").unwrap_or_default();
+        if !list.is_empty() {
+            self.array_length("RSP-schema", tools, MAX_TOOLS);
+        }
+        for tool in list {
+            match tool.get("type").text() {
                 Some(kind @ ("function" | "custom")) => {
-                    self.name(&tool["name"], &format!("{path}.name"));
-                    self.optional_object(&tool["parameters"], &format!("{path}.parameters"));
-                    if let Some(name) = tool["name"].as_str()
+                    self.name(&tool.get("name"));
+                    self.optional_object(&tool.get("parameters"));
+                    if let Some(name) = tool.get("name").text()
                         && !names.insert((kind, name))
                     {
-                        self.repeated_tool(name, &path);
+                        self.repeated_tool(name, &tool);
                     }
                 }
                 Some(_) => {}
-                None if tool.is_object() => self.mistyped(&format!("{path}.type"), "a string", &tool["type"]),
-                None => self.mistyped(&path, "an object", tool),
+                None if tool.is_object() => self.mistyped(&tool.get("type"), "a string"),
+                None => self.mistyped(&tool, "an object"),
             }
         }
         names
     }
 
-    fn tool_choice(&mut self, request: &Fields, names: &HashSet<(&str, &str)>) {
-        let declared = request.get("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty());
-        match request.get("tool_choice") {
+    fn tool_choice(&mut self, body: &At<'a>, names: &HashSet<(&str, &str)>) {
+        let choice = body.get("tool_choice");
+        match choice.value {
             None => {}
             Some(Value::String(mode)) if mode == "none" || mode == "auto" => {}
-            Some(Value::String(mode)) if mode == "required" && declared => {}
             Some(Value::String(mode)) if mode == "required" => {
-                let message = "Tool choice 'required' must be specified with 'tools' parameter.";
-                self.refuse("RSP-schema", "tool_choice", message);
+                if list(&body["tools"]).is_empty() {
+                    let message = "Tool choice 'required' must be specified with 'tools' parameter.";
+                    self.refuse("RSP-schema", &choice, message);
+                }
             }
-            Some(Value::Object(choice)) => match choice.get("type").and_then(Value::as_str) {
+            Some(Value::Object(_)) => match choice["type"].as_str() {
                 Some(kind @ ("function" | "custom")) => {
-                    let name = choice.get("name").and_then(Value::as_str).unwrap_or_default();
+                    let name = choice["name"].as_str().unwrap_or_default();
                     if !names.contains(&(kind, name)) {
                         self.undeclared_tool(name);
                     }
                 }
                 Some(_) => {}
-                None => self.missing("tool_choice.type"),
+                None => self.missing(&choice.get("type")),
             },
-            Some(other) => self.invalid_value("tool_choice", other, &["none", "auto", "required"]),
+            Some(_) => self.invalid_value(&choice, &["none", "auto", "required"]),
         }
     }
 }
 
 /// One item.
 impl<'a> Check<'a, OpenAiResponses> {
-    fn item(&mut self, item: &'a Value, fields: &'a Fields, path: &str) {
+    fn item(&mut self, item: &At<'a>) {
         let kind = type_of(item);
         if kind == "item_reference" {
-            return self.not_stored(fields, path);
+            return self.not_stored(item);
         }
-        self.item_id(kind, fields, path);
+        self.item_id(kind, item);
         let waits = !kind.starts_with("tool_search") || !item["call_id"].is_null();
         if waits && (ANSWERED.contains(&kind) || answered_by(kind).is_some()) {
-            self.call_id(fields.get("call_id"), &format!("{path}.call_id"));
+            self.call_id(&item.get("call_id"));
         }
-        let at = |field: &str| format!("{path}.{field}");
+        let output = item.get("output");
         match kind {
-            "" => match fields.get("type") {
-                Some(other) => self.mistyped(&at("type"), "a string", other),
-                None => self.missing(&at("type")),
-            },
-            "message" => self.message(fields, path),
-            "reasoning" => self.reasoning(fields, path),
+            "" => {
+                let kind = item.get("type");
+                if kind.value.is_some() {
+                    self.mistyped(&kind, "a string");
+                } else {
+                    self.missing(&kind);
+                }
+            }
+            "message" => self.message(item),
+            "reasoning" => self.reasoning(item),
             "function_call" | "custom_tool_call" => {
                 let given = if kind == "function_call" { "arguments" } else { "input" };
-                self.name(&item["name"], &at("name"));
-                self.free_text("RSP-16", fields.get(given), &at(given));
+                self.name(&item.get("name"));
+                self.free_text("RSP-16", &item.get(given));
             }
-            "function_call_output" | "custom_tool_call_output" => {
-                self.words(Words::ForTheModel, fields.get("output"), &at("output"));
-            }
-            "local_shell_call" => self.local_shell_action(&item["action"], &at("action")),
-            "local_shell_call_output" => self.free_text("RSP-schema", fields.get("output"), &at("output")),
-            "shell_call" => self.strings(&item["action"]["commands"], &at("action.commands")),
-            "shell_call_output" => self.shell_output(&item["output"], &at("output")),
-            "apply_patch_call" => self.patch(&item["operation"], &at("operation")),
-            "apply_patch_call_output" => self.optional_text(&item["output"], &at("output")),
+            "function_call_output" | "custom_tool_call_output" => self.words(Words::ForTheModel, &output),
+            "local_shell_call" => self.local_shell_action(&item.get("action")),
+            "local_shell_call_output" => self.free_text("RSP-schema", &output),
+            "shell_call" => self.strings(&item.get("action").get("commands")),
+            "shell_call_output" => self.shell_output(&output),
+            "apply_patch_call" => self.patch(&item.get("operation")),
+            "apply_patch_call_output" => self.optional_text(&output),
             "computer_call" => {}
-            "computer_call_output" if !item["output"].is_object() => {
-                self.mistyped(&at("output"), "an object", &item["output"]);
-            }
             "computer_call_output" => {
-                self.source(&["image_url", "file_id"], &item["output"], &at("output"));
-                let url = item["output"]["image_url"].as_str().unwrap_or_default();
-                self.image(url, &at("output.image_url"));
+                if self.object(&output, "an object") {
+                    self.source(&["image_url", "file_id"], &output);
+                    self.image(&output.get("image_url"));
+                }
             }
-            _ => self.other(kind, item, path),
+            _ => self.other(kind, item),
         }
-        self.status(kind, fields.get("status"), &format!("{path}.status"));
+        self.status(kind, &item.get("status"));
     }
 
     /// Judges an item that is neither a message nor a call, or that the API does not know.
-    fn other(&mut self, kind: &str, item: &'a Value, path: &str) {
+    fn other(&mut self, kind: &str, item: &At<'a>) {
         let Some((.., fields)) = ITEMS.iter().find(|(known, ..)| *known == kind) else {
             let message = format!("Invalid value: '{kind}'. Supported values are the types of input items.");
-            return self.refuse("RSP-schema", format!("{path}.type"), message);
+            return self.refuse("RSP-schema", &item.get("type"), message);
         };
         for (name, form) in fields.split(' ').filter_map(|field| field.split_once(':')) {
-            let (value, path) = (&item[name], format!("{path}.{name}"));
+            let value = item.get(name);
             let of = |is: fn(&Value) -> bool| value.as_array().is_some_and(|list| list.iter().all(is));
             let required = form.trim_end_matches('?');
             let fits = match required {
@@ -276,70 +276,67 @@ impl<'a> Check<'a, OpenAiResponses> {
                 _ => value.is_boolean(),
             };
             if value.is_null() && form == required {
-                self.missing(&path);
+                self.missing(&value);
             } else if !value.is_null() && !fits {
-                self.mistyped(&path, required, value);
+                self.mistyped(&value, required);
             }
         }
-        match (kind, item["id"].as_str(), item["approval_request_id"].as_str()) {
+        match (kind, item.get("id").text(), item["approval_request_id"].as_str()) {
             ("mcp_approval_request", Some(id), _) => {
                 self.state.approvals.insert(id);
             }
             ("mcp_approval_response", _, Some(id))
                 if !self.state.approvals.contains(id) && !self.state.chained =>
             {
-                let message = format!("No approval request found with id {id}.");
-                self.refuse("RSP-02", path, message);
+                self.refuse("RSP-02", item, format!("No approval request found with id {id}."));
             }
             ("additional_tools", ..) if item["role"] != "developer" => {
-                self.invalid_value(&format!("{path}.role"), &item["role"], &["developer"]);
+                self.invalid_value(&item.get("role"), &["developer"]);
             }
             _ => {}
         }
     }
 
-    fn not_stored(&mut self, fields: &Fields, path: &str) {
-        let id = fields.get("id").and_then(Value::as_str).unwrap_or_default();
+    fn not_stored(&mut self, item: &At<'_>) {
+        let id = item["id"].as_str().unwrap_or_default();
         let message = format!(
             "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again \
              with `store` set to true, or remove this item from your input."
         );
-        self.refuse("RSP-06", path, message);
+        self.refuse("RSP-06", item, message);
     }
 
-    fn item_id(&mut self, kind: &str, fields: &'a Fields, path: &str) {
+    fn item_id(&mut self, kind: &str, item: &At<'a>) {
         let needs_id = ITEMS.iter().any(|(known, _, fields)| *known == kind && fields.starts_with("id:"));
         let is_optional = kind.ends_with("_output") || prefix_of(kind).is_none() || kind == "web_search_call";
-        let path = format!("{path}.id");
-        let id = match fields.get("id") {
+        let at = item.get("id");
+        let id = match at.value {
             None => return,
             Some(Value::Null) if is_optional && !needs_id => return,
             Some(Value::String(id)) => id.as_str(),
-            Some(other) => return self.mistyped(&path, "a string", other),
+            Some(_) => return self.mistyped(&at, "a string"),
         };
         if let Some(reason) = prefix_of(kind).and_then(|prefix| id_fault(id, prefix)) {
-            self.refuse_at("RSP-09", &path, &reason);
+            self.refuse_at("RSP-09", &at, &reason);
         } else if id.is_empty() && kind == "tool_search_call" {
-            self.refuse_at("RSP-09", &path, "empty string.");
+            self.refuse_at("RSP-09", &at, "empty string.");
         }
         // The id of this output is, by the API's types, that of the call.
         if kind != "local_shell_call_output" && !self.state.item_ids.insert(id) {
             let message = format!(
                 "Duplicate item found with id {id}. Remove duplicate items from your input and try again."
             );
-            self.refuse("RSP-10", path, message);
+            self.refuse("RSP-10", &at, message);
         }
     }
 
-    fn call_id(&mut self, id: Option<&Value>, path: &str) {
-        match id {
-            Some(Value::String(id)) => self.id_length("RSP-11", id, MAX_CALL_ID, path),
-            Some(other) => self.mistyped(path, "a string", other),
-            None => self.missing(path),
+    fn call_id(&mut self, at: &At<'a>) {
+        if let Some(id) = self.string(at) {
+            self.id_length("RSP-11", id, MAX_CALL_ID, at);
         }
     }
 
-    fn status(&mut self, kind: &str, status: Option<&Value>, path: &str) {
+    fn status(&mut self, kind: &str, status: &At<'_>) {
         let supported: &[&str] = match kind {
             "apply_patch_call" => &["in_progress", "completed"],
             "apply_patch_call_output" => &["completed", "failed"],
@@ -350,244 +347,222 @@ impl<'a> Check<'a, OpenAiResponses> {
             _ => return,
         };
         let required = ["local_shell_call", "apply_patch_call", "apply_patch_call_output"].contains(&kind);
-        match status {
-            None if required => self.missing(path),
+        match status.value {
+            None if required => self.missing(status),
             None => {}
             Some(Value::Null) if kind == "tool_search_call" => {}
             Some(Value::Null) if answered_by(kind).is_some() && !required => {}
             Some(Value::String(status)) if supported.contains(&status.as_str()) => {}
-            Some(other) => self.invalid_value(path, other, supported),
+            Some(_) => self.invalid_value(status, supported),
         }
     }
 
-    fn message(&mut self, fields: &'a Fields, path: &str) {
-        let words = match fields.get("role") {
-            Some(Value::String(role)) if role == "assistant" => Words::OfTheModel,
-            Some(Value::String(role)) if ["system", "developer", "user"].contains(&role.as_str()) => {
-                Words::ForTheModel
-            }
+    fn message(&mut self, message: &At<'a>) {
+        let role = message.get("role");
+        let words = match role.text() {
+            Some("assistant") => Words::OfTheModel,
+            Some("system" | "developer" | "user") => Words::ForTheModel,
             other => {
-                let role = other.map_or("", |role| role.as_str().unwrap_or(kind_of(role)));
+                let name = other.unwrap_or(if role.value.is_some() { kind_of(&role) } else { "" });
                 let message = format!(
-                    "Invalid value: '{role}'. Supported values are: 'assistant', 'system', 'developer', and \
+                    "Invalid value: '{name}'. Supported values are: 'assistant', 'system', 'developer', and \
                      'user'."
                 );
-                return self.refuse("RSP-13", format!("{path}.role"), message);
+                return self.refuse("RSP-13", &role, message);
             }
         };
-        self.words(words, fields.get("content"), &format!("{path}.content"));
+        self.words(words, &message.get("content"));
     }
 
-    fn reasoning(&mut self, fields: &'a Fields, path: &str) {
-        let summary = format!("{path}.summary");
-        if let Some(parts) = self.list(fields.get("summary"), "an array of objects", &summary) {
-            self.reasoning_parts("summary_text", parts, &summary);
+    fn reasoning(&mut self, item: &At<'a>) {
+        let summary = item.get("summary");
+        if self.list(&summary, "an array of objects").is_some() {
+            self.reasoning_parts("summary_text", &summary);
         }
-        let content = format!("{path}.content");
-        match fields.get("content") {
-            None | Some(Value::Null) => {}
-            Some(Value::Array(parts)) => self.reasoning_parts("reasoning_text", parts, &content),
-            Some(other) => self.mistyped(&content, "an array of objects", other),
+        let content = item.get("content");
+        if content.is_given() {
+            self.needs_type(&content, Value::is_array, "an array of objects");
         }
-        match fields.get("encrypted_content") {
-            None | Some(Value::Null) => self.not_stored(fields, path),
-            Some(Value::String(blob)) if !blob.is_empty() => {
-                self.text(blob, &format!("{path}.encrypted_content"));
-            }
-            Some(other) => {
-                let blob = other.as_str().unwrap_or(kind_of(other));
-                let message = format!(
-                    "The encrypted content {blob} could not be verified. Reason: Encrypted content could not \
-                     be decrypted or parsed."
-                );
-                self.refuse("RSP-07", format!("{path}.encrypted_content"), message);
-            }
+        self.reasoning_parts("reasoning_text", &content);
+        let blob = item.get("encrypted_content");
+        if !blob.is_given() {
+            self.not_stored(item);
+        } else if is_filled(&blob) {
+            self.text(&blob);
+        } else {
+            let message = format!(
+                "The encrypted content {} could not be verified. Reason: Encrypted content could not \
+                 be decrypted or parsed.",
+                blob.text().unwrap_or(kind_of(&blob))
+            );
+            self.refuse("RSP-07", &blob, message);
         }
     }
 
-    fn reasoning_parts(&mut self, kind: &str, parts: &'a [Value], path: &str) {
-        for (j, part) in parts.iter().enumerate() {
-            let path = format!("{path}.{j}");
+    fn reasoning_parts(&mut self, kind: &str, parts: &At<'a>) {
+        for part in parts.items() {
             if part["type"] != kind {
-                self.invalid_value(&format!("{path}.type"), &part["type"], &[kind]);
+                self.invalid_value(&part.get("type"), &[kind]);
             } else {
-                self.free_text("RSP-schema", part.get("text"), &format!("{path}.text"));
+                self.free_text("RSP-schema", &part.get("text"));
             }
         }
     }
 
-    fn local_shell_action(&mut self, action: &'a Value, path: &str) {
+    fn local_shell_action(&mut self, action: &At<'a>) {
         if action["type"] != "exec" {
-            self.invalid_value(&format!("{path}.type"), &action["type"], &["exec"]);
+            self.invalid_value(&action.get("type"), &["exec"]);
         }
-        self.strings(&action["command"], &format!("{path}.command"));
-        self.optional_object(&action["env"], &format!("{path}.env"));
+        self.strings(&action.get("command"));
+        self.optional_object(&action.get("env"));
     }
 
-    fn shell_output(&mut self, output: &'a Value, path: &str) {
-        let Some(chunks) = self.list(Some(output), "an array of objects", path) else { return };
-        for (j, chunk) in chunks.iter().enumerate() {
-            let path = format!("{path}.{j}");
-            self.free_text("RSP-schema", chunk.get("stdout"), &format!("{path}.stdout"));
-            self.free_text("RSP-schema", chunk.get("stderr"), &format!("{path}.stderr"));
-            let outcome = &chunk["outcome"];
+    fn shell_output(&mut self, output: &At<'a>) {
+        self.needs_type(output, Value::is_array, "an array of objects");
+        for chunk in output.items() {
+            self.free_text("RSP-schema", &chunk.get("stdout"));
+            self.free_text("RSP-schema", &chunk.get("stderr"));
+            let outcome = chunk.get("outcome");
             match outcome["type"].as_str() {
                 Some("timeout") => {}
-                Some("exit") if outcome["exit_code"].is_i64() => {}
-                Some("exit") => {
-                    let path = format!("{path}.outcome.exit_code");
-                    self.mistyped(&path, "an integer", &outcome["exit_code"]);
-                }
-                _ => {
-                    let path = format!("{path}.outcome.type");
-                    self.invalid_value(&path, &outcome["type"], &["timeout", "exit"]);
-                }
+                Some("exit") => self.needs_type(&outcome.get("exit_code"), Value::is_i64, "an integer"),
+                _ => self.invalid_value(&outcome.get("type"), &["timeout", "exit"]),
             }
         }
     }
 
-    fn patch(&mut self, operation: &'a Value, path: &str) {
+    fn patch(&mut self, operation: &At<'a>) {
         let kinds = ["create_file", "delete_file", "update_file"];
         let Some(kind) = operation["type"].as_str().filter(|kind| kinds.contains(kind)) else {
-            return self.invalid_value(&format!("{path}.type"), &operation["type"], &kinds);
+            return self.invalid_value(&operation.get("type"), &kinds);
         };
-        self.free_text("RSP-schema", operation.get("path"), &format!("{path}.path"));
+        self.free_text("RSP-schema", &operation.get("path"));
         if kind != "delete_file" {
-            self.free_text("RSP-schema", operation.get("diff"), &format!("{path}.diff"));
+            self.free_text("RSP-schema", &operation.get("diff"));
         }
     }
 }
 
 /// Texts and lists of parts.
 impl<'a> Check<'a, OpenAiResponses> {
-    fn words(&mut self, whose: Words, words: Option<&'a Value>, path: &str) {
-        match words {
-            Some(Value::String(text)) => self.text(text, path),
-            Some(Value::Array(parts)) => {
-                self.array_length("RSP-schema", path, parts.len(), usize::MAX);
-                for (j, part) in parts.iter().enumerate() {
-                    self.part(whose, part, &format!("{path}.{j}"));
-                }
+    fn words(&mut self, whose: Words, words: &At<'a>) {
+        match words.value {
+            Some(Value::String(_)) => self.text(words),
+            Some(Value::Array(_)) => {
+                self.array_length("RSP-schema", words, usize::MAX);
+                words.items().iter().for_each(|part| self.part(whose, part));
             }
-            Some(other) => self.mistyped(path, "one of a string or array of objects", other),
-            None => self.missing(path),
+            Some(_) => self.mistyped(words, "one of a string or array of objects"),
+            None => self.missing(words),
         }
     }
 
-    fn part(&mut self, whose: Words, part: &'a Value, path: &str) {
-        if !part.is_object() {
-            return self.mistyped(path, "an object", part);
+    fn part(&mut self, whose: Words, part: &At<'a>) {
+        if !self.object(part, "an object") {
+            return;
         }
-        let kind = part["type"].as_str().unwrap_or_default();
-        match (whose, kind) {
-            (Words::ForTheModel, "input_text") => {
-                self.free_text("RSP-schema", part.get("text"), &format!("{path}.text"));
-            }
+        let kind = part.get("type");
+        match (whose, kind.text().unwrap_or_default()) {
+            (Words::ForTheModel, "input_text") => self.free_text("RSP-schema", &part.get("text")),
             (Words::ForTheModel, "input_image") => {
-                self.optional_text(&part["detail"], &format!("{path}.detail"));
-                self.source(&["image_url", "file_id"], part, path);
-                self.image(part["image_url"].as_str().unwrap_or_default(), &format!("{path}.image_url"));
+                self.optional_text(&part.get("detail"));
+                self.source(&["image_url", "file_id"], part);
+                self.image(&part.get("image_url"));
             }
             (Words::ForTheModel, "input_file") => {
-                self.optional_text(&part["filename"], &format!("{path}.filename"));
-                self.source(&["file_id", "file_data", "file_url"], part, path);
-                self.file(part, path);
+                self.optional_text(&part.get("filename"));
+                self.source(&["file_id", "file_data", "file_url"], part);
+                self.file(part);
             }
             (Words::OfTheModel, "output_text") => {
-                self.free_text("RSP-schema", part.get("text"), &format!("{path}.text"));
+                self.free_text("RSP-schema", &part.get("text"));
                 let fits = |value: &Value| value.is_array() || value.is_null();
-                let path = format!("{path}.annotations");
-                self.check_type(part.get("annotations"), fits, "an array of objects", &path);
+                self.check_type(&part.get("annotations"), fits, "an array of objects");
             }
-            (Words::OfTheModel, "refusal") => {
-                self.free_text("RSP-schema", part.get("refusal"), &format!("{path}.refusal"));
-            }
+            (Words::OfTheModel, "refusal") => self.free_text("RSP-schema", &part.get("refusal")),
             _ => {
-                let kind = part["type"].as_str().unwrap_or(kind_of(&part["type"]));
                 let supported = match whose {
                     Words::OfTheModel => "'output_text' and 'refusal'",
                     Words::ForTheModel => "'input_text', 'input_image', and 'input_file'",
                 };
-                let message = format!("Invalid value: '{kind}'. Supported values are: {supported}.");
-                self.refuse("RSP-12", format!("{path}.type"), message);
+                let name = kind.text().unwrap_or(kind_of(&kind));
+                let message = format!("Invalid value: '{name}'. Supported values are: {supported}.");
+                self.refuse("RSP-12", &kind, message);
             }
         }
     }
 
     /// Judges the fields of which exactly one must name the source of a part's bytes.
-    fn source(&mut self, fields: &[&str], part: &'a Value, path: &str) {
+    fn source(&mut self, fields: &[&str], part: &At<'a>) {
         for field in fields {
-            self.optional_text(&part[field], &format!("{path}.{field}"));
+            self.optional_text(&part.get(field));
         }
         let given: Vec<&&str> =
             fields.iter().filter(|field| !part[**field].is_null() && part[**field] != "").collect();
         if given.is_empty()
             || part["file_id"].as_str().is_some_and(|id| !id.is_empty() && id.trim().is_empty())
         {
-            self.missing(&format!("{path}.{}", fields[0]));
+            self.missing(&part.get(fields[0]));
         } else if given.len() > 1 {
             let message = format!("Mutually exclusive parameters: '{}' and '{}'.", given[0], given[1]);
-            self.refuse("RSP-schema", path, message);
+            self.refuse("RSP-schema", part, message);
         }
     }
 
-    fn file(&mut self, part: &Value, path: &str) {
-        self.file_data(part, path);
+    fn file(&mut self, part: &At<'_>) {
+        self.file_data(part);
         let url = part["file_url"].as_str().unwrap_or_default();
         if !url.is_empty() && !media::is_address(url, &["https://", "http://"]) {
-            let place = bracketed(path);
+            let place = bracketed(&part.path);
             let message = format!(
                 "Invalid '{place}.file_url'. Expected a valid URL, but got a value with an invalid format."
             );
-            self.refuse("SAN-09", path, message);
+            self.refuse("SAN-09", part, message);
         }
     }
 
-    fn free_text(&mut self, rule: &'static str, text: Option<&'a Value>, path: &str) {
-        match text {
-            Some(Value::String(text)) => self.text(text, path),
-            Some(found) => self.fault(rule, path, &What::Type { expected: "a string", found }),
-            None => self.fault(rule, path, &What::Missing),
+    fn free_text(&mut self, rule: &'static str, at: &At<'a>) {
+        match at.value {
+            Some(Value::String(_)) => self.text(at),
+            Some(found) => self.fault(rule, at, &What::Type { expected: "a string", found }),
+            None => self.fault(rule, at, &What::Missing),
         }
     }
 
-    fn optional_text(&mut self, text: &'a Value, path: &str) {
-        match text {
-            Value::Null => {}
-            Value::String(text) => self.text(text, path),
-            other => self.mistyped(path, "a string", other),
+    fn optional_text(&mut self, at: &At<'a>) {
+        if at.is_given() {
+            self.needs_type(at, Value::is_string, "a string");
+        }
+        self.text(at);
+    }
+
+    fn strings(&mut self, list: &At<'a>) {
+        self.needs_type(list, Value::is_array, "an array of strings");
+        list.items().iter().for_each(|text| self.free_text("RSP-schema", text));
+    }
+
+    fn name(&mut self, at: &At<'_>) {
+        match &**at {
+            Value::String(name) => self.tool_name("RSP-schema", name, at),
+            Value::Null => self.missing(at),
+            _ => self.mistyped(at, "a string"),
         }
     }
 
-    fn strings(&mut self, list: &'a Value, path: &str) {
-        let Some(texts) = self.list(Some(list), "an array of strings", path) else { return };
-        for (j, text) in texts.iter().enumerate() {
-            self.free_text("RSP-schema", Some(text), &format!("{path}.{j}"));
-        }
-    }
-
-    fn name(&mut self, name: &Value, path: &str) {
-        match name {
-            Value::String(name) => self.tool_name("RSP-schema", name, path),
-            Value::Null => self.missing(path),
-            other => self.mistyped(path, "a string", other),
-        }
-    }
-
-    fn invalid_value(&mut self, path: &str, got: &Value, supported: &[&str]) {
-        let got = got.as_str().unwrap_or(kind_of(got));
+    fn invalid_value(&mut self, at: &At<'_>, supported: &[&str]) {
+        let got = at.text().unwrap_or(kind_of(at));
         let supported = supported.join("', '");
         let message = format!("Invalid value: '{got}'. Supported values are: '{supported}'.");
-        self.refuse("RSP-schema", path, message);
+        self.refuse("RSP-schema", at, message);
     }
 }
 
 /// The type of an item, which a message and a reference may leave out; empty if there is none.
-fn type_of(item: &Value) -> &str {
-    match item.get("type") {
+fn type_of<'a>(item: &At<'a>) -> &'a str {
+    match item.get("type").value {
         Some(kind) => kind.as_str().unwrap_or_default(),
-        None if item.get("role").is_some() => "message",
-        None if item.get("id").is_some() => "item_reference",
+        None if item.get("role").value.is_some() => "message",
+        None if item.get("id").value.is_some() => "item_reference",
         None => "",
     }
 }
@@ -601,7 +576,7 @@ fn answered_by(output: &str) -> Option<&str> {
 }
 
 /// True for an item that a model can produce after its reasoning.
-fn is_of_the_model(item: &Value) -> bool {
+fn is_of_the_model(item: &At<'_>) -> bool {
     match type_of(item) {
         "message" => item["role"] == "assistant",
         "reasoning" | "mcp_approval_request" | "mcp_list_tools" | "tool_search_output" => true,

@@ -1,11 +1,12 @@
-//! Keys in the system's keyring (feature `keyring`): the keychain of macOS, Windows' credentials, the kernel's keys on Linux.
+//! Keys in the system's keyring (feature `keyring`): the keychain of macOS, the Windows Credential Manager, the kernel keyring on
+//! Linux.
 
 use secrecy::ExposeSecret as _;
 
 use super::{Key, KeyOrigin, KeySource, SecretString, others};
 use crate::provider::registry::{Login, Service};
 
-/// The name under which keys are kept.
+/// The name under which rejoin keeps keys.
 const NAME: &str = "rejoin";
 
 /// The name under which Claude Code keeps its login on macOS, with the user's name as the account.
@@ -15,7 +16,7 @@ const CLAUDE_CODE: &str = "Claude Code-credentials";
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Keyring;
 
-/// Why a keyring did not do it. No secret is in it.
+/// Why the keyring failed. It contains no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the system's keyring cannot be used: {0}")]
 pub struct KeyringError(String);
@@ -25,18 +26,12 @@ fn entry(provider: &str) -> Result<keyring::Entry, KeyringError> {
 }
 
 impl Keyring {
-    /// Keeps a key.
-    ///
-    /// # Errors
-    /// If there is no keyring, or it is locked.
+    /// Stores a provider's key.
     pub fn set(self, provider: &str, key: &SecretString) -> Result<(), KeyringError> {
         entry(provider)?.set_password(key.expose_secret()).map_err(|why| KeyringError(why.to_string()))
     }
 
-    /// Forgets a key; false if there was none.
-    ///
-    /// # Errors
-    /// If there is no keyring, or it is locked.
+    /// Removes a provider's key. False if there was none.
     pub fn remove(self, provider: &str) -> Result<bool, KeyringError> {
         match entry(provider)?.delete_credential() {
             Ok(()) => Ok(true),
@@ -63,9 +58,8 @@ pub struct ClaudeCode {
 }
 
 impl ClaudeCode {
-    /// The entry of a user, by their name on this system. With a `CLAUDE_CONFIG_DIR` of its own Claude Code uses another
-    /// name, which is not looked for.
-    #[must_use]
+    /// The entry of a user, by their name on this system. With a custom `CLAUDE_CONFIG_DIR` Claude Code uses another name, which is
+    /// not looked for.
     pub fn of(user: impl Into<String>) -> Self {
         Self { user: user.into() }
     }

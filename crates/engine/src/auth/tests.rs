@@ -117,7 +117,7 @@ fn a_file_of_keys_keeps_what_it_is_given() {
     assert_eq!(left.len(), 1, "nothing is left beside it: {left:?}");
 }
 
-/// Only its owner can read it, also if it was open to everybody before.
+/// Only its owner can read it, even if everyone could read it before.
 #[cfg(unix)]
 #[test]
 fn a_file_of_keys_is_private() {
@@ -130,7 +130,7 @@ fn a_file_of_keys_is_private() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-/// What nobody here wrote is not written over; what nobody here knows stays.
+/// A file that is no file of keys is not overwritten; unknown fields stay.
 #[test]
 fn a_file_of_something_else_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();

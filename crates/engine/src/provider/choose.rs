@@ -1,4 +1,4 @@
-//! The provider when none is named: one with a key, a model on this machine, or the offline responder.
+//! Finds a provider when none is named: one with a key, a model on this machine, or the offline responder.
 
 use std::{fmt, sync::Arc};
 
@@ -15,12 +15,12 @@ use crate::{
     wanted::Wanted,
 };
 
-/// The provider that runs on this machine.
+/// The provider that is looked for on this machine.
 const LOCAL: &str = "ollama";
 
-/// A choice, and why it is this one.
+/// A provider that was chosen, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub struct ChosenProvider {
     /// The provider, and everything else that was asked for.
     pub wanted: Wanted,
     /// Why it was chosen.
@@ -41,9 +41,9 @@ pub enum Reason {
     },
     /// It answers on this machine.
     Local {
-        /// Where.
+        /// The address.
         url: String,
-        /// The model: the first of its list.
+        /// The first model in its list.
         model: String,
     },
     /// There is no key, and nothing answers on this machine.
@@ -70,27 +70,27 @@ pub async fn choose(
     ollama: Option<&str>,
     keys: &dyn KeySource,
     options: &HttpOptions,
-) -> Chosen {
+) -> ChosenProvider {
     if asked.provider.as_deref().is_some_and(|provider| !provider.trim().is_empty()) {
-        return Chosen { wanted: asked.clone(), reason: Reason::Configured };
+        return ChosenProvider { wanted: asked.clone(), reason: Reason::Configured };
     }
     let with = |provider: &str| Wanted { provider: Some(provider.to_owned()), ..asked.clone() };
     if asked.base_url.is_some() {
         // An address without a name is taken for a service that speaks the most common API.
-        return Chosen { wanted: with(registry::custom().name), reason: Reason::Configured };
+        return ChosenProvider { wanted: with(registry::custom().name), reason: Reason::Configured };
     }
     if let Some((provider, origin)) = keyed(keys) {
         let reason = Reason::Key { provider: provider.to_owned(), origin };
-        return Chosen { wanted: with(provider), reason };
+        return ChosenProvider { wanted: with(provider), reason };
     }
     let here = Wanted { base_url: ollama.map(String::from), ..with(LOCAL) };
     match local(&here, keys, options).await {
         Some((url, model)) => {
             let model = asked.model.clone().unwrap_or(model);
             let wanted = Wanted { model: Some(model.clone()), ..here };
-            Chosen { wanted, reason: Reason::Local { url, model } }
+            ChosenProvider { wanted, reason: Reason::Local { url, model } }
         }
-        None => Chosen { wanted: with(offline::NAME), reason: Reason::Nothing },
+        None => ChosenProvider { wanted: with(offline::NAME), reason: Reason::Nothing },
     }
 }
 
@@ -116,8 +116,8 @@ pub fn connector<K: KeySource + Send + Sync>(
     }
 }
 
-/// The first service with a key: in the environment before anywhere else. A login of another tool is used only by whoever
-/// asks for it: it was not made for rejoin.
+/// The first service with a key; keys in the environment come first. The login of another agent is used only if its provider is
+/// named: it was not made for rejoin.
 fn keyed(keys: &dyn KeySource) -> Option<(&'static str, KeyOrigin)> {
     let now = SystemClock.now();
     let mut stored = None;
@@ -138,7 +138,7 @@ fn keyed(keys: &dyn KeySource) -> Option<(&'static str, KeyOrigin)> {
     stored
 }
 
-/// Where a server on this machine answers, and the first of its models.
+/// The address of a server that answers on this machine, and its first model.
 async fn local(wanted: &Wanted, keys: &dyn KeySource, options: &HttpOptions) -> Option<(String, String)> {
     let options = HttpOptions { retries: 0, connect_timeout: options.local_answer, ..options.clone() };
     let provider = wire(wanted, keys, &options).ok()?;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use rejoin_record::json::{Object, quoted};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
+use serde_json::{Map, Value, json};
 
 use super::{
     Endpoint, Provider, ProviderError,
@@ -134,7 +134,6 @@ pub(crate) fn wire(
 }
 
 /// Names the key that a provider's requests carry to an address other than its own, as [`Key::account`] does.
-#[must_use]
 pub fn account_elsewhere(provider: &str, keys: &dyn KeySource) -> Option<String> {
     let (service, name) = named(provider, true).ok()?;
     let key = usable(keys.keys(service, &name), &Wanted::default(), true).ok().flatten();
@@ -157,7 +156,7 @@ fn named(name: &str, has_address: bool) -> Result<(&'static Service, String), Pr
     )))
 }
 
-/// The first key that is still good; the first that is not, if there is no other. Logins go nowhere but to their own address.
+/// The first key that has not expired; the first that has, if there is no other. Logins are only sent to their own address.
 fn usable(keys: Vec<Key>, wanted: &Wanted, has_address: bool) -> Result<Option<Key>, Key> {
     let chat = wanted.api.as_deref().is_some_and(|api| api.eq_ignore_ascii_case("chat"));
     let now = SystemClock.now();
@@ -186,7 +185,7 @@ fn no_key(service: &Service, name: &str) -> ProviderError {
     ProviderError::NoKey { provider: name.to_owned(), hint }
 }
 
-/// Which API. At an address of its own, `openai` means whatever speaks Chat there, unless it was said otherwise.
+/// The API to use. At another address than its own, `openai` is asked in Chat unless an API is named: most servers speak that.
 fn api_of(
     service: &'static Service,
     wanted: &Wanted,
@@ -203,7 +202,6 @@ fn api_of(
 }
 
 /// Whether a text can be a base address: it begins with `http://` or `https://`, names a host and holds no whitespace.
-#[must_use]
 pub fn is_address(url: &str) -> bool {
     let url = url.trim().trim_end_matches('/');
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
@@ -222,7 +220,7 @@ fn address(url: &str, name: &str) -> Result<String, ProviderError> {
     )))
 }
 
-/// Where a path of a service is. What someone wrote behind a question mark stays behind it.
+/// The URL of a path at a base address. The query of the base address stays at the end.
 fn at(base: &str, path: &str) -> String {
     let (base, query) = without_query(base);
     match query {
@@ -231,17 +229,17 @@ fn at(base: &str, path: &str) -> String {
     }
 }
 
-/// An address, and what follows its question mark.
+/// An address, and its query.
 fn without_query(url: &str) -> (&str, &str) {
     let url = url.split('#').next().unwrap_or("");
     let (url, query) = url.split_once('?').unwrap_or((url, ""));
     (url.trim_end_matches('/'), query)
 }
 
-/// A model's name in an address. A slash stays: names of tuned models have one.
+/// A model's name as a part of a URL. Slashes stay: the names of tuned models have one.
 fn in_path(model: &str) -> String {
     let model = model.strip_prefix("models/").unwrap_or(model);
-    // Two dots between slashes would climb out of the path, however they are spelled: then the slashes are none.
+    // Two dots between slashes would climb out of the path. Then the slashes are escaped.
     let climbs = model.split('/').any(|step| matches!(step, "." | ".."));
     let mut out = String::new();
     for byte in model.bytes() {
@@ -262,7 +260,7 @@ fn headers(service: &Service, key: Option<&Key>, name: &str) -> Result<HeaderMap
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     let Some(key) = key else { return Ok(headers) };
-    // Copilot's key is exchanged before each use.
+    // Copilot's key is exchanged for a token before each request.
     if service.login == Some(Login::Copilot) {
         return Ok(headers);
     }
@@ -291,14 +289,14 @@ fn headers(service: &Service, key: Option<&Key>, name: &str) -> Result<HeaderMap
     Ok(headers)
 }
 
-/// A header that no log shows.
+/// A header value that is not shown in logs.
 pub(crate) fn secret_value(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);
     Some(value)
 }
 
-/// The fields of requests beside messages, instructions, tools and model.
+/// The request fields other than messages, instructions, tools and model.
 fn fields(
     service: &Service,
     api: &Api,
@@ -310,90 +308,88 @@ fn fields(
     let thinking = known.map(|family| family.thinking);
     let effort = wanted.effort.filter(|_| thinking != Some(Thinking::None));
     let mut out: Vec<(&'static str, String)> = Vec::new();
-    let mut put = |name, value: String| out.push((name, value));
+    let mut put = |name, value: Value| out.push((name, value.to_string()));
     match api.asks {
         Asks::Chat => {
-            put("stream", String::from("true"));
+            put("stream", json!(true));
             if service.quirks.stream_options {
-                put("stream_options", String::from(r#"{"include_usage":true}"#));
+                put("stream_options", json!({"include_usage": true}));
             }
             if let Some(max) = wanted.max_tokens {
-                put(service.quirks.max_tokens, max.to_string());
+                put(service.quirks.max_tokens, json!(max));
             }
             if let Some(effort) = effort.filter(|_| service.quirks.effort) {
-                put("reasoning_effort", quoted(effort.word()));
+                put("reasoning_effort", json!(effort.word()));
             }
             if service.quirks.thinking_field && (wanted.effort.is_some() || model.contains("reasoner")) {
-                put("thinking", String::from(r#"{"type":"enabled"}"#));
+                put("thinking", json!({"type": "enabled"}));
             }
         }
         Asks::Responses => {
-            put("store", String::from("false"));
-            put("stream", String::from("true"));
+            put("store", json!(false));
+            put("stream", json!(true));
             // ChatGPT's own backend refuses a request without instructions.
             if matches!(login, Some(KeyKind::ChatGpt { .. })) {
-                put("instructions", quoted(INSTRUCTIONS));
+                put("instructions", json!(INSTRUCTIONS));
             }
-            // Models that do not think refuse to be asked for what they thought.
+            // Models that do not reason refuse to be asked for their reasoning.
             if thinking != Some(Thinking::None) {
-                put("include", String::from(r#"["reasoning.encrypted_content"]"#));
+                put("include", json!(["reasoning.encrypted_content"]));
             }
-            // A ChatGPT login sets no limits: they are refused.
+            // Limits are refused with a ChatGPT login.
             if let Some(max) = wanted.max_tokens.filter(|_| !matches!(login, Some(KeyKind::ChatGpt { .. }))) {
-                put("max_output_tokens", max.to_string());
+                put("max_output_tokens", json!(max));
             }
             if let Some(effort) = effort {
-                put(
-                    "reasoning",
-                    Object::new().text("effort", effort.word()).text("summary", "auto").finish(),
-                );
+                put("reasoning", json!({"effort": effort.word(), "summary": "auto"}));
             }
         }
         Asks::Messages => {
             let usual = known.map_or(MAX_TOKENS, |family| family.max_output.min(MOST_TOKENS));
             let max = wanted.max_tokens.unwrap_or(usual).max(1);
-            put("max_tokens", max.to_string());
-            put("stream", String::from("true"));
+            put("max_tokens", json!(max));
+            put("stream", json!(true));
             match (effort, thinking) {
                 (None, _) => {}
-                // It must be smaller than the answer, and not smaller than 1,024.
+                // It must be smaller than the longest answer, and at least 1,024.
                 (Some(effort), Some(Thinking::Budget)) => {
                     let budget = effort.budget().min(max.saturating_sub(1_024));
                     if budget >= 1_024 {
-                        put(
-                            "thinking",
-                            Object::new().text("type", "enabled").number("budget_tokens", budget).finish(),
-                        );
+                        put("thinking", json!({"type": "enabled", "budget_tokens": budget}));
                     }
                 }
                 (Some(effort), _) => {
-                    put("thinking", String::from(r#"{"type":"adaptive"}"#));
-                    put("output_config", Object::new().text("effort", effort.word()).finish());
+                    put("thinking", json!({"type": "adaptive"}));
+                    put("output_config", json!({"effort": effort.word()}));
                 }
             }
         }
         Asks::GenerateContent => {
-            let max = wanted.max_tokens.map(|max| max.to_string());
-            let mut config = Object::new().raw_if("maxOutputTokens", max.as_deref());
-            if let Some(effort) = effort {
-                let how = Object::new().flag("includeThoughts", true);
-                let how = match thinking {
-                    Some(Thinking::Budget) => how.number("thinkingBudget", effort.budget()),
-                    _ => how.text("thinkingLevel", if effort == Effort::Low { "low" } else { "high" }),
-                };
-                config = config.object("thinkingConfig", how);
+            let mut config = Map::new();
+            if let Some(max) = wanted.max_tokens {
+                config.insert(String::from("maxOutputTokens"), json!(max));
             }
-            if max.is_some() || effort.is_some() {
-                put("generationConfig", config.finish());
+            if let Some(effort) = effort {
+                let level = if effort == Effort::Low { "low" } else { "high" };
+                let how = match thinking {
+                    Some(Thinking::Budget) => {
+                        json!({"includeThoughts": true, "thinkingBudget": effort.budget()})
+                    }
+                    _ => json!({"includeThoughts": true, "thinkingLevel": level}),
+                };
+                config.insert(String::from("thinkingConfig"), how);
+            }
+            if !config.is_empty() {
+                put("generationConfig", Value::Object(config));
             }
         }
         Asks::Ollama => {
-            put("stream", String::from("true"));
+            put("stream", json!(true));
             if effort.is_some() {
-                put("think", String::from("true"));
+                put("think", json!(true));
             }
             if let Some(max) = wanted.max_tokens {
-                put("options", Object::new().number("num_predict", max).finish());
+                put("options", json!({"num_predict": max}));
             }
         }
     }

@@ -1,7 +1,6 @@
-//! Who answers: the one place that weighs flags, the conversation, the environment and the settings against each other.
+//! Decides who answers: the only place that weighs flags, the conversation, the environment and the settings against each other.
 //!
-//! [`decide`] is pure. Callers gather the [`Sources`]; nothing here reads a file, a variable or the network. Where no source names
-//! a provider, `choose.rs` finds one; `connect.rs` turns the result into a connection.
+//! [`decide`] is pure: callers gather the [`Sources`]. If no source names a provider, `choose.rs` finds one; `connect.rs` connects.
 
 use super::{
     UntrustedAddress,
@@ -70,7 +69,7 @@ pub struct TrustedAddress {
     pub account: Option<String>,
 }
 
-/// Everything that has a say in who answers.
+/// Everything that may say who answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sources {
     /// Flags of this command.
@@ -107,7 +106,6 @@ pub struct AnswerDecision {
 
 impl AnswerDecision {
     /// What is wanted, without where each part came from.
-    #[must_use]
     pub fn wanted(&self) -> Wanted {
         let value = |sourced: &Option<Sourced<String>>| sourced.as_ref().map(|sourced| sourced.value.clone());
         Wanted {
@@ -121,7 +119,6 @@ impl AnswerDecision {
     }
 
     /// The keys to connect with: none if the key stays here.
-    #[must_use]
     pub fn keys<'k>(&self, keys: &'k dyn KeySource) -> &'k dyn KeySource {
         if self.withholds_key { &NoKeys } else { keys }
     }
@@ -161,7 +158,7 @@ pub fn decide(
     let environment = &sources.environment.tidied();
     let settings = &sources.settings.tidied();
 
-    // The built-in responder has no address: one that is named on the command line is meant for someone else.
+    // The built-in responder has no address, so an address on the command line is meant for another provider.
     let elsewhere = flags.base_url.is_some() && recorded.provider.as_deref() == Some(offline::NAME);
     let provider = first([
         (&flags.provider, ChoiceSource::Flag),
@@ -188,7 +185,7 @@ pub fn decide(
                     });
                 }
             }
-            // What was compared is what is used: a record has neither a password nor a query.
+            // Use what was compared: the recorded address has neither a password nor a query.
             Some(Sourced { value: public(url), source: ChoiceSource::Conversation })
         }
         (base_url, _) => base_url,
@@ -198,7 +195,7 @@ pub fn decide(
     let withholds_key = from_conversation
         && base_url.as_ref().is_some_and(|url| {
             let named_for = match url.source {
-                // Where the one does not say whose address it is, it is that of the provider that the user set.
+                // If one does not say whose address it is, it belongs to the provider that the other names.
                 ChoiceSource::Environment => environment.provider.as_ref().or(settings.provider.as_ref()),
                 ChoiceSource::Settings => settings.provider.as_ref().or(environment.provider.as_ref()),
                 ChoiceSource::Flag | ChoiceSource::Conversation | ChoiceSource::Default => return false,
@@ -206,7 +203,7 @@ pub fn decide(
             named_for.map(String::as_str) != Some(name)
                 && trust(name, &url.value, &sources.trusted, account) != Trust::Full
         });
-    // An address without a name is that of a service that speaks as most do.
+    // An address without a name is taken for a service that speaks the most common API.
     let provider = provider.or_else(|| {
         base_url
             .as_ref()
@@ -223,7 +220,7 @@ pub fn decide(
     let same_place = recorded.provider.as_deref() == Some(name)
         && spelled(recorded.base_url.as_deref()) == spelled(base_url.as_ref().map(|url| url.value.as_str()));
     let offers = |source: &Wanted| {
-        // One that is set for no provider in particular is used where it means something.
+        // An API that is set for no provider in particular is used only with providers that have it.
         let service = registry::find(name).filter(|_| source.provider.is_none());
         source.fits(name) && service.is_none_or(|service| service.api(source.api.as_deref()).is_some())
     };
@@ -249,7 +246,6 @@ fn only(holds: bool, value: &Option<String>) -> &Option<String> {
 }
 
 /// A provider's name as the registry spells it; one without a row in lower case.
-#[must_use]
 pub fn canonical(name: &str) -> String {
     registry::find(name).map_or_else(|| name.trim().to_lowercase(), |service| service.name.to_owned())
 }

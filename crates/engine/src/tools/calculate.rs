@@ -1,4 +1,4 @@
-//! `calculate`: sums.
+//! `calculate`: evaluates arithmetic expressions.
 
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::{Raw, json::Doc};
@@ -12,7 +12,7 @@ pub struct Calculate;
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"expression":{"type":"string","description":"such as (2+3)*4^2, with + - * / % ^ and parentheses"}},"required":["expression"],"additionalProperties":false}"#;
 
-/// How deep parentheses and signs may be nested.
+/// The deepest nesting of parentheses and signs.
 const DEPTH: usize = 64;
 
 impl Tool for Calculate {
@@ -35,20 +35,20 @@ impl Tool for Calculate {
     }
 }
 
-/// A number as people write it.
+/// A number in its usual notation.
 fn number(value: f64) -> String {
     if value == value.trunc() && value.abs() < 1e15 {
         format!("{value:.0}").replace("-0", if value == 0.0 { "0" } else { "-0" })
     } else {
-        // Enough digits to be right, few enough to hide how fractions are stored.
+        // Few enough digits to hide the rounding of binary fractions.
         let text = format!("{value:.12}");
         let text = text.trim_end_matches('0').trim_end_matches('.');
-        // Of a small number so many places hold only a few digits, or none.
+        // A fixed number of decimal places would show too few digits of a small number.
         if value.abs() < 1e-3 { format!("{:e}", rounded(value)) } else { text.to_owned() }
     }
 }
 
-/// A number with as many digits as are to be trusted.
+/// A number rounded to twelve significant digits.
 fn rounded(value: f64) -> f64 {
     format!("{value:.11e}").parse().unwrap_or(value)
 }
@@ -62,15 +62,12 @@ pub enum SumError {
     /// The result is infinite, or undefined.
     #[error("the result is no number")]
     NoNumber,
-    /// It is no expression.
+    /// It is not an expression.
     #[error("{0}")]
     Malformed(String),
 }
 
 /// The value of an expression.
-///
-/// # Errors
-/// If it has none.
 pub fn evaluate(expression: &str) -> Result<f64, SumError> {
     let mut parser = Parser { rest: expression.trim(), depth: 0 };
     let value = parser.sum()?;

@@ -1,4 +1,4 @@
-//! `read_file` and `list_dir`: looking at the working folder, and never outside of it.
+//! `read_file` and `list_dir`, which read the working folder and nothing outside of it.
 
 use std::{
     io::{Read as _, Seek as _},
@@ -18,13 +18,13 @@ use super::{
 };
 use crate::provider::Doing;
 
-/// How much of a file is read at a time: some ten thousand words.
+/// The most bytes that are read of a file at once, about twenty thousand words.
 const PIECE: u64 = 128 * 1024;
-/// How many names of a folder are listed.
+/// The most names that are listed of a folder.
 const NAMES: usize = 2_000;
 
-/// What a model is told of a path that was not opened.
-fn told(path: &str) -> impl Fn(Refused) -> String {
+/// The message to the model about a path that was not opened.
+fn refusal_of(path: &str) -> impl Fn(Refused) -> String {
     move |why| format!("`{path}`: {why}")
 }
 
@@ -36,21 +36,19 @@ pub struct ReadFile {
 }
 
 impl ReadFile {
-    /// For files in this folder.
-    #[must_use]
+    /// Reads files in this folder.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: Beneath::new(folder), hidden: Hidden::default() }
     }
 
-    /// Never reads this file, whatever link leads to it: what is read goes to a provider and into the record, and keys must
-    /// not.
+    /// Never reads this file, under any name. What is read goes to a provider and into the record, and keys must not.
     #[must_use]
     pub fn hiding(mut self, file: impl Into<PathBuf>) -> Self {
         self.hidden.file(file.into());
         self
     }
 
-    /// Never reads a file of this store, whatever link leads to it: other conversations are not the model's business.
+    /// Never reads a file of this store, under any name: a model must not see other conversations.
     #[must_use]
     pub fn hiding_store(mut self, store: Location) -> Self {
         self.hidden.store(store);
@@ -62,7 +60,7 @@ impl ReadFile {
         let root = doc.root();
         let path = text(root, "path").ok_or("`path` is missing")?;
         let offset = root.and_then(|root| root.given("offset")?.as_u64()).unwrap_or(0);
-        let opened = self.folder.open_file(&path).map_err(told(&path))?;
+        let opened = self.folder.open_file(&path).map_err(refusal_of(&path))?;
         if self.hidden.has(&opened) {
             return Err(format!("`{path}` is one of rejoin's own files or holds keys: it is not shown"));
         }
@@ -70,7 +68,7 @@ impl ReadFile {
         let said = |why: std::io::Error| format!("`{path}`: {why}");
         let len = file.metadata().map_err(said)?.len();
         file.seek(std::io::SeekFrom::Start(offset)).map_err(said)?;
-        // One byte more than is shown tells whether there is more: not every file says how long it is.
+        // One byte more than is shown tells whether there is more: not every file knows its length.
         let mut bytes = Vec::new();
         file.take(PIECE + 1).read_to_end(&mut bytes).map_err(said)?;
         if bytes.contains(&0) {
@@ -78,7 +76,7 @@ impl ReadFile {
         }
         let more = bytes.len() as u64 > PIECE;
         bytes.truncate(PIECE as usize);
-        // A letter that the end cuts in two belongs to the next piece.
+        // A character that is cut at the end belongs to the next piece.
         let cut = match std::str::from_utf8(&bytes) {
             Err(error) if error.error_len().is_none() && more => bytes.len() - error.valid_up_to(),
             _ => 0,
@@ -94,8 +92,10 @@ impl ReadFile {
     }
 }
 
-/// Does it on a thread of its own. A disk may take its time, or never answer, and a turn can be stopped all the same.
-fn elsewhere(work: impl FnOnce() -> Result<String, String> + Send + 'static) -> Doing<'static, Output> {
+/// Works on another thread, so that a turn can be stopped while a disk does not answer.
+fn on_another_thread(
+    work: impl FnOnce() -> Result<String, String> + Send + 'static,
+) -> Doing<'static, Output> {
     Box::pin(async move {
         match tokio::task::spawn_blocking(work).await {
             Ok(done) => done.map_or_else(Output::error, Output::of),
@@ -112,7 +112,7 @@ impl Tool for ReadFile {
 
     fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
         let (tool, arguments) = (self.clone(), arguments.to_owned());
-        elsewhere(move || tool.read(&arguments))
+        on_another_thread(move || tool.read(&arguments))
     }
 }
 
@@ -121,8 +121,7 @@ impl Tool for ReadFile {
 pub struct ListDir(Beneath);
 
 impl ListDir {
-    /// For folders in this folder.
-    #[must_use]
+    /// Lists this folder and folders in it.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self(Beneath::new(folder))
     }
@@ -134,12 +133,12 @@ impl ListDir {
         let mut more = 0;
         let mut take = |name: std::ffi::OsString| {
             names.push(name.to_string_lossy().into_owned());
-            // However many there are, no more are kept than are listed twice.
+            // Keep at most twice as many as are listed.
             if names.len() >= 2 * NAMES {
                 more += first(&mut names);
             }
         };
-        self.0.each_name(&path, &mut take).map_err(told(&path))?;
+        self.0.each_name(&path, &mut take).map_err(refusal_of(&path))?;
         more += first(&mut names);
         for name in &mut names {
             if self.0.is_folder(&path, name) {
@@ -157,7 +156,7 @@ impl ListDir {
     }
 }
 
-/// Sorts names and keeps those that are listed: how many were left out.
+/// Sorts names and keeps those that are listed. Returns the number of the others.
 fn first(names: &mut Vec<String>) -> usize {
     names.sort();
     let more = names.len().saturating_sub(NAMES);
@@ -177,7 +176,7 @@ impl Tool for ListDir {
 
     fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
         let (tool, arguments) = (self.clone(), arguments.to_owned());
-        elsewhere(move || tool.list(&arguments))
+        on_another_thread(move || tool.list(&arguments))
     }
 }
 

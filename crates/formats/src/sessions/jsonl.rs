@@ -1,4 +1,4 @@
-//! `jsonl`: our own record, one entry a line.
+//! `jsonl`: our own record, one entry per line.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -24,10 +24,10 @@ use crate::{
     wire::{TooLarge, registry::Dialect},
 };
 
-/// The format's name.
+/// The name of the format.
 pub const FORMAT: &str = "jsonl";
 
-/// How many lines are looked at to tell the format.
+/// The number of lines that are examined to detect the format.
 const LOOK_AT: usize = 20;
 
 /// Whether a text looks like our own record.
@@ -40,10 +40,10 @@ fn is_entry(root: Value<'_>) -> bool {
     ["v", "id", "seq", "type", "inner", "hash"].iter().all(|name| root.get(name).is_some())
 }
 
-/// Reads the conversation of a file of entries, line by line.
+/// Reads the conversation in a file of entries, line by line.
 ///
 /// # Errors
-/// If there is none in it, or it cannot be read.
+/// If the file has no conversation, or cannot be read.
 pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     let mut record = Record::default();
     lines::read(&mut stream, &mut record)?;
@@ -53,23 +53,23 @@ pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     Ok(vec![record.finish(stream.name)])
 }
 
-/// Something in a store that is no entry.
+/// Something in a store that is not an entry.
 #[derive(Debug, Clone)]
 pub struct Damaged {
-    /// Its place in the order of what is stored, from 1: the line of a file of entries.
+    /// Its place in the order of storage, from 1; in a file of entries, its line.
     pub line: Option<usize>,
-    /// What is wrong with it.
+    /// The damage, in words.
     pub why: String,
-    /// Its text, as far as it is one.
+    /// Its text, as far as it can be decoded.
     pub text: Text,
-    /// Whether it is the remainder of a write that was never acknowledged.
+    /// Whether it is left over from a write that was never acknowledged.
     pub torn: bool,
 }
 
-/// The session of a conversation that is kept in a store: the same that reading its file of entries gives. Each entry comes
-/// with its place in the order of what is stored, from 1.
+/// Builds the session of a stored conversation, the same that reading its file of entries would give. Each entry comes with its
+/// place in the order of storage, from 1.
 ///
-/// The id is what the conversation is found by, also where its header is damaged.
+/// The store knows the id even if the header is damaged.
 #[must_use]
 pub fn session_of(
     id: ConversationId,
@@ -86,7 +86,7 @@ pub fn session_of(
         let place = place(damage.line.filter(|line| *line > 0));
         let rule = if damage.torn { Rule::TornTail } else { Rule::DamagedEntry };
         record.findings.push(Finding::new(rule, at(place), Action::SetAside).because(damage.why));
-        // What is torn was never part of the chain: it does not excuse what does not add up.
+        // A torn write was never part of the chain, so it does not explain a break in it.
         record.excused |= !damage.torn;
         record.damaged.push((place, damage.text));
     }
@@ -99,9 +99,9 @@ struct Record {
     places: HashMap<EntryId, Place>,
     damaged: Vec<(Place, Text)>,
     findings: Vec<Finding>,
-    /// Whether damage explains why the chain after it does not add up.
+    /// Whether damage explains a break in the chain after it.
     excused: bool,
-    /// Whether a store has verified the entries when it read them.
+    /// Whether a store verified the entries when it read them.
     verified: bool,
 }
 
@@ -131,7 +131,7 @@ impl LineReader for Record {
 }
 
 impl Record {
-    /// Sets aside what is not what it was when it was appended, and says what else does not add up.
+    /// Sets aside entries that were changed, and reports other contradictions.
     fn verify(&mut self) {
         let mut changed: HashSet<EntryId> = HashSet::new();
         let found = if self.verified { verify_order(&self.entries) } else { verify(&self.entries) };
@@ -139,7 +139,7 @@ impl Record {
             let about = match discrepancy {
                 Discrepancy::Changed(id) | Discrepancy::Repeated(id) | Discrepancy::Rootless(id) => id,
                 Discrepancy::Sequence { id, .. } => id,
-                // The path says so, where it matters.
+                // The path reports it if it matters.
                 Discrepancy::NoParent { .. } => continue,
                 Discrepancy::NoHeader => self.entries[0].id(),
             };
@@ -193,7 +193,7 @@ impl Record {
                 }
                 continue;
             }
-            // What is shown was read on the way.
+            // The path has already read it.
             if let Some(number) = shown.get(&entry.id()).filter(|_| entry.envelope().kind == Kind::Message) {
                 after = number + 1;
                 continue;
@@ -238,7 +238,7 @@ impl Record {
     }
 }
 
-/// What surrounds the messages: as it was imported, or as the last `context` entry has it.
+/// The context around the messages: the imported one, or that of the last `context` entry.
 fn surroundings(
     entry: Option<rejoin_record::content::Context>,
     format: Option<&str>,
@@ -267,7 +267,7 @@ fn surroundings(
     context
 }
 
-/// The surroundings of requests that were sent from here: the entry names who answers.
+/// The context of requests that rejoin sent: the entry names the provider.
 fn of_turns(entry: &rejoin_record::content::Context) -> Option<Context> {
     let doc = Doc::parse(entry.target.as_ref()?.as_str()).ok()?;
     let target = doc.root()?;
@@ -288,7 +288,7 @@ fn of_turns(entry: &rejoin_record::content::Context) -> Option<Context> {
     Some(context)
 }
 
-/// Writes a session as a file of entries: everything, as it was. Views mend it whenever it is read.
+/// Writes all of a session as a file of entries, without repairs: views repair it whenever it is read.
 ///
 /// # Errors
 /// Never.

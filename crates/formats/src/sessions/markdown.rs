@@ -12,14 +12,11 @@ use crate::{
     wire::{TooLarge, render},
 };
 
-/// The format's name.
-pub const FORMAT: &str = "markdown";
+/// The name of the format.
+pub(crate) const FORMAT: &str = "markdown";
 
-/// Writes the view of a session for people.
-///
-/// # Errors
-/// Never.
-pub fn write(session: &Session, view: &SoundView, _: &Writing<'_>) -> Result<Written, TooLarge> {
+/// Writes the view of a session for people. Never fails.
+pub(crate) fn write(session: &Session, view: &SoundView, _: &Writing<'_>) -> Result<Written, TooLarge> {
     let title = Some(session.headline()).filter(|title| !title.is_empty());
     let mut out = format!("# {}\n", title.unwrap_or_else(|| session.id.to_string()));
     for piece in session.context.system() {
@@ -78,7 +75,7 @@ fn quote(out: &mut String, text: &str) {
     }
 }
 
-/// A call and its result.
+/// Writes a call and its results.
 fn write_exchange(out: &mut String, exchange: ExchangeRef<'_>, call: &ToolCall) {
     out.push_str(&format!("\n**{}**\n", call.name));
     fence(out, "json", call.arguments.text());
@@ -102,14 +99,9 @@ fn write_exchange(out: &mut String, exchange: ExchangeRef<'_>, call: &ToolCall) 
     }
 }
 
-/// A fence longer than any run of backticks inside it.
+/// Writes a code block whose fence is longer than any run of backticks in it.
 fn fence(out: &mut String, language: &str, text: &str) {
-    let mut longest = 0;
-    let mut run = 0;
-    for c in text.chars() {
-        run = if c == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let ticks = "`".repeat((longest + 1).max(3));
     out.push_str(&format!("\n{ticks}{language}\n{}\n{ticks}\n", text.trim_end_matches('\n')));
 }

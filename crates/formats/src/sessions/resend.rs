@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{parallel, session::Session};
 
-/// What an agent would send.
+/// The messages that an agent would send.
 #[derive(Debug, Clone, Default)]
 pub struct Resent {
     /// The messages, in the dialect that the agent speaks. Of a long text only the beginning is here.
@@ -30,7 +30,7 @@ impl Resent {
     }
 }
 
-/// The messages as they stand, for a tool whose repairs are not known.
+/// The messages without changes, for a tool whose repairs are not known.
 #[must_use]
 pub fn as_they_stand(session: &Session) -> Resent {
     let mut resent = Resent::default();
@@ -39,7 +39,7 @@ pub fn as_they_stand(session: &Session) -> Resent {
     resent
 }
 
-/// The same, and a word to go on with where the model spoke last.
+/// The messages without changes, followed by a prompt to continue if the model spoke last.
 #[must_use]
 pub fn continued(session: &Session) -> Resent {
     let mut resent = as_they_stand(session);
@@ -54,8 +54,8 @@ pub fn continued(session: &Session) -> Resent {
 /// Finds the part of an item that is sent.
 pub(crate) type Part = for<'d> fn(source::Value<'d>) -> Option<source::Value<'d>>;
 
-/// What is sent of each of the source's own items, with the place of its message, and their length. What is not strict JSON
-/// cannot be judged and is left out.
+/// The part that is sent of each of the source's items, with the place of its message. Adds their length to `bytes`. An item
+/// that is not strict JSON cannot be checked and is left out.
 pub(crate) fn natives(session: &Session, bytes: &mut usize, part: Part) -> Vec<(usize, Value)> {
     let texts: Vec<(usize, &str)> = session.messages.iter().enumerate().flat_map(texts_of).collect();
     *bytes += texts.iter().map(|(_, text)| text.len()).sum::<usize>();
@@ -108,7 +108,7 @@ fn value_of(value: source::Value<'_>, is_text: bool) -> Value {
     }
 }
 
-/// What a person says to go on.
+/// A person's message that asks the model to continue.
 pub(crate) fn next_word() -> Value {
     json!({"role": "user", "content": "Continue."})
 }

@@ -90,15 +90,6 @@ impl Layout {
         assert_eq!(self.length, text.len(), "BUG: this is not the text that was parsed");
         Doc { text, shared: None, layout: self, decoded: RefCell::new(buffer) }
     }
-
-    /// The same for a text that may be kept: its long strings are decoded when someone reads them.
-    ///
-    /// # Panics
-    /// If it is a text of another length.
-    #[must_use]
-    pub fn into_shared_doc(self, text: &Arc<str>, buffer: String) -> Doc<'_> {
-        Doc { shared: Some(text), ..self.into_doc(text, buffer) }
-    }
 }
 
 impl<'a> Doc<'a> {
@@ -119,6 +110,16 @@ impl<'a> Doc<'a> {
     pub fn parse_prefix(text: &'a str) -> (Self, Option<SyntaxError>) {
         let (layout, error) = parse::run(text);
         (layout.into_doc(text, String::new()), error)
+    }
+
+    /// The same document of a text that may be kept: its long strings are decoded when someone reads them.
+    ///
+    /// # Panics
+    /// If it is another text.
+    #[must_use]
+    pub fn shared_as(self, text: &'a Arc<str>) -> Self {
+        assert!(std::ptr::eq(self.text, &**text), "BUG: this is not the text that was parsed");
+        Doc { shared: Some(text), ..self }
     }
 
     /// Gives the buffer that strings were decoded in to the next document.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Doc, Fault, Kind, Layout, write};
+use super::{Doc, Fault, Kind, write};
 
 fn root_raw(text: &str) -> String {
     Doc::parse(text).unwrap().root().unwrap().raw().to_owned()
@@ -162,7 +162,7 @@ fn texts_that_are_decoded_late_are_the_same() {
     ] {
         let text: Arc<str> = format!("[\"{body}\"]").into();
         let early = Doc::parse(&text).unwrap();
-        let late = Layout::parse_prefix(&text).0.into_shared_doc(&text, String::new());
+        let late = Doc::parse(&text).unwrap().shared_as(&text);
         let [early, late] =
             [&early, &late].map(|doc| doc.root().unwrap().items().next().unwrap().to_text(0).unwrap());
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The lines of a file, as bytes: forwards one at a time, and backwards in blocks from the end.
+//! The lines of a file as bytes: forwards one at a time, and backwards in blocks.
 
 use std::{
     fs::File,
@@ -10,7 +10,7 @@ use rejoin_record::{limits, lines};
 
 use crate::files;
 
-/// The lines of a file from some place on, oldest first.
+/// The lines of a file from a position on, oldest first.
 pub(super) struct Lines<'f> {
     lines: lines::Lines<BufReader<&'f File>>,
     file: &'f File,
@@ -33,7 +33,7 @@ impl<'f> Lines<'f> {
             if *locked {
                 return Ok(());
             }
-            // Another process may be in the middle of writing it. While the lock is held, the line is as whole as it gets.
+            // Another process may be writing the line. While the lock is held, it is as complete as it gets.
             files::lock_shared(file)?;
             let read = read_on();
             files::unlock(file)?;
@@ -42,16 +42,16 @@ impl<'f> Lines<'f> {
     }
 }
 
-/// How many bytes are read at once from the end.
+/// The bytes that are read at once.
 const BLOCK: usize = 1 << 16;
 
 /// The lines of a file, newest first.
 pub(super) struct Backwards<'f> {
     file: &'f File,
-    /// What was read and not handed out yet; it begins at `at` in the file.
+    /// Bytes that were read and not handed out yet. They begin at `at` in the file.
     buffer: Vec<u8>,
     at: u64,
-    /// How much of the end of the buffer is known to hold no newline.
+    /// The number of bytes at the end of the buffer that hold no newline.
     searched: usize,
     /// Whether a newline follows the buffer.
     ended: bool,
@@ -64,11 +64,11 @@ impl<'f> Backwards<'f> {
         Ok(Self { file, buffer: Vec::new(), at: len - u64::from(ended), searched: 0, ended })
     }
 
-    /// The next line before: where it begins, its bytes, and whether a newline ends it. None: there is none, or it is too
-    /// long for an entry.
+    /// The previous line: where it begins, its bytes, and whether a newline ends it. None if there is none, or it is too long for an
+    /// entry.
     pub(super) fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>, bool)>> {
         if self.at == 0 && self.buffer.is_empty() {
-            // What a newline ended and the file begins with may still be an empty line, which says nothing.
+            // The file may begin with an empty line, which means nothing.
             return Ok(None);
         }
         loop {

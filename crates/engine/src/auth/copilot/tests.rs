@@ -127,7 +127,7 @@ fn without_an_exchange_the_token_itself_is_shown() {
     assert!(error.hint().unwrap().contains("rejoin auth login copilot"));
     let odd = copilot(|_| Answer::json(200, r#"{"sku":"x"}"#), &[]);
     assert_eq!(ask(&provider(&odd)).0.unwrap_err().code(), "GARBAGE");
-    // A busy GitHub is asked again, like anybody.
+    // A busy GitHub is asked again, like any provider.
     let busy =
         copilot(|count| if count == 0 { Answer::json(503, "{}") } else { token("tid=1", LATER) }, &["tid=1"]);
     ask(&provider(&busy)).0.unwrap();

@@ -1,4 +1,4 @@
-//! Who is chosen when nobody said who.
+//! Which provider is chosen if none is named.
 
 use std::{net::TcpListener, time::Duration};
 
@@ -17,11 +17,11 @@ fn variables(names: &'static [&'static str]) -> Keys {
     Keys::in_variables(|name| names.contains(&name).then(|| String::from("sk-0123456789abcdefghij")))
 }
 
-fn chosen(keys: &Keys, ollama: &str) -> Chosen {
+fn chosen(keys: &Keys, ollama: &str) -> ChosenProvider {
     chosen_within(Duration::from_millis(300), keys, ollama)
 }
 
-fn chosen_within(local_answer: Duration, keys: &Keys, ollama: &str) -> Chosen {
+fn chosen_within(local_answer: Duration, keys: &Keys, ollama: &str) -> ChosenProvider {
     let options = HttpOptions { local_answer, ..quick() };
     run(choose(&Wanted::default(), Some(ollama), keys, &options))
 }
@@ -73,7 +73,7 @@ fn a_local_model_is_better_than_none() {
     assert_eq!(found.reason, Reason::Local { url: server.url.clone(), model: String::from("first:1b") });
 }
 
-/// Nobody, a server that is silent, one without models, one that is something else: nobody is waited for, nobody is chosen.
+/// No server, a silent one, one without models, one of another kind: none is waited for, and none is chosen.
 #[test]
 fn without_anybody_it_is_offline() {
     let silent = Server::new(vec![Answer::json(200, "").ending(Ending::Stall)]);
@@ -92,7 +92,7 @@ fn without_anybody_it_is_offline() {
     assert!(Reason::Nothing.to_string().contains("rejoin auth status"));
 }
 
-/// What was asked for stands.
+/// A named provider is used.
 #[test]
 fn what_was_asked_for_stands() {
     let asked = Wanted { provider: Some(String::from("groq")), ..Wanted::default() };

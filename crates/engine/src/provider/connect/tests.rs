@@ -64,7 +64,7 @@ fn requests_go_where_the_rules_say() {
     }
 }
 
-/// What follows the question mark is sent, and shown to nobody.
+/// The query of an address is sent, and never shown.
 #[test]
 fn gemini_is_asked_for_a_stream() {
     let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
@@ -117,7 +117,7 @@ fn keys_are_shown_as_each_service_wants_it() {
     }
 }
 
-/// No key: the error names the variable, and nothing is sent. At an address of one's own none is needed.
+/// No key: the error names the variable, and nothing is sent. At a given address none is needed.
 #[test]
 fn a_missing_key_is_said_before_anything_is_sent() {
     let needs = |service: &&Service| service.key_use == KeyUse::Needed && !service.base_url.is_empty();
@@ -242,7 +242,7 @@ fn requests_have_the_fields_of_their_dialect() {
     assert!(wired(&choice("deepseek")).replays_reasoning());
 }
 
-/// The fields stand in the body that is sent, and the dialect's own checker has nothing against it.
+/// The fields are in the body that is sent, and the dialect's checker accepts it.
 #[test]
 fn the_fields_are_in_the_body() {
     for service in registry::all().filter(|service| !service.base_url.is_empty()) {
@@ -313,7 +313,7 @@ fn logins_go_to_their_own_address() {
     }
     let chat = Wanted { api: Some(String::from("chat")), ..with("openai") };
     assert!(matches!(wire(&chat, &keys, &quick()), Err(ProviderError::NoKey { .. })));
-    // A key of one's own goes before a login.
+    // A key takes precedence over a login.
     let own = Keys::in_variables(|_| Some(String::from("sk-own-0123456789")));
     let both = Keys { codex: Some(folder.path().to_owned()), ..own };
     let own = wire(&choice("openai"), &both, &quick_at(&server)).unwrap();

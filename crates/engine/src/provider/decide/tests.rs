@@ -143,7 +143,7 @@ fn what_belongs_to_another_provider_is_not_used() {
     }
 }
 
-/// Settings that name an address and no provider mean that address, whoever is asked there.
+/// Settings that name an address and no provider mean that address, with any provider.
 #[test]
 fn an_address_that_is_set_for_no_provider_applies_to_any() {
     let settings = Wanted { base_url: Some("http://localhost:1/v1".into()), ..Wanted::default() };
@@ -183,7 +183,7 @@ fn a_recorded_address_is_used_only_where_it_is_trusted_for_that_provider() {
     // The provider's own address needs no word of trust.
     let own = Wanted { base_url: Some("https://api.openai.com/v1/".into()), ..preference("openai") };
     assert!(decide(&Sources { conversation: own, ..Sources::default() }).is_ok());
-    // Whoever names another provider or another address is not asked about the recorded one.
+    // A user who names another provider or address is not asked about the recorded one.
     for flags in
         [preference("anthropic"), Wanted { base_url: Some("http://mine".into()), ..Wanted::default() }]
     {

@@ -12,8 +12,7 @@ use crate::{
 };
 
 /// The messages that Claude Code would send, followed by a prompt to continue.
-#[must_use]
-pub fn resend(session: &Session) -> Resent {
+pub(crate) fn resend(session: &Session) -> Resent {
     let mut resent = Resent::default();
     for (place, spoken) in natives(session, &mut resent.bytes, |line| line.get("message")) {
         say(&mut resent, spoken, Some(place));

@@ -209,26 +209,18 @@ impl<'l> Tree<'l> {
             _ => None,
         })?;
         let tip = self.by_uuid.get(&**noted).copied().filter(|line| !unread[*line] && self.is_tip(*line))?;
-        let mut known: Vec<Option<bool>> = vec![None; self.lines.len()];
-        known[tip] = Some(true);
-        let mut trail = Vec::new();
-        for line in 0..self.lines.len() {
-            let mut here = line;
-            let answer = loop {
-                if let Some(answer) = known[here] {
-                    break answer;
-                }
-                // Coming here again means a circle.
-                known[here] = Some(false);
-                trail.push(here);
-                match parents[here].line {
-                    Some(parent) => here = parent,
-                    None => break false,
-                }
-            };
-            trail.drain(..).for_each(|line| known[line] = Some(answer));
+        let mut followers: Vec<Vec<usize>> = vec![Vec::new(); self.lines.len()];
+        for (line, over) in parents.iter().enumerate() {
+            over.line.into_iter().for_each(|parent| followers[parent].push(line));
         }
-        Some(known.into_iter().map(|answer| answer == Some(true)).collect())
+        let mut descends = vec![false; self.lines.len()];
+        let mut next = vec![tip];
+        while let Some(line) = next.pop() {
+            if !std::mem::replace(&mut descends[line], true) {
+                next.append(&mut followers[line]);
+            }
+        }
+        Some(descends)
     }
 
     fn link(&self, index: usize) -> Link {

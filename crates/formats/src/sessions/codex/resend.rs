@@ -22,8 +22,7 @@ const ANSWERED: &[(&str, &str)] = &[
 const UNSENT: &[&str] = &["ghost_snapshot", "other"];
 
 /// The items that Codex would send, followed by a prompt to continue.
-#[must_use]
-pub fn resend(session: &Session) -> Resent {
+pub(crate) fn resend(session: &Session) -> Resent {
     let mut resent = Resent::default();
     // The item of a line is its payload, if it has one.
     let items = natives(session, &mut resent.bytes, |line| line.get("payload").or(Some(line)));

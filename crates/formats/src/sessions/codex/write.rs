@@ -9,16 +9,16 @@ use std::{
 };
 
 use rejoin_record::{
-    Timestamp,
+    EntryId, Timestamp,
     json::{Doc, Kind, Object, Value, list, quoted},
 };
 use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 
-use super::origins::origins;
+use super::FORMAT;
 use crate::{
     convert::Target,
     session::{Aside, Session, SetAside, instant},
-    sessions::writing::{Writing, Written, uuid},
+    sessions::writing::{Writing, Written},
     wire::openai_responses::read::{Call, Hosted, Side, is_put_there, is_said_by_a_person},
     wire::{TooLarge, registry::Dialect, render},
 };
@@ -41,10 +41,7 @@ const NOT_CARRIED: &[&str] =
 const TOKEN_COUNT: &str = "token_count";
 
 /// Writes the view of a session as a rollout.
-///
-/// # Errors
-/// If something in it is larger than OpenAI takes.
-pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
+pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
     let model = writing.model.map(str::to_owned);
     let target = Target { model, closes: false, ..Target::of(&session.context) };
     let encoded = Dialect::OpenAiResponses.wire().encode(view, &target)?;
@@ -52,7 +49,7 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
     let body = doc.as_ref().ok().and_then(Doc::root);
     let items: Vec<Value<'_>> =
         body.and_then(|body| body.get("input")).into_iter().flat_map(Value::items).collect();
-    let origins = origins(view, &encoded.findings, &items);
+    let origins: Vec<Option<usize>> = encoded.sources.iter().copied().collect();
     let mut rollout = Rollout {
         out: String::new(),
         now: first_time(session).unwrap_or(writing.now),
@@ -202,16 +199,17 @@ impl Rollout {
         self.line("event_msg", &payload.finish(), None);
     }
 
-    /// Writes the first line, without which there is no session. It has a new id, so that the source can stay.
+    /// Writes the first line, without which there is no session.
     fn meta(&mut self, session: &Session, body: Option<Value<'_>>, writing: &Writing<'_>) {
         let [version, provider] = source_meta(session, ["cli_version", "model_provider"]);
-        let id = uuid(session, "codex");
+        // The source can stay, because the copy has another id, which is always the same.
+        let id = EntryId::derive(&session.id, "written", FORMAT);
         let instructions = body.and_then(|body| body.given("instructions")).and_then(Value::as_str);
         let instructions = instructions.filter(|text| !text.is_empty());
         let instructions = instructions.map(|text| Object::new().text("text", text).finish());
         let meta = Object::new()
-            .text("id", &id)
-            .text("session_id", &id)
+            .text("id", id)
+            .text("session_id", id)
             .text("timestamp", rfc3339(self.now))
             .text("cwd", session.directory().as_deref().unwrap_or(writing.directory))
             .text("originator", "rejoin")

@@ -1,4 +1,4 @@
-//! Files of a store behind hard links.
+//! Hard links to the files of a store.
 
 use super::*;
 

@@ -12,7 +12,7 @@ use super::testing::*;
 use crate::provider::{Provider, registry};
 
 /// S0-03, S0-49, S3-01: every service goes through the same trait, and the same things happen: the body has the length that was
-/// announced, the answer arrives, the tokens of its dialect stand in its fields.
+/// announced, the answer arrives, the tokens are in the fields of its dialect.
 #[test]
 fn every_service_is_asked_the_same_way() {
     for service in registry::all() {
