@@ -43,7 +43,7 @@ impl Pointer {
     /// # Errors
     /// If there is one that may not be read. If that were taken for none, another conversation would take its place.
     pub fn get(&self) -> Result<Option<ConversationId>, Failure> {
-        let hint = "it names the active conversation of this folder; check who may read it";
+        let hint = "it names the active conversation of this folder; check its permissions";
         named_in(&self.pointers, &self.name)
             .map_err(|why| Failure::unreadable(self.pointers.path_of(&self.name).display(), why, Some(hint)))
     }

@@ -152,7 +152,7 @@ pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorde
     // If it cannot be copied, it is still in its own place.
     let kept = damaged.filter_map(|damage| store.set_aside(recorded.id, damage).ok().flatten());
     for path in kept.collect::<std::collections::BTreeSet<_>>() {
-        output::note(format!("what is damaged is kept in {}", output::shown(&path)));
+        output::note(format!("a copy of the damage is kept in {}", output::shown(&path)));
     }
     Ok(recorded)
 }

@@ -76,10 +76,7 @@ impl Failure {
     }
 
     pub fn unwritable(path: impl Display, why: &io::Error) -> Self {
-        Self::failed(
-            format!("cannot write {path}: {why}"),
-            "check that the folder exists and who may write there",
-        )
+        Self::failed(format!("cannot write {path}: {why}"), "check that the folder exists and is writable")
     }
 
     pub fn refused(name: impl Display) -> Self {
@@ -97,7 +94,7 @@ impl Failure {
     }
 
     pub fn auth(why: impl Display) -> Self {
-        Self::failed(why.to_string(), "`rejoin auth status` says what there is")
+        Self::failed(why.to_string(), "`rejoin auth status` lists the keys")
     }
 
     /// Whether it is about damage, so that reading without `--strict` would work.
@@ -204,7 +201,7 @@ fn engine_hint(error: &EngineError) -> Option<String> {
             return Some(format!("give the id of one of them:{lines}"));
         }
         EngineError::NoActive => {
-            "`rejoin new` starts one; `rejoin list` shows those that are there, `@1` is the newest"
+            "`rejoin new` starts one; `rejoin list` lists the existing ones, `@1` is the newest"
         }
         EngineError::Corrupted { .. } | EngineError::Empty(_) => {
             "leave out `--strict`: everything that can be read is used, nothing is lost"
@@ -224,36 +221,34 @@ fn engine_hint(error: &EngineError) -> Option<String> {
 fn store_hint(error: &StoreError) -> Option<&'static str> {
     Some(match error {
         StoreError::NotFound(_) => "Run: rejoin list",
-        StoreError::Missing(_) => "check `--store` and REJOIN_STORE; `rejoin new` makes a store",
+        StoreError::Missing(_) => "check `--store` and REJOIN_STORE; `rejoin new` creates a store",
         StoreError::Locked(_) => {
-            "wait until it is done, or end it; reading works all the while, and a fork can be written to"
+            "wait until it is done, or end it; reading still works, and a fork can be written to"
         }
-        StoreError::ReadOnly(_) => "check who may write there, or copy it: `rejoin copy --all --to STORE`",
-        StoreError::TooNew { .. } => {
-            "use the newer version; what it wrote stays readable there, and nothing was changed"
-        }
+        StoreError::ReadOnly(_) => "check its permissions, or copy it: `rejoin copy --all --to STORE`",
+        StoreError::TooNew { .. } => "use the newer version; nothing was changed",
         StoreError::Refused(_) => {
-            "if you trust where the file is from, look at it with `sqlite3` and drop what does not belong there"
+            "if you trust the origin of the file, open it with `sqlite3` and drop what does not belong there"
         }
         StoreError::Damaged { place: Place::Store, .. } => {
-            "it cannot be read as it is: put a copy in its place, or move it away to begin a new store"
+            "restore a copy, or move it away to start a new store"
         }
         StoreError::Damaged { .. } => "`rejoin verify` lists what is damaged; everything else can be read",
-        StoreError::TailMoved { .. } => "try again: it was changed at the same time",
+        StoreError::TailMoved { .. } => "another process changed it at the same time: try again",
         StoreError::Io { why, .. } => match why.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 "the disk is full: make room and try again; nothing that was saved is lost"
             }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                "check who may use the folder, or name another store: `--store`"
+                "check the permissions of the folder, or name another store: `--store`"
             }
             _ => return None,
         },
         StoreError::Database { unwritable: true, .. } => {
-            "check that there is room on the disk and who may write there; nothing that was saved is lost"
+            "check free space and permissions; nothing that was saved is lost"
         }
         StoreError::Database { .. } => {
-            "is it one of rejoin's stores? if it is, put a copy in its place; if not, name another: `--store`"
+            "if it is one of rejoin's stores, restore a copy; if not, name another: `--store`"
         }
         StoreError::NoSuchEntry(_) | StoreError::BrokenBatch(_) => return None,
     })

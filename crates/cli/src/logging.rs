@@ -16,7 +16,7 @@ pub fn start() {
     let targets = match wanted {
         Some(Ok(targets)) => targets,
         Some(Err(error)) => {
-            output::talk(&format!("RUST_LOG is not understood ({error}); warnings are shown"));
+            output::talk(&format!("RUST_LOG is not valid ({error}); warnings are shown"));
             warnings()
         }
         None => warnings(),

@@ -76,7 +76,7 @@ impl Untouched {
 pub fn check(output: &OutputArguments, source: &Untouched) -> Result<(), Failure> {
     let Some(path) = file(output) else { return Ok(()) };
     if source.is(path) {
-        let what = format!("{} is what is being read, and is never overwritten", path.display());
+        let what = format!("{} is the source, which is never overwritten", path.display());
         return Err(Failure::usage(what, "choose another file for `-o`"));
     }
     let is_file = path.symlink_metadata().is_ok_and(|there| there.is_file() || there.is_symlink());

@@ -47,7 +47,7 @@ pub fn open_to_write(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
     let kind = fs::metadata(path)?.file_type();
     if kind.is_block_device() {
-        return Err(io::Error::other("it is a disk, and is never written over"));
+        return Err(io::Error::other("it is a disk, which is never overwritten"));
     }
     // Opened like this, a pipe without a reader says so at once.
     let mut options = OpenOptions::new();
@@ -154,8 +154,8 @@ impl Kind {
     fn too_much(self) -> io::Error {
         let mib = self.most() / (1024 * 1024);
         io::Error::other(match self {
-            Self::Pipe => format!("more than {mib} MiB came, and no end; save it in a file first"),
-            Self::Device => format!("it is a device that gave more than {mib} MiB, and may have no end"),
+            Self::Pipe => format!("it sent more than {mib} MiB without an end; save it in a file first"),
+            Self::Device => format!("it is a device that sent more than {mib} MiB and may have no end"),
         })
     }
 }

@@ -1,56 +1,59 @@
-//! What surrounds the messages of a request body: its other top-level fields, verbatim and in order.
+//! The other top-level fields of a request body, verbatim and in order.
 
 use rejoin_record::{
     Raw, Text,
-    json::{Doc, Kind, Value, write},
+    json::{Doc, Kind, Object, Value, list},
     limits,
 };
 
-use crate::wire::{
-    registry::{Dialect, Fields, Wire},
-    render::opaque_label,
+use crate::{
+    messages::roles::is_among,
+    wire::{
+        registry::{Dialect, Fields, Wire},
+        render::{clean, opaque_label},
+    },
 };
 
 /// One top-level field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// The field's name.
     pub name: Text,
-    /// Its value, as it was written.
+    /// The value, verbatim.
     pub value: Raw,
 }
 
-/// The surroundings of a list of messages.
+/// Everything around a list of messages.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
-    /// The dialect that the body was written in, if it was a body.
+    /// The dialect of the body; `None` if there was no body.
     pub dialect: Option<Dialect>,
-    /// Whether there was a whole body, or just the list.
+    /// Whether the source was a whole body and not just the list.
     pub whole_body: bool,
-    /// Whether the source was one list of messages with nothing around it.
+    /// Whether the source was a list of messages with nothing around it.
     pub bare_list: bool,
     /// The other fields, in order.
     pub fields: Vec<Field>,
-    /// How many of them stood before the messages.
+    /// How many of the fields came before the messages.
     pub before_messages: usize,
-    /// Instructions of the conversation's own, of no dialect: they stand before everything else, where the dialect has them.
+    /// Instructions that belong to the conversation and to no dialect. They come first in every request.
     pub instructions: Option<Text>,
-    /// Tools of the conversation's own, of no dialect: declared before those of the fields.
+    /// Tools that belong to the conversation and to no dialect. They are declared before those of the fields.
     pub offered: Vec<ToolDeclaration>,
 }
 
 /// A tool that a model may call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolDeclaration {
-    /// Its name.
+    /// The name in the source's spelling.
     pub name: Text,
-    /// What it is for.
+    /// What the tool does, for the model.
     pub description: Option<Text>,
     /// The JSON schema of its arguments.
     pub schema: Option<Raw>,
-    /// The declaration as it was written.
+    /// The declaration, verbatim.
     pub raw: Raw,
-    /// Who runs it, and what it takes.
+    /// Who runs the tool, and what it takes.
     pub kind: ToolKind,
     /// Fields that have no counterpart in other dialects.
     pub more: Vec<String>,
@@ -70,7 +73,7 @@ impl ToolDeclaration {
         }
     }
 
-    /// Reads a declaration, of a dialect or of none; nothing if it has no name.
+    /// Reads a declaration; `None` if it has no name.
     #[must_use]
     pub fn read(value: Value<'_>, wire: Option<&Wire>) -> Option<Self> {
         let custom_is_free_text = wire.is_some_and(|wire| wire.tools.custom_is_free_text);
@@ -79,7 +82,7 @@ impl ToolDeclaration {
         let schema = ["input_schema", "parameters", "parametersJsonSchema", "parameters_json_schema"]
             .iter()
             .find_map(|name| body.given(name));
-        // Nesting that no dialect is sure to take does not go out.
+        // A schema that is nested deeper than every dialect accepts is left out.
         let deep = schema.is_some_and(|schema| schema.is_deeper_than(limits::NESTING));
         let schema = schema.filter(|_| !deep);
         let kind = match value.given("type").and_then(Value::as_str).as_deref() {
@@ -89,30 +92,19 @@ impl ToolDeclaration {
             Some("custom") => ToolKind::Function,
             Some(_) => ToolKind::Provider,
         };
-        let held = [
-            "type",
-            "function",
-            "custom",
-            "name",
-            "description",
-            "input_schema",
-            "parameters",
-            "parametersJsonSchema",
-            "parameters_json_schema",
-        ];
-        let outer = value.fields().map(|(key, _)| key);
-        let inner =
-            if body.start() == value.start() { None } else { Some(body.fields().map(|(key, _)| key)) };
-        let more =
-            outer.chain(inner.into_iter().flatten()).filter_map(|key| Some(key.as_str()?.into_owned()));
-        let mut more: Vec<String> = more.filter(|name| !held.contains(&name.as_str())).collect();
+        let held = "type function custom name description input_schema parameters parametersJsonSchema \
+                    parameters_json_schema";
+        let inner = Some(body).filter(|body| body.start() != value.start());
+        let keys = value.fields().chain(inner.into_iter().flat_map(Value::fields));
+        let names = keys.filter_map(|(key, _)| Some(key.as_str()?.into_owned()));
+        let mut more: Vec<String> = names.filter(|name| !is_among(name, held)).collect();
         if deep {
             more.push(String::from("schema"));
         }
         Some(Self {
             kind,
             more,
-            // What the provider runs may have no name but its type.
+            // The provider's own tools may have only a type for a name.
             name: text("name").or_else(|| {
                 let own = kind == ToolKind::Provider && custom_is_free_text;
                 value.given("type").filter(|_| own)?.as_str().map(|text| Text::new(&*text))
@@ -129,36 +121,36 @@ impl ToolDeclaration {
     }
 }
 
-/// Kinds of tools.
+/// The kinds of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolKind {
-    /// Called with a JSON object, run by whoever sent the request.
+    /// Called with a JSON object, and run by the client.
     Function,
     /// Called with free text.
     FreeText,
-    /// Run by the provider itself, or something else that no other dialect has.
+    /// Run by the provider, or without a counterpart in other dialects.
     Provider,
 }
 
 /// A piece of the system prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemPiece {
-    /// What it says.
+    /// The text.
     pub text: Text,
-    /// Its own block, if it is one that Anthropic takes.
+    /// The block that holds it, if Anthropic accepts that.
     pub block: Option<Raw>,
 }
 
-/// Which tool a model must call.
+/// Which tools the model may or must call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// Any or none, as it likes.
+    /// Any tool, or none.
     Auto,
-    /// None.
+    /// No tool.
     Never,
-    /// Some tool.
+    /// At least one tool.
     Any,
-    /// This one.
+    /// This tool.
     Named(Text),
 }
 
@@ -179,42 +171,23 @@ impl Context {
         self.fields.push(Field { name: Text::new(name), value: Raw::new(value) });
     }
 
-    /// Everything of it as JSON, so that it can be had back: see [`Context::from_json`].
+    /// Writes everything as JSON for [`Context::from_json`].
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut out = String::from("{");
-        if let Some(dialect) = self.dialect {
-            write::key(&mut out, "dialect");
-            write::string(&mut out, dialect.name());
-        }
+        let mut out = Object::new().text_if("dialect", self.dialect);
         if self.whole_body {
-            write::key(&mut out, "whole_body");
-            out.push_str("true");
+            out = out.flag("whole_body", true);
         }
-        write::key(&mut out, "before_messages");
-        out.push_str(&self.before_messages.to_string());
-        write::key(&mut out, "fields");
-        out.push('[');
-        for (index, field) in self.fields.iter().enumerate() {
-            out.push_str(if index > 0 { ",{" } else { "{" });
-            write::key(&mut out, "name");
-            write::string(&mut out, &field.name);
-            write::key(&mut out, "value");
-            // An entry is one line. What is not JSON could not be had back as it is: it becomes JSON.
-            write::clean_copy(&mut out, &field.value.as_str().replace(['\n', '\r'], " "));
-            out.push('}');
-        }
-        out.push(']');
-        if let Some(instructions) = &self.instructions {
-            write::key(&mut out, "instructions");
-            write::string(&mut out, instructions);
-        }
+        let field = |field: &Field| {
+            Object::new().text("name", &field.name).raw("value", &in_one_line(&field.value)).finish()
+        };
+        out =
+            out.count("before_messages", self.before_messages).list("fields", self.fields.iter().map(field));
+        out = out.text_if("instructions", self.instructions.as_ref());
         if !self.offered.is_empty() {
-            write::key(&mut out, "offered");
-            out.push_str(&offered_json(&self.offered));
+            out = out.raw("offered", &offered_json(&self.offered));
         }
-        out.push('}');
-        out
+        out.finish()
     }
 
     /// Reads what [`Context::to_json`] wrote.
@@ -239,7 +212,7 @@ impl Context {
         })
     }
 
-    /// The most tokens that the body allows an answer to have.
+    /// The limit that the body sets on the length of an answer, in tokens.
     #[must_use]
     pub fn max_tokens(&self) -> Option<u64> {
         let (field, inner) = self.dialect?.wire().fields.max_tokens;
@@ -259,35 +232,35 @@ impl Context {
         doc.root()?.as_str().map(std::borrow::Cow::into_owned)
     }
 
-    /// What the dialect calls its fields.
+    /// The field names of the dialect.
     fn fields(&self) -> &'static Fields {
         self.dialect.map_or(&Fields::COMMON, |dialect| &dialect.wire().fields)
     }
 
-    /// The first of these fields that says something.
+    /// The first of these fields that is given.
     fn first(&self, names: &[&'static str]) -> Option<(&'static str, &Raw)> {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
     }
 
-    /// The system prompt as it was written, and the name of its field.
+    /// The name of the system prompt's field, and its value.
     #[must_use]
     pub fn system_field(&self) -> Option<(&'static str, &Raw)> {
         self.first(self.dialect.map_or(&["system"], |dialect| dialect.wire().fields.system))
     }
 
-    /// The tool declarations as they were written, and the name of their field.
+    /// The name of the field with the tools, and its value.
     #[must_use]
     pub fn tools_field(&self) -> Option<(&'static str, &Raw)> {
         self.first(&["tools"])
     }
 
-    /// The tool choice as it was written, and the name of its field.
+    /// The name of the tool choice's field, and its value.
     #[must_use]
     pub fn choice_field(&self) -> Option<(&'static str, &Raw)> {
         self.first(self.fields().choice)
     }
 
-    /// The system prompt, piece by piece. What is no text is kept as a labelled one.
+    /// The system prompt in pieces. Anything but text becomes a labelled text.
     #[must_use]
     pub fn system(&self) -> Vec<SystemPiece> {
         let Some((_, raw)) = self.system_field() else { return Vec::new() };
@@ -308,7 +281,7 @@ impl Context {
         Doc::parse(raw).is_ok_and(|doc| doc.root().is_some_and(Value::has_lone_surrogate))
     }
 
-    /// Instructions of the conversation's own, if they say anything.
+    /// The conversation's own instructions, unless they are blank.
     #[must_use]
     pub fn own_instructions(&self) -> Option<&Text> {
         self.instructions.as_ref().filter(|text| !text.is_blank())
@@ -320,7 +293,7 @@ impl Context {
         self.offered.iter().cloned().chain(self.field_tools()).collect()
     }
 
-    /// The tools that the fields declare, whatever their dialect. Those that cannot be understood are left out.
+    /// The tools that the fields declare, in any dialect. Declarations that cannot be read are left out.
     #[must_use]
     pub fn field_tools(&self) -> Vec<ToolDeclaration> {
         let Some(raw) = self.get("tools") else { return Vec::new() };
@@ -333,18 +306,18 @@ impl Context {
         }
     }
 
-    /// Fields of the tool choice that other dialects do not have.
+    /// Fields of the tool choice that have no counterpart in other dialects.
     #[must_use]
     pub fn tool_choice_more(&self) -> Vec<String> {
         let Some((_, raw)) = self.choice_field() else { return Vec::new() };
         let doc = Doc::parse(raw.as_str());
         let fields = doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(Value::fields);
         let names = fields.filter_map(|(key, _)| Some(key.as_str()?.into_owned()));
-        let held = ["type", "name", "function", "custom", "functionCallingConfig", "function_calling_config"];
-        names.filter(|name| !held.contains(&name.as_str())).collect()
+        let held = "type name function custom functionCallingConfig function_calling_config";
+        names.filter(|name| !is_among(name, held)).collect()
     }
 
-    /// The tool choice, whatever dialect it is written in.
+    /// The tool choice, in any dialect.
     #[must_use]
     pub fn tool_choice(&self) -> Option<ToolChoice> {
         let doc = Doc::parse(self.choice_field()?.1.as_str()).ok()?;
@@ -367,30 +340,23 @@ impl Context {
     }
 }
 
-/// Tools of a conversation's own, as they are kept: see [`offered`].
+/// Writes a conversation's own tools as JSON for [`offered`].
 #[must_use]
 pub fn offered_json(tools: &[ToolDeclaration]) -> String {
-    let mut out = String::from("[");
-    for (index, tool) in tools.iter().enumerate() {
-        out.push_str(if index > 0 { ",{" } else { "{" });
-        write::key(&mut out, "name");
-        write::string(&mut out, &tool.name);
-        if let Some(description) = &tool.description {
-            write::key(&mut out, "description");
-            write::string(&mut out, description);
-        }
-        if let Some(schema) = &tool.schema {
-            write::key(&mut out, "input_schema");
-            // An entry is one line.
-            write::clean_copy(&mut out, &schema.as_str().replace(['\n', '\r'], " "));
-        }
-        out.push('}');
-    }
-    out.push(']');
-    out
+    list(tools.iter().map(|tool| {
+        let schema = tool.schema.as_ref().map(in_one_line);
+        let tool = Object::new().text("name", &tool.name).text_if("description", tool.description.as_ref());
+        tool.raw_if("input_schema", schema.as_deref()).finish()
+    }))
 }
 
-/// Tools of a conversation's own, read from a list of `{"name", "description", "input_schema"}`.
+/// A copy of JSON without line breaks, since an entry of the record is one line. What is not quite JSON becomes JSON, so that
+/// it can be read again.
+fn in_one_line(raw: &Raw) -> String {
+    clean(&raw.as_str().replace(['\n', '\r'], " "))
+}
+
+/// Reads a conversation's own tools from a list of `{"name", "description", "input_schema"}`.
 #[must_use]
 pub fn offered(list: Value<'_>) -> Vec<ToolDeclaration> {
     list.items().filter_map(|value| ToolDeclaration::read(value, None)).collect()

@@ -133,16 +133,9 @@ impl Accepts {
         }
     }
 
-    /// Whether a medium is written the way the dialect has it where type and data are fields of their own.
+    /// Whether a medium is written as a dialect demands that has fields for type and data.
     pub fn takes_fields(&self, kind: &BlockKind) -> bool {
-        let (BlockKind::Image(media) | BlockKind::Document(media)) = kind else { return false };
-        match self.judge(kind) {
-            Ok(Usable::Bytes { media_type, data }) => {
-                media.media_type.as_deref() == Some(&*media_type) && matches!(data, Cow::Borrowed(_))
-            }
-            Ok(_) => true,
-            Err(_) => false,
-        }
+        self.takes(kind, |named, media_type, data| named == media_type && matches!(data, Cow::Borrowed(_)))
     }
 
     /// Whether a medium is written the way the dialect has it where its address may hold the data.
@@ -155,15 +148,19 @@ impl Accepts {
         }
     }
 
-    /// Whether a medium's bytes are of the type that it names, where the dialect is not strict about their spelling.
+    /// Whether a medium's bytes have the named type, for a dialect that is not strict about spelling.
     pub fn takes_named(&self, kind: &BlockKind) -> bool {
+        self.takes(kind, |named, media_type, _| canonical(named) == media_type)
+    }
+
+    /// Whether a medium can be sent; if it is bytes, its named type, its real type and its data have to pass a test.
+    fn takes(&self, kind: &BlockKind, fits: fn(&str, &str, Cow<'_, str>) -> bool) -> bool {
         let (BlockKind::Image(media) | BlockKind::Document(media)) = kind else { return false };
         match self.judge(kind) {
-            Ok(Usable::Bytes { media_type, .. }) => {
-                media.media_type.as_deref().is_some_and(|named| canonical(named) == media_type)
+            Ok(Usable::Bytes { media_type, data }) => {
+                media.media_type.as_deref().is_some_and(|named| fits(named, &media_type, data))
             }
-            Ok(_) => true,
-            Err(_) => false,
+            judged => judged.is_ok(),
         }
     }
 }
@@ -177,12 +174,17 @@ pub fn unavailable(what: &str, media: &Media, fault: &Fault) -> String {
     }
 }
 
-/// Where the bytes are that an address leads to, and their type: in the address itself, or elsewhere.
-pub fn at_address(url: Text) -> (Option<Text>, MediaSource) {
+/// An image that an address leads to or holds: its type, if that is known, and its source.
+pub fn image_at(url: Text) -> (Option<Text>, MediaSource) {
+    at_address(url, |_, data| MediaSource::Base64(Text::new(data)))
+}
+
+/// A medium that an address leads to, or holds as a type and data.
+pub fn at_address(url: Text, held: fn(&str, &str) -> MediaSource) -> (Option<Text>, MediaSource) {
     match split_data_url(&url) {
         Some((media_type, data)) => {
-            let media_type = (!media_type.is_empty()).then(|| Text::from(media_type));
-            (media_type, MediaSource::Base64(Text::new(data)))
+            let source = held(&media_type, data);
+            ((!media_type.is_empty()).then(|| Text::from(media_type)), source)
         }
         None => (None, MediaSource::Url(url)),
     }
@@ -218,23 +220,11 @@ fn read(media: &Media, is_image: bool) -> Result<Usable<'_>, Fault> {
         MediaSource::Plain(text) => Ok(Usable::Plain(text)),
         MediaSource::Base64(data) => bytes(media.media_type.as_deref(), data, media, is_image),
         MediaSource::Url(url) => match split_data_url(url) {
-            Some((media_type, data)) => bytes(Some(&media_type), data, media, is_image).map(owned),
+            Some((media_type, data)) => bytes(Some(&media_type), data, media, is_image),
             None if is_absolute(url) => Ok(Usable::Address(url)),
             None if is_data_url(url) => Err(Fault::NotBase64(None)),
             None => Err(Fault::Address(url.to_string())),
         },
-    }
-}
-
-fn owned(usable: Usable<'_>) -> Usable<'static> {
-    match usable {
-        Usable::Bytes { media_type, data } => Usable::Bytes {
-            media_type: Cow::Owned(media_type.into_owned()),
-            data: Cow::Owned(data.into_owned()),
-        },
-        Usable::Address(_) | Usable::File(_) | Usable::Plain(_) => {
-            unreachable!("BUG: only bytes stand in a data URL")
-        }
     }
 }
 
@@ -335,134 +325,4 @@ fn begins_with(url: &str, schemes: &[&str]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PNG: &str = "iVBORw0KGgo=";
-    const JPEG: &str = "/9j/4AA=";
-    const GIF: &str = "R0lGODlhAQ==";
-    const WEBP: &str = "UklGRgAAAABXRUJQ";
-    const PDF: &str = "JVBERi0xLjc=";
-
-    fn image(media_type: Option<&str>, source: MediaSource) -> BlockKind {
-        BlockKind::Image(Box::new(Media { media_type: media_type.map(Text::new), source, name: None }))
-    }
-
-    fn data(text: &str) -> MediaSource {
-        MediaSource::Base64(Text::new(text))
-    }
-
-    fn url(text: &str) -> MediaSource {
-        MediaSource::Url(Text::new(text))
-    }
-
-    #[test]
-    fn pictures_are_known_by_their_first_bytes() {
-        for (media_type, bytes) in
-            [("image/png", PNG), ("image/jpeg", JPEG), ("image/gif", GIF), ("image/webp", WEBP)]
-        {
-            for named in [Some(media_type), None, Some(""), Some("application/octet-stream")] {
-                let kind = image(named, data(bytes));
-                let judged = Accepts::ANYTHING.judge(&kind).unwrap();
-                assert_eq!(judged, Usable::Bytes { media_type: media_type.into(), data: bytes.into() });
-            }
-        }
-        let kind = image(Some("IMAGE/JPG; q=1"), data(JPEG));
-        let judged = Accepts::ANYTHING.judge(&kind).unwrap();
-        assert_eq!(judged, Usable::Bytes { media_type: "image/jpeg".into(), data: JPEG.into() });
-        assert!(!Accepts::ANYTHING.takes_fields(&kind), "it is spelled another way");
-    }
-
-    #[test]
-    fn what_no_provider_could_read_has_a_reason() {
-        for (media_type, source, reason) in [
-            (Some("image/png"), MediaSource::Unusable, "no data was recorded"),
-            (Some("image/png"), data(""), "the data is empty"),
-            (Some("image/png"), data(" \n=="), "the data is empty"),
-            (Some("image/png"), data("%%%"), "the data is not valid base64"),
-            (Some("image/png"), data("iVBOR"), "the data is not valid base64"),
-            (
-                Some("image/png"),
-                data("[image was lost: see the log]"),
-                "the data is not valid base64: [image was lost: see the log]",
-            ),
-            (Some("image/png"), data(JPEG), "it is named image/png, but the data is image/jpeg"),
-            (Some("image/png"), data("aGVsbG8="), "it is named image/png, but the data is something else"),
-            (Some("image/heic"), data(PNG), "it is named image/heic, but the data is image/png"),
-            (None, data("aGVsbG8="), "the type of the data is not known"),
-            (None, url(""), "the address is empty"),
-            (None, url("./a.png"), "the provider cannot open the address ./a.png"),
-            (None, url("file:///tmp/a.png"), "the provider cannot open the address file:///tmp/a.png"),
-            (None, url("https://"), "the provider cannot open the address https://"),
-            (None, url("data:image/png;base64,"), "the data is empty"),
-            (None, url("data:image/png,xyz"), "the data is not valid base64"),
-            (
-                None,
-                url("data:image/gif;base64,iVBORw0KGgo="),
-                "it is named image/gif, but the data is image/png",
-            ),
-            (None, MediaSource::ProviderFile(Text::new(" ")), "no data was recorded"),
-        ] {
-            let kind = image(media_type, source);
-            let fault = Accepts::ANYTHING.judge(&kind).unwrap_err();
-            assert_eq!(fault.to_string(), reason, "{kind:?}");
-        }
-    }
-
-    #[test]
-    fn documents_are_known_by_bytes_type_or_name() {
-        let document = |media_type: Option<&str>, bytes: &str, name: Option<&str>| {
-            let media = Media {
-                media_type: media_type.map(Text::new),
-                source: data(bytes),
-                name: name.map(Text::new),
-            };
-            let kind = BlockKind::Document(Box::new(media));
-            match Accepts::ANYTHING.judge(&kind) {
-                Ok(Usable::Bytes { media_type, .. }) => media_type.into_owned(),
-                other => format!("{other:?}"),
-            }
-        };
-        assert_eq!(document(Some("application/pdf"), PDF, None), "application/pdf");
-        assert_eq!(document(None, PDF, Some("a.txt")), "application/pdf");
-        assert_eq!(document(None, "aGVsbG8=", Some("a.CSV")), "text/csv");
-        assert_eq!(document(Some("text/csv"), "aGVsbG8=", None), "text/csv");
-        assert!(document(Some("application/pdf"), "aGVsbG8=", None).contains("Mislabelled"));
-        assert_eq!(document(Some("text/plain"), PDF, None), "text/plain", "a text may begin like this");
-        assert!(document(Some("text/plain"), JPEG, None).contains("Mislabelled"));
-        assert!(document(None, "aGVsbG8=", Some("a.pdf")).contains("UnknownType"));
-        assert!(document(None, "aGVsbG8=", Some("a.bin")).contains("UnknownType"));
-    }
-
-    #[test]
-    fn a_dialect_takes_only_its_types_and_addresses() {
-        let strict = Accepts { images: Some(PICTURES), documents: Some(&["application/pdf"]), schemes: WEB };
-        let bmp = image(Some("image/bmp"), data("Qk0AAA=="));
-        assert_eq!(strict.judge(&bmp).unwrap_err().to_string(), "image/bmp is not supported here");
-        assert!(Accepts::ANYTHING.judge(&bmp).is_ok());
-        let cloud = image(None, url("gs://bucket/a.png"));
-        assert!(strict.judge(&cloud).is_err() && Accepts::ANYTHING.judge(&cloud).is_ok());
-        assert!(strict.judge(&image(None, url("HTTPS://example.org/a.png"))).is_ok());
-    }
-
-    #[test]
-    fn only_the_plain_spelling_of_a_data_url_may_be_sent_again() {
-        let strict = Accepts { images: Some(PICTURES), documents: None, schemes: WEB };
-        for (address, fits) in [
-            ("data:image/png;base64,iVBORw0KGgo=", true),
-            ("https://example.org/a.png", true),
-            ("data:image/png;base64,iVBORw0KGgo", false),
-            ("data:image/png;base64,iVBORw0KGgo=\n", false),
-            ("DATA:image/png;base64,iVBORw0KGgo=", false),
-            ("data:image/PNG;base64,iVBORw0KGgo=", false),
-            ("data:image/png;name=a;base64,iVBORw0KGgo=", false),
-            ("data:image/png;base64,", false),
-            ("data:application/octet-stream;base64,iVBORw0KGgo=", false),
-            ("data:;base64,iVBORw0KGgo=", false),
-        ] {
-            let (media_type, source) = at_address(Text::new(address));
-            let kind = image(media_type.as_deref(), source);
-            assert_eq!(strict.takes_address(&kind, address), fits, "{address}");
-        }
-    }
-}
+mod tests;

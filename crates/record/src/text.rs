@@ -80,14 +80,14 @@ const LONG: usize = 64 * 1024;
 pub enum SharedText {
     /// The usual case: copied into one allocation with its reference count.
     Short(Arc<str>),
-    /// A long one.
+    /// A long text.
     Long(Arc<LongText>),
 }
 
-/// A long text. It stays in the buffer that it was decoded into, since copying it would take twice the memory for a moment. One that
-/// was not read yet is still a literal: many are only passed on.
+/// A long text. It stays in the buffer it was decoded into, because copying it would briefly need twice the memory. One that was
+/// not read yet is still a literal: many are only passed on.
 pub struct LongText {
-    /// What is between the quotes of a string literal; empty for a text that came decoded.
+    /// The part between the quotes of a string literal; empty for a text that was decoded from the start.
     literal: Raw,
     decoded: OnceLock<String>,
 }
@@ -97,7 +97,7 @@ impl LongText {
         self.decoded.get_or_init(|| literal::decode_body(self.literal.as_str()).0.into_owned())
     }
 
-    /// Whether it is blank. Usually its beginning tells.
+    /// Whether it is blank. Its beginning usually decides.
     fn is_blank(&self) -> bool {
         let body = self.literal.as_str();
         let beginning = literal::decode_body(&body[..body.floor_char_boundary(BEGINNING)]).0;
@@ -105,7 +105,7 @@ impl LongText {
     }
 }
 
-/// As many bytes of a literal are looked at first.
+/// The number of bytes of a literal that are examined first.
 const BEGINNING: usize = 64;
 
 impl Deref for SharedText {

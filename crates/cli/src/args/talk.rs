@@ -23,9 +23,9 @@ pub const RESUME_EXAMPLES: &str = "Examples:
   rejoin resume
       Continue the active conversation, or the newest
   rejoin resume 'Fix the parser' \"go on\"
-      Continue the conversation with this title and say something
+      Continue the conversation with this title and send a message
   rejoin resume @ --on-broken rerun
-      Run the calls again that have no result
+      Run again the calls that have no result
   rejoin resume @1 -p anthropic \"go on\"
       Continue the newest conversation on another provider";
 

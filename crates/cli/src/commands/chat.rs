@@ -33,7 +33,7 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
     match (chosen, &no_store) {
         (Some(id), _) => talking.say_who_answers(&format!("continuing {id} with")),
         (None, None) => talking.say_who_answers("new conversation with"),
-        (None, Some(_)) => talking.say_who_answers("without what was said before, answering with"),
+        (None, Some(_)) => talking.say_who_answers("without earlier messages, answering with"),
     }
     match no_store {
         None => talking.make_active(&desk),

@@ -26,7 +26,7 @@ pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
     let Candidates { files: candidates, missing, .. } =
         places::candidates(AGENTS, &arguments.paths, FolderFiles::ByName);
     for path in &missing {
-        output::talk(&format!("{} is not there", output::shown(path)));
+        output::talk(&format!("{} does not exist", output::shown(path)));
     }
     let bar = output::progress(candidates.len(), "{bar:40} {pos}/{len} sessions");
     let diagnosis = Diagnosis::of(&candidates, examine, || bar.inc(1));

@@ -57,14 +57,14 @@ impl AgentCopy {
     pub fn put(self, json: bool) -> Result<(), Failure> {
         let Self { converted, agent, new } = self;
         let home = agent.home().ok_or_else(|| Failure::Usage {
-            what: format!("the folder of {} is not known, since there is no home folder", agent.name),
+            what: format!("the folder of {} is not known, because there is no home folder", agent.name),
             hint: None,
         })?;
         let (place, command) = (agent.installs)(&new);
         let path = home.join(place);
         if !home.exists() {
             let home = home.display();
-            output::talk(&format!("{} was not used here before: {home} is made now", agent.name));
+            output::talk(&format!("{} was not used here before: creating {home}", agent.name));
         }
         home::write_with_folders(&path, converted.body.as_bytes(), Existing::Kept)
             .map_err(|why| Failure::unwritable(path.display(), &why))?;
@@ -88,7 +88,7 @@ fn agent(to: Destination) -> Result<&'static AgentPlace, Failure> {
     AGENTS.iter().find(|agent| agent.format == name).ok_or_else(|| {
         let formats: Vec<String> = AGENTS.iter().map(|agent| format!("`--to {}`", agent.format)).collect();
         Failure::usage(
-            format!("--install needs an agent that can be given a session, and {name} is none"),
+            format!("--install needs the format of an agent, which {name} is not"),
             format!("use {}", formats.join(" or ")),
         )
     })

@@ -198,17 +198,17 @@ fn in_words_of(found: &Resumption) -> String {
     let messages = output::plural(found.messages, "message");
     let rest = match found.damaged {
         0 => String::from("nothing is lost"),
-        1 => String::from("1 place of it cannot be read, everything else is used"),
-        count => format!("{count} places of it cannot be read, everything else is used"),
+        1 => String::from("1 part cannot be read, everything else is used"),
+        count => format!("{count} parts cannot be read, everything else is used"),
     };
     match found.state {
         SessionState::Empty if found.damaged > 0 => {
-            format!("State: nothing that was said can be read; {rest}")
+            format!("State: no message can be read; {rest}")
         }
         SessionState::Complete | SessionState::WaitingForModel if found.damaged > 0 => {
             format!("State: {}, {messages}; {rest}", found.state.word())
         }
-        SessionState::Empty | SessionState::Damaged => String::from("State: new, nothing was said yet"),
+        SessionState::Empty | SessionState::Damaged => String::from("State: new, no messages yet"),
         SessionState::Complete => format!("State: ready, {messages}"),
         SessionState::WaitingForModel => format!("State: waiting for an answer, {messages}"),
         SessionState::WaitingForApproval => format!("State: a call waits for approval, {messages}"),

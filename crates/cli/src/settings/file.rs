@@ -106,7 +106,7 @@ fn text(path: &Path) -> Result<Option<String>, Failure> {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
-            let hint = "check who may read it, or move it away: every setting has a default";
+            let hint = "check its permissions, or move it away: every setting has a default";
             Err(Failure::unreadable(path.display(), error, Some(hint)))
         }
     }

@@ -65,23 +65,23 @@ pub const KEYS: &[Setting] = &[
     ),
     key("effort", Takes::OneOf(&["low", "medium", "high"]), None, "reasoning effort"),
     key("system", Takes::Text, None, "instructions to the model"),
-    key("limits.requests", Takes::Count, Some("50"), "most requests in a turn"),
+    key("limits.requests", Takes::Count, Some("50"), "maximum requests per turn"),
     key(
         "limits.seconds",
         Takes::Count,
         Some("3600"),
-        "most seconds for a turn, without the time its tools take",
+        "maximum seconds per turn, without the time its tools take",
     ),
-    key("limits.tokens", Takes::Count, None, "most tokens for a turn"),
+    key("limits.tokens", Takes::Count, None, "maximum tokens per turn"),
     key("limits.retries", Takes::Number, Some("4"), "how often a failed request is repeated"),
-    key("limits.answer_tokens", Takes::Count, None, "most tokens in an answer"),
+    key("limits.answer_tokens", Takes::Count, None, "maximum tokens per answer"),
     key(
         "limits.silence_seconds",
         Takes::Count,
         Some("300"),
-        "seconds without a word after which a request fails; keep-alive messages do not count",
+        "seconds of silence after which a request fails; keep-alive messages do not count",
     ),
-    key("limits.tool_seconds", Takes::Count, Some("120"), "most seconds for a tool"),
+    key("limits.tool_seconds", Takes::Count, Some("120"), "maximum seconds per tool call"),
     key(
         "limits.tool_output",
         Takes::Count,
@@ -95,7 +95,7 @@ pub const KEYS: &[Setting] = &[
         "treatment of broken histories",
     ),
     key("persist_special_commands", Takes::Flag, Some("true"), "keep /commands in the history"),
-    key("max_tokens", Takes::Count, None, "most tokens of a conversation before pruning"),
+    key("max_tokens", Takes::Count, None, "maximum tokens of a conversation before pruning"),
     key("min_retain_turns", Takes::Number, None, "turns that pruning never touches"),
     key("prune_threshold", Takes::Share, Some("0.8"), "share of max_tokens at which pruning begins"),
     key(
@@ -217,7 +217,7 @@ impl Settings {
             let bad = |what: &str| {
                 Failure::usage(
                     format!("the variable {variable} {what}"),
-                    format!("change it, or take it away: `unset {variable}`"),
+                    format!("change it, or remove it: `unset {variable}`"),
                 )
             };
             match std::env::var(&variable) {

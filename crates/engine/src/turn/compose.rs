@@ -232,7 +232,7 @@ impl Composer {
                 &mut self.draft.insert((endpoint.clone(), Arc::clone(context), draft)).2
             }
         };
-        let Drafted { body, findings, prefix, respelled } = draft.request(&composed.request.view)?;
+        let Drafted { body, findings, prefix, respelled, .. } = draft.request(&composed.request.view)?;
         composed.findings.extend(findings);
         composed.basis = Basis { prefix, respelled };
         composed.request.body = Some(body);

@@ -258,7 +258,7 @@ impl BlockReader<'_> {
         let holder = item.get("image_url")?;
         let url = holder.get("url").unwrap_or(holder);
         let text = self.text(url)?;
-        let (media_type, source) = media::at_address(text.clone());
+        let (media_type, source) = media::image_at(text.clone());
         let kind = BlockKind::Image(Box::new(Media { media_type, source, name: None }));
         let regular = holder.kind() == Kind::Object && openai_chat::WIRE.media.takes_address(&kind, &text);
         Some(Block::new(kind).at_if(regular, self.span(item)))
@@ -460,15 +460,9 @@ fn is_filled(block: Value<'_>) -> bool {
         && text.is_some_and(|text| !rejoin_record::text::is_blank(&text))
 }
 
-/// A document behind an address, or in it.
+/// A document that an address leads to or holds.
 pub(crate) fn document_at(url: Text) -> (Option<Text>, MediaSource) {
-    match media::split_data_url(&url) {
-        Some((media_type, data)) => {
-            let source = document_source(&media_type, data);
-            ((!media_type.is_empty()).then(|| Text::from(media_type)), source)
-        }
-        None => (None, MediaSource::Url(url)),
-    }
+    media::at_address(url, document_source)
 }
 
 /// A document's data in a field where a `data:` address should be. Without one, its name may tell that it is text.

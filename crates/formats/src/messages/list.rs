@@ -8,7 +8,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::{MessageReader, ReadMessage, Style, detect, within};
+use super::{MessageReader, ReadMessage, Style, detect, roles::is_among, within};
 use crate::{
     context::{Context, Field},
     input::{Input, InputError, Stream},
@@ -403,46 +403,14 @@ impl<'n, S: Shape> Lines<'n, S> {
     }
 }
 
-/// Fields with which programs that store conversations mark them. No provider takes them.
-const EXPORT_FIELDS: &[&str] = &[
-    "conversationId",
-    "conversation_id",
-    "createdAt",
-    "created_at",
-    "instance_id",
-    "lastUpdated",
-    "reward",
-    "sessionId",
-    "session_id",
-    "startTime",
-    "start_time",
-    "taskId",
-    "task_id",
-    "timestamp",
-    "title",
-    "trajectory_format",
-    "updatedAt",
-    "updated_at",
-];
+/// Fields that mark a stored conversation. No provider takes them.
+const EXPORT_FIELDS: &str = "conversationId conversation_id createdAt created_at instance_id lastUpdated reward sessionId \
+                             session_id startTime start_time taskId task_id timestamp title trajectory_format \
+                             updatedAt updated_at";
 
-/// Fields of a stored conversation that a request has too, and that stay around its messages.
-const REQUEST_FIELDS: &[&str] = &[
-    "generationConfig",
-    "instructions",
-    "max_tokens",
-    "model",
-    "system",
-    "systemInstruction",
-    "system_instruction",
-    "temperature",
-    "tool_choice",
-    "tools",
-];
-
-/// Whether an object around messages is a conversation that some program stored, rather than a request.
-fn is_export(body: Value<'_>) -> bool {
-    body.fields().any(|(key, _)| EXPORT_FIELDS.iter().any(|name| key.is_str(name)))
-}
+/// Fields of a stored conversation that a request has as well, and that stay around its messages.
+const REQUEST_FIELDS: &str = "generationConfig instructions max_tokens model system systemInstruction system_instruction \
+                              temperature tool_choice tools";
 
 /// Puts a session together.
 struct Builder<S: Shape> {
@@ -466,7 +434,8 @@ impl<S: Shape> Builder<S> {
         let mut own_id = None;
         let mut around = String::from("{");
         if let Some((body, text)) = body {
-            let exported = is_export(body);
+            let is_mark = |key: Value<'_>| key.as_str().is_some_and(|key| is_among(&key, EXPORT_FIELDS));
+            let exported = body.fields().any(|(key, _)| is_mark(key));
             context.whole_body &= !exported;
             for (key, value) in body.fields() {
                 let name = key.as_str().unwrap_or_default();
@@ -481,7 +450,7 @@ impl<S: Shape> Builder<S> {
                 if value.is_cut() {
                     continue;
                 }
-                if exported && !REQUEST_FIELDS.contains(&&*name) {
+                if exported && !is_among(&name, REQUEST_FIELDS) {
                     write::key(&mut around, &name);
                     around.push_str(value.raw());
                     continue;

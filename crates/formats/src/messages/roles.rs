@@ -7,31 +7,11 @@ use rejoin_record::{
 };
 
 /// What programs call the model.
-const MODELS: &[&str] = &[
-    "assistant",
-    "ai",
-    "model",
-    "bot",
-    "agent",
-    "llm",
-    "gemini",
-    "claude",
-    "gpt",
-    "chatgpt",
-    "copilot",
-    "codex",
-    "qwen",
-    "cursor",
-    "iflow",
-    "openai",
-    "anthropic",
-    "deepseek",
-    "mistral",
-    "grok",
-];
+const MODELS: &str = "assistant ai model bot agent llm gemini claude gpt chatgpt copilot codex qwen cursor iflow openai \
+                      anthropic deepseek mistral grok";
 
 /// What programs call the person.
-const PEOPLE: &[&str] = &["user", "human", "person"];
+const PEOPLE: &str = "user human person";
 
 /// Where programs other than the providers write who speaks.
 const FIELDS: &[&str] = &["author", "sender", "from", "speaker", "who", "type", "kind", "sessionUpdate"];
@@ -46,8 +26,8 @@ pub(crate) fn named(name: &str) -> Role {
         "system" => Role::System,
         "developer" => Role::Developer,
         "tool" | "function" => Role::Tool,
-        word if MODELS.contains(&word) => Role::Assistant,
-        word if PEOPLE.contains(&word) => Role::User,
+        word if is_among(word, MODELS) => Role::Assistant,
+        word if is_among(word, PEOPLE) => Role::User,
         _ => Role::named(name),
     }
 }
@@ -69,6 +49,11 @@ pub(crate) fn by_another_field(item: Value<'_>) -> Option<(Role, &'static str)> 
     })
 }
 
+/// Whether a word is in a list, which spaces separate.
+pub(crate) fn is_among(word: &str, list: &str) -> bool {
+    list.split(' ').any(|known| known == word)
+}
+
 /// Who a word like `user` or `agent_message_chunk` speaks of. What speaks of both, or of what a model does besides speaking,
 /// stays what it is.
 fn of_word(word: &str) -> Role {
@@ -79,11 +64,9 @@ fn of_word(word: &str) -> Role {
     let lower = word.to_ascii_lowercase();
     let words: Vec<&str> =
         lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let any = |known: &[&str]| words.iter().any(|word| known.contains(word));
+    let any = |known: &str| words.iter().any(|word| is_among(word, known));
     let plain = words.iter().all(|word| {
-        MODELS.contains(word)
-            || PEOPLE.contains(word)
-            || matches!(*word, "message" | "chunk" | "text" | "msg" | "turn")
+        [MODELS, PEOPLE, "message chunk text msg turn"].iter().any(|known| is_among(word, known))
     });
     match (plain, any(PEOPLE), any(MODELS)) {
         (true, true, false) => Role::User,

@@ -56,28 +56,18 @@ fn held(holder: Value<'_>) -> Option<(Value<'_>, &'static str, Value<'_>)> {
     })
 }
 
-/// Names under which programs keep instructions or an answer beside a list of messages.
-const SPOKEN: &[&str] = &[
-    "answer",
-    "completion",
-    "instructions",
-    "output",
-    "prompt",
-    "reply",
-    "response",
-    "system",
-    "system_prompt",
-    "systemPrompt",
-];
+/// Fields beside a list of messages in which programs keep instructions or an answer.
+const SPOKEN: &str =
+    "answer completion instructions output prompt reply response system system_prompt systemPrompt";
 
 /// What surrounds a conversation: the task, the score, the settings. It is bookkeeping, unless it holds speech: a message, or a
 /// text under a name that stands for instructions or an answer.
 #[must_use]
 pub fn around(text: String) -> Aside {
     let named = |root: Value<'_>| {
-        let spoken =
-            |name: &&str| root.get(name).is_some_and(|value| value.as_str().is_some_and(|t| has_words(&t)));
-        SPOKEN.iter().any(spoken)
+        SPOKEN
+            .split(' ')
+            .any(|name| root.get(name).and_then(Value::as_str).is_some_and(|text| has_words(&text)))
     };
     let spoken =
         Doc::parse(&text).is_ok_and(|doc| doc.root().is_some_and(|root| holds_speech(root) || named(root)));

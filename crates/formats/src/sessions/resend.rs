@@ -54,8 +54,8 @@ pub fn continued(session: &Session) -> Resent {
 /// Finds the part of an item that is sent.
 pub(crate) type Part = for<'d> fn(source::Value<'d>) -> Option<source::Value<'d>>;
 
-/// What is sent of each of the source's own items, with the place of its message, and their length. What is not strict JSON
-/// cannot be judged and is left out.
+/// The part that is sent of each of the source's items, with the place of its message. Adds their length to `bytes`. An item
+/// that is not strict JSON cannot be checked and is left out.
 pub(crate) fn natives(session: &Session, bytes: &mut usize, part: Part) -> Vec<(usize, Value)> {
     let texts: Vec<(usize, &str)> = session.messages.iter().enumerate().flat_map(texts_of).collect();
     *bytes += texts.iter().map(|(_, text)| text.len()).sum::<usize>();

@@ -1,7 +1,7 @@
-//! What the decoders of all dialects have in common: from bytes to events, and from the last event to what was received.
+//! What the decoders of all dialects share: from bytes to events, and from the last event to the received message.
 //!
-//! A dialect says what an event means ([`Assembly`]) and puts the item together that its provider would have given at once.
-//! Bytes are cut into JSON objects here; a response that does not stream is one such object, and the only event.
+//! A dialect implements [`Assembly`]: it interprets events and rebuilds the item that the provider would have sent without
+//! streaming. Bytes are split into JSON objects here; a response that is not streamed is a single event.
 
 use std::sync::Arc;
 
@@ -20,45 +20,45 @@ use super::{
     usage::{Counted, UsageFields},
 };
 
-/// What a dialect makes of the events of a response.
+/// Assembles the events of a response into a message.
 pub(crate) trait Assembly: Default + Send + 'static {
-    /// Takes an event, or a whole response; false if it is neither.
+    /// Takes an event or a whole response; false if `event` is neither.
     fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool;
-    /// The item that the provider would have given at once, as far as it came; none if there is nothing in it.
+    /// The item that the provider would have sent without streaming, as far as it was received; `None` if it is empty.
     fn item(self, seen: &Seen, complete: bool) -> Option<Item>;
-    /// Reads an item, which is a value of the text in `buffer`.
+    /// Reads the item, a value of the text in `buffer`.
     fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message>;
 }
 
-/// What was put together from the events of a response.
+/// The item that was assembled from a response.
 pub(crate) struct Item {
-    /// Its JSON.
+    /// The item as JSON.
     pub(crate) json: String,
-    /// Whether it is what the provider would have given: then it stays beside the message.
+    /// Whether it is complete, and is kept beside the message.
     pub(crate) whole: bool,
-    /// Whether its last block was cut.
+    /// Whether its last block is incomplete.
     pub(crate) halted: bool,
 }
 
-/// What is known of a response beside its message.
+/// What a response says besides its message.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// Why the model stopped.
     pub(crate) stop: Option<Stop>,
-    /// What failed.
+    /// The provider's error.
     pub(crate) fault: Option<Fault>,
-    /// The model that answers.
+    /// The model that answered.
     pub(crate) model: Option<String>,
     usage: Option<Usage>,
-    /// Nothing that matters comes after this.
+    /// Whether the end was seen.
     pub(crate) done: bool,
     counted: Counted,
-    /// Made of everything that came: no other response has it.
+    /// A hash of all events, different for every response.
     pub(crate) seed: String,
 }
 
 impl Seen {
-    /// Notes the first name of a model.
+    /// Records the model, if it is the first one named.
     pub(crate) fn model(&mut self, holder: Value<'_>, field: &str) {
         if self.model.is_none() {
             let name = holder.given(field).and_then(Value::as_str);
@@ -66,33 +66,33 @@ impl Seen {
         }
     }
 
-    /// The model, as text.
+    /// The model's name.
     pub(crate) fn model_text(&self) -> Option<Text> {
         self.model.as_deref().map(Text::new)
     }
 
-    /// Counts tokens.
+    /// Adds token counts.
     pub(crate) fn count(&mut self, fields: &UsageFields, usage: Option<Value<'_>>) {
         usage.into_iter().for_each(|usage| self.counted.add(fields, usage));
         self.usage = self.counted.usage(fields);
     }
 }
 
-/// Shows a piece, if there is something in it.
+/// Emits a delta, unless it is empty.
 pub(crate) fn show(piece: String, kind: fn(String) -> Delta, out: &mut Vec<Delta>) {
     if !piece.is_empty() {
         out.push(kind(piece));
     }
 }
 
-/// A text of an object; empty if there is none.
+/// The text of a field; empty if there is none.
 pub(crate) fn word(holder: Value<'_>, name: &str) -> String {
     holder.given(name).and_then(Value::as_str).unwrap_or_default().into_owned()
 }
 
-/// A decoder of a dialect.
+/// The decoder of a dialect.
 pub(crate) struct Decoder<A> {
-    /// Bytes that do not tell yet what follows.
+    /// The first bytes, until they show the framing.
     head: Vec<u8>,
     framing: Framing,
     taking: Taking<A>,
@@ -107,14 +107,14 @@ enum Framing {
 struct Taking<A> {
     assembly: A,
     seen: Seen,
-    /// Why what came is no response.
+    /// Why the bytes are no response.
     broken: Option<String>,
-    /// Bytes of all events so far, and how many there may be.
+    /// Bytes of all events so far, and their limit.
     taken: usize,
     limit: usize,
-    /// Whether there was an event at all.
+    /// Whether there was any event.
     any: bool,
-    /// How many events said something, and the hash of the last event.
+    /// The number of events with content, and the hash of the last event.
     said: u64,
     last: u64,
 }
@@ -122,7 +122,7 @@ struct Taking<A> {
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 impl<A: Assembly> Decoder<A> {
-    /// A decoder of one response.
+    /// Begins to decode a response.
     pub(crate) fn boxed() -> Box<dyn StreamDecoder> {
         Box::new(Self::new())
     }
@@ -141,7 +141,7 @@ impl<A: Assembly> Decoder<A> {
         Self { head: Vec::new(), framing: Framing::Unknown, taking }
     }
 
-    /// Finds out what the bytes are; the rest of them, once that is known.
+    /// Detects the framing and returns the remaining bytes.
     fn begin<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         for (at, &byte) in bytes.iter().enumerate() {
             self.head.push(byte);
@@ -194,7 +194,7 @@ impl<A: Assembly> StreamDecoder for Decoder<A> {
             let head = std::mem::take(&mut self.head);
             self.take(&head, out);
             self.take(rest, out);
-            // A response that comes as a whole says nothing before its last byte; it is not silent while it comes.
+            // A response that is not streamed has no event before its last byte, but it is not silent while it arrives.
             let is_open = matches!(self.framing, Framing::Documents(_)) && !self.taking.any;
             self.taking.said += u64::from(is_open && !bytes.trim_ascii().is_empty());
         }
@@ -233,7 +233,7 @@ impl<A: Assembly> Taking<A> {
         }
     }
 
-    /// An event that a blank line ended.
+    /// Takes an event that a blank line ended.
     fn event(&mut self, name: &str, data: &str, out: &mut Vec<Delta>) {
         let data = data.trim();
         if self.is_over() || data.is_empty() {
@@ -254,7 +254,7 @@ impl<A: Assembly> Taking<A> {
         self.breaks(format!("an event in it is no JSON object: `{}`", beginning(data)));
     }
 
-    /// What was left when the bytes ended: an event, unless it was cut.
+    /// Takes what is left at the end of the bytes, unless it is incomplete.
     fn last_event(&mut self, name: &str, data: &str) {
         let whole = data.trim() == LAST || Doc::parse(data).is_ok();
         if whole {
@@ -262,7 +262,7 @@ impl<A: Assembly> Taking<A> {
         }
     }
 
-    /// An object that stands by itself.
+    /// Takes a JSON object outside a stream of events.
     fn document(&mut self, text: &str, out: &mut Vec<Delta>) {
         if self.is_over() {
             return;
@@ -273,7 +273,7 @@ impl<A: Assembly> Taking<A> {
             return;
         };
         if !self.object("", root, text, out) && self.seen.fault.is_none() {
-            // Servers that are not the provider's own say in many ways that something is wrong.
+            // Servers between us and the provider report errors in many forms.
             let words = ["message", "Message", "detail", "error_description", "errors"];
             match words.iter().find_map(|name| root.given(name)) {
                 Some(words) => {
@@ -297,7 +297,7 @@ impl<A: Assembly> Taking<A> {
         let shown = out.len();
         let known = self.assembly.event(name, event, &mut self.seen, out);
         let before = std::mem::replace(&mut self.last, hash(text));
-        // A server that has nothing to say may repeat an empty event instead of a comment.
+        // Some servers repeat an empty event to keep the connection open.
         if out.len() > shown || (self.last != before && !is_sign_of_life(event)) {
             self.said += 1;
         }
@@ -329,14 +329,14 @@ impl<A: Assembly> Taking<A> {
             (None, None, Some(why)) => End::Garbage(why),
             (None, None, None) => End::Cut,
         };
-        // Whatever an item says or forgets to say of itself: it is the model's answer.
+        // Whatever role the item names, it is the model's answer.
         let message =
             message.filter(says_something).map(|message| Message { role: Role::Assistant, ..message });
         Received { message, end, model: seen.model, usage: seen.usage }
     }
 }
 
-/// Whether an event is only there to keep a connection open.
+/// Whether an event only keeps the connection open.
 fn is_sign_of_life(event: Value<'_>) -> bool {
     event.get("type").is_some_and(|kind| kind.is_str("ping") || kind.is_str("keepalive"))
 }
@@ -348,14 +348,14 @@ fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// Some servers end a stream of events with this.
+/// The data of the last event, in the streams of some servers.
 const LAST: &str = "[DONE]";
 
 fn too_long() -> String {
     format!("a line or an event in it has no end: more than {} MiB came", EVENT_BYTES >> 20)
 }
 
-/// The beginning of what came, to be shown.
+/// The beginning of a text, for an error message.
 fn beginning(text: &str) -> String {
     const SHOWN: usize = 120;
     let mut characters = text.chars();
@@ -363,11 +363,11 @@ fn beginning(text: &str) -> String {
     if characters.next().is_some() { shown + "…" } else { shown }
 }
 
-/// What a provider says of an error: a text, or an object with a message.
+/// Reads a provider's error: a text, or an object with a message.
 pub(crate) fn fault_in(error: Value<'_>) -> Fault {
     let said = error.as_str().or_else(|| error.given("message")?.as_str());
     let mut message = said.unwrap_or_else(|| error.raw().into()).into_owned();
-    // A service that passes requests on quotes who refused it.
+    // A service that forwards requests quotes the provider's refusal.
     let quoted = error.given("metadata").and_then(|more| more.given("raw")).and_then(Value::as_str);
     if let Some(quoted) = quoted.filter(|quoted| !quoted.is_empty()) {
         message = format!("{message}: {quoted}");
@@ -375,7 +375,7 @@ pub(crate) fn fault_in(error: Value<'_>) -> Fault {
     Fault { kind: kind_of(error), message }
 }
 
-/// The most telling word for the kind of an error.
+/// The most specific word for the kind of an error.
 fn kind_of(error: Value<'_>) -> Option<String> {
     let word = |name| {
         let word = error.given(name)?.as_str()?;
@@ -386,12 +386,12 @@ fn kind_of(error: Value<'_>) -> Option<String> {
     word("code").or_else(|| word("type")).or_else(|| word("status")).or_else(number)
 }
 
-/// Whether there is more in a message than empty texts.
+/// Whether a message holds more than empty texts.
 fn says_something(message: &Message) -> bool {
     message.blocks.iter().any(|block| block.as_text().is_none_or(|text| !text.is_empty()))
 }
 
-/// A message that did not arrive whole: it has no item of its own. `halted` says that its last block is cut, too.
+/// Detaches an incomplete message from its item. `halted` means that its last block is incomplete as well.
 pub(crate) fn without_item(message: Message, halted: bool) -> Message {
     let own = Text::without_place;
     let mut blocks: Vec<Block> = Vec::with_capacity(message.blocks.len());
@@ -416,13 +416,13 @@ pub(crate) fn without_item(message: Message, halted: bool) -> Message {
                 raw: Raw::new(opaque.raw.as_str()),
                 fits: false,
             })),
-            // No model answers with a result.
+            // Models do not send results.
             BlockKind::ToolResult(result) => BlockKind::ToolResult(result),
         };
         blocks.push(Block::new(kind));
     }
     if halted {
-        // Several pieces of reasoning at the end are one that came in several dresses.
+        // Several blocks of reasoning at the end are one thought in several forms.
         for block in blocks.iter_mut().rev() {
             let BlockKind::Reasoning(held) = &mut block.kind else { break };
             held.origin.incomplete = true;

@@ -1,10 +1,10 @@
-//! Base64 where a dialect decodes it strictly: one alphabet, no line breaks, padding at the end.
+//! Base64 in the strict spelling that providers demand: one alphabet, no line breaks, with padding.
 
 use std::borrow::Cow;
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Bytes as base64.
+/// Encodes bytes.
 #[must_use]
 pub fn encode(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -19,7 +19,7 @@ pub fn encode(bytes: &[u8]) -> String {
     out
 }
 
-/// The same bytes in the strict spelling; `None` if they cannot be decoded, or there are none.
+/// Turns any spelling into the strict one; `None` if the data is empty or not base64.
 #[must_use]
 pub fn strict(data: &str) -> Option<Cow<'_, str>> {
     let bare = data.trim_end_matches(['=', '\n', '\r']);
@@ -55,7 +55,7 @@ fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/'
 }
 
-/// The first bytes of a strict spelling, at most `count` and a few more.
+/// Decodes the first `count` bytes of a strict spelling, and a few more.
 #[must_use]
 pub fn head(data: &str, count: usize) -> Vec<u8> {
     let letters = data.as_bytes();
@@ -63,7 +63,7 @@ pub fn head(data: &str, count: usize) -> Vec<u8> {
     decode(letters).unwrap_or_default()
 }
 
-/// The bytes of base64 in either alphabet, whatever its padding and its line breaks.
+/// Decodes base64 in either alphabet, with or without padding and line breaks.
 #[must_use]
 pub fn decode(letters: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(letters.len() / 4 * 3);
@@ -87,7 +87,7 @@ pub fn decode(letters: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// How many bytes a strict spelling holds.
+/// The number of bytes in a strict spelling.
 #[must_use]
 pub fn decoded_len(data: &str) -> usize {
     data.len() / 4 * 3 - data.bytes().rev().take_while(|byte| *byte == b'=').count()

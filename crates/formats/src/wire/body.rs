@@ -1,4 +1,4 @@
-//! Putting a request body together: the fields of the source in their order, the messages in their place.
+//! Writing the fields around the messages: those of the source in their order, with the messages in their place.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,17 +11,17 @@ use crate::{
     convert::Target,
 };
 
-/// The fields around the messages, as a dialect wants them.
+/// The fields around the messages, as the dialect demands them.
 #[derive(Default)]
 pub struct Surroundings {
-    /// Fields with new values, by name; `None` leaves the field out.
+    /// New values of fields; `None` leaves a field out.
     pub set: Vec<(&'static str, Option<String>)>,
-    /// What goes out in place of the list of messages.
+    /// A value that replaces the list of messages.
     pub list: Option<String>,
 }
 
 impl Surroundings {
-    /// Gives a field a value.
+    /// Sets a field.
     pub fn put(&mut self, name: &'static str, value: String) {
         self.set.push((name, Some(value)));
     }
@@ -31,8 +31,7 @@ impl Surroundings {
         self.set.push((name, None));
     }
 
-    /// Takes the system prompt and the tools of another dialect for dealt with, and the tool choice if it went out: they
-    /// stand under the names of this one.
+    /// Marks the other dialect's system prompt and tools as translated, and its tool choice if that was sent.
     pub fn translated(&mut self, context: &Context, choice_sent: bool) {
         let choice = context.choice_field().filter(|_| choice_sent);
         for (name, _) in [context.system_field(), context.tools_field(), choice].into_iter().flatten() {
@@ -42,21 +41,21 @@ impl Surroundings {
         }
     }
 
-    /// The value that a field was given.
+    /// The new value of a field.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         self.set.iter().rev().find(|(set, _)| *set == name)?.1.as_deref()
     }
 
-    /// Whether something was decided about a field.
+    /// Whether a field was set or left out.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.set.iter().any(|(set, _)| *set == name)
     }
 }
 
-/// Writes what stands before the messages and what stands behind them: same dialect, all fields come back in order; another
-/// one, only what was translated.
+/// Writes the text before and after the messages. From the same dialect, all fields are kept in order; from another, only those
+/// that were translated.
 pub fn write_around(
     target: &Target,
     wire: &Wire,
@@ -86,7 +85,7 @@ pub fn write_around(
     }
     write::key(&mut out, wire.fields.messages);
     out.push_str(around.list.as_deref().unwrap_or("["));
-    // A field is set apart from what stands before it, so something has to.
+    // `write::key` puts a comma after anything but an opening brace, so the text must not be empty.
     let head = std::mem::replace(&mut out, String::from("]"));
     if same {
         for field in &context.fields[context.before_messages..] {
@@ -111,11 +110,11 @@ pub fn write_around(
     (head, out)
 }
 
-/// Carries the limit of the answer's length over to another dialect, or sets the one that the caller chose.
+/// Sets the limit on the answer's length: the caller's, or that of another dialect's body.
 fn limit(target: &Target, wire: &Wire, same: bool, around: &mut Surroundings) {
     let carried = target.context.max_tokens().filter(|_| !same);
     let Some(limit) = target.max_tokens.or(carried) else { return };
-    // A limit below what the dialect takes is not one that it can keep.
+    // The dialect refuses a limit this low.
     if target.max_tokens.is_none() && limit < wire.limits.least_answer {
         return;
     }
@@ -126,7 +125,7 @@ fn limit(target: &Target, wire: &Wire, same: bool, around: &mut Surroundings) {
     }
     match wire.fields.max_tokens {
         (name, None) => {
-            // OpenAI takes one of two names, and never both.
+            // OpenAI has two names for it and accepts only one at a time.
             let other =
                 ("max_completion_tokens", same && target.context.get("max_completion_tokens").is_some());
             let name = if other.1 { other.0 } else { name };
@@ -142,7 +141,7 @@ fn limit(target: &Target, wire: &Wire, same: bool, around: &mut Surroundings) {
     }
 }
 
-/// What the fields say that a model sees before every message: instructions and tools, as they go out.
+/// What the model sees before the messages: instructions and tools.
 pub fn seen_before(target: &Target, wire: &Wire, around: &Surroundings) -> String {
     let mut out = String::from(wire.name);
     for name in wire.fields.system.iter().chain(&[wire.fields.tools]) {

@@ -1,32 +1,32 @@
-//! JSON objects one after the other: lines of them, a list of them, or just one, which is a response that did not stream.
-//! Only brackets and quotes are looked at; whoever gets an object reads it.
+//! Splits bytes into JSON objects: lines of them, a list of them, or a single one, which is a response that is not streamed.
+//! Only brackets and quotes are looked at.
 
 use super::sse::EVENT_BYTES;
 
-/// Why bytes are no objects.
+/// Why bytes are not a sequence of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wrong {
-    /// One is longer than [`EVENT_BYTES`].
+    /// An object is longer than [`EVENT_BYTES`].
     TooLong,
-    /// Something else stands between them.
+    /// There is something else between the objects.
     NoObject,
 }
 
-/// Cuts bytes into objects.
+/// Splits bytes into objects.
 #[derive(Default)]
 pub(crate) struct Documents {
-    /// The object that is still open.
+    /// The unfinished object.
     text: Vec<u8>,
     depth: usize,
     in_string: bool,
     escaped: bool,
     begun: bool,
-    /// They stand in a list.
+    /// Whether the objects are in a list.
     listed: bool,
 }
 
 impl Documents {
-    /// Takes the next bytes and hands out each object that they end.
+    /// Takes the next bytes and passes on each object that they complete.
     pub(crate) fn feed(&mut self, bytes: &[u8], each: &mut impl FnMut(&str)) -> Result<(), Wrong> {
         let mut begin = 0;
         for (at, &byte) in bytes.iter().enumerate() {

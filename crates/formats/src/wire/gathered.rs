@@ -1,10 +1,10 @@
-//! Texts and objects that come in pieces, and are put together again.
+//! Texts and objects that are received in pieces.
 
 use std::collections::HashMap;
 
-use rejoin_record::json::{Kind, Value, literal, write};
+use rejoin_record::json::{Kind, Object, Value, literal};
 
-/// A text that comes as many string literals. Half of a surrogate pair at the end of one waits for the other half.
+/// A text that arrives as string literals. Half of a surrogate pair at the end of one waits for the other half.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Streamed {
     text: String,
@@ -12,7 +12,7 @@ pub(crate) struct Streamed {
 }
 
 impl Streamed {
-    /// Adds a literal; what it adds to the text. Anything but a string adds nothing.
+    /// Adds a literal and returns its text. Anything but a string adds nothing.
     pub(crate) fn push(&mut self, value: Value<'_>) -> String {
         if value.kind() != Kind::String {
             return String::new();
@@ -30,7 +30,7 @@ impl Streamed {
         text
     }
 
-    /// Adds a text of our own.
+    /// Adds a text.
     pub(crate) fn push_str(&mut self, text: &str) {
         self.text.push_str(text);
     }
@@ -40,12 +40,12 @@ impl Streamed {
         &self.text
     }
 
-    /// Whether there is no text yet.
+    /// Whether nothing was received yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty() && self.half.is_none()
     }
 
-    /// Nothing more comes: half of a pair that is left alone cannot be text.
+    /// Ends the text: half of a pair that is left over becomes a replacement character.
     pub(crate) fn end(&mut self) {
         if self.half.take().is_some() {
             self.text.push(char::REPLACEMENT_CHARACTER);
@@ -53,7 +53,7 @@ impl Streamed {
     }
 }
 
-/// Cuts the first half of a surrogate pair off the end of what stands between quotes.
+/// Splits the first half of a surrogate pair off the end of a literal's content.
 fn split_half(body: &str) -> (&str, Option<&str>) {
     let Some(at) = body.len().checked_sub(6).filter(|at| body.is_char_boundary(*at)) else {
         return (body, None);
@@ -62,12 +62,12 @@ fn split_half(body: &str) -> (&str, Option<&str>) {
     let escape = end.strip_prefix("\\u").unwrap_or_default();
     let high = escape.len() == 4
         && u32::from_str_radix(escape, 16).is_ok_and(|code| (0xd800..0xdc00).contains(&code));
-    // A backslash before it makes it plain text, unless that is itself one.
+    // After an odd number of backslashes it is plain text.
     let slashes = rest.bytes().rev().take_while(|byte| *byte == b'\\').count();
     if high && slashes % 2 == 0 { (rest, Some(end)) } else { (body, None) }
 }
 
-/// An object whose strings grow. What does not grow stays as it was written.
+/// An object whose strings grow. Fields that do not grow stay verbatim.
 #[derive(Debug, Default)]
 pub(crate) struct Growing {
     fields: Vec<(String, Held)>,
@@ -81,7 +81,7 @@ enum Held {
 }
 
 impl Growing {
-    /// An object as it begins.
+    /// Begins with the fields of an object.
     pub(crate) fn of(object: Value<'_>) -> Self {
         let mut growing = Self::default();
         for (key, value) in object.fields() {
@@ -102,8 +102,8 @@ impl Growing {
         }
     }
 
-    /// Adds to a field: a string or a list grows, anything else is set, but not in the place of text, which may have been shown.
-    /// What was added, where it is text.
+    /// Adds to a field and returns the text that was added. Strings and lists grow; anything else is set, but never replaces
+    /// text, which may have been shown.
     pub(crate) fn add(&mut self, name: &str, value: Value<'_>) -> String {
         if value.kind() == Kind::Array && self.extend(name, value) {
             return String::new();
@@ -122,7 +122,7 @@ impl Growing {
         let place = match self.places.get(name) {
             Some(place) => *place,
             None => {
-                // The first piece may be all there is: then it stays as it was written.
+                // If no other piece follows, the first one stays verbatim.
                 self.put(name, value.raw());
                 let mut text = Streamed::default();
                 return text.push(value);
@@ -142,7 +142,7 @@ impl Growing {
         }
     }
 
-    /// Adds to a list; false if there is none yet.
+    /// Adds to a list; false if there is no list yet.
     fn extend(&mut self, name: &str, list: Value<'_>) -> bool {
         let held = self.places.get(name).map(|place| &mut self.fields[*place].1);
         let Some(Held::Raw(raw)) = held.filter(|held| matches!(held, Held::Raw(raw) if raw.ends_with(']')))
@@ -158,7 +158,7 @@ impl Growing {
         true
     }
 
-    /// Nothing more comes.
+    /// Ends all texts.
     pub(crate) fn end(&mut self) {
         for (_, held) in &mut self.fields {
             if let Held::Text(text) = held {
@@ -167,7 +167,7 @@ impl Growing {
         }
     }
 
-    /// Whether a field is exactly this text.
+    /// Whether a field has exactly this text.
     pub(crate) fn is(&self, name: &str, expected: &str) -> bool {
         self.places.get(name).is_some_and(|place| match &self.fields[*place].1 {
             Held::Text(text) => text.as_str() == expected,
@@ -175,27 +175,22 @@ impl Growing {
         })
     }
 
-    /// Whether there is such a field.
+    /// Whether the object has a field of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.places.contains_key(name)
     }
 
     /// The object as JSON.
-    pub(crate) fn write(&self, out: &mut String) {
-        out.push('{');
-        self.write_fields(out);
-        out.push('}');
+    pub(crate) fn json(&self) -> String {
+        self.add_to(Object::new()).finish()
     }
 
-    /// Its fields, after whatever stands there.
-    pub(crate) fn write_fields(&self, out: &mut String) {
-        for (name, held) in &self.fields {
-            write::key(out, name);
-            match held {
-                Held::Raw(raw) => out.push_str(raw),
-                Held::Text(text) => write::string(out, text.as_str()),
-            }
-        }
+    /// Adds the fields to another object.
+    pub(crate) fn add_to(&self, object: Object) -> Object {
+        self.fields.iter().fold(object, |object, (name, held)| match held {
+            Held::Raw(raw) => object.raw(name, raw),
+            Held::Text(text) => object.text(name, text.as_str()),
+        })
     }
 }
 
@@ -241,9 +236,7 @@ mod tests {
         for (key, value) in more.root().unwrap().fields() {
             growing.add(&key.as_str().unwrap(), value);
         }
-        let mut out = String::new();
-        growing.write(&mut out);
-        assert_eq!(out, r#"{"type":"x","a":"\u0041\/","n":1e2,"t":"bA","z":"y","new":"\u0042"}"#);
+        assert_eq!(growing.json(), r#"{"type":"x","a":"\u0041\/","n":1e2,"t":"bA","z":"y","new":"\u0042"}"#);
         assert!(growing.is("t", "bA") && growing.is("new", "B") && !growing.is("n", "1e2"));
     }
 }

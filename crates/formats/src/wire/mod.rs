@@ -1,17 +1,16 @@
 //! Provider dialects: one folder each, listed in `registry.rs`.
 //!
-//! A folder holds `write.rs` (a sound view becomes a request body), `stream.rs` (a response becomes a message), `answers.rs` (the
-//! provider's own words for each rule), and `read/` for requests that are not lists of messages; those are read in `messages/`. What a provider refuses is judged in a room of its own, `crates/checkers`, which
-//! shares nothing with the codecs.
+//! A folder holds the descriptor (`mod.rs`), `write.rs` (a sound view becomes a request body), `stream.rs` (a response becomes a
+//! message), `answers.txt` (the provider's refusals, by rule), and `read/` for requests that are not lists of messages; those
+//! are read in `messages/`. What a provider refuses is judged in `crates/checkers`, which shares nothing with the codecs.
 //!
-//! There is one decoder for responses that stream and for those that come as a whole: `stream.rs` puts the item together that
-//! the provider would have given at once, and reads that. `arriving.rs` does what all of them need: it cuts bytes into events
-//! (`sse.rs`, `documents.rs`) and says how a response ended; `gathered.rs` holds what comes in pieces, `usage.rs` counts tokens.
+//! One decoder serves streamed and complete responses: `stream.rs` rebuilds the item that the provider would have sent without
+//! streaming, and reads that. `arriving.rs` does what all of them need: it splits bytes into events (`sse.rs`, `documents.rs`)
+//! and decides how a response ended. `gathered.rs` joins what arrives in pieces, `usage.rs` counts tokens.
 //!
-//! What several codecs need stands beside the folders: `render.rs` (labels, findings), `fragments.rs` (texts and media, for
-//! dialects that are written from scratch), `names.rs`, `calls.rs`, `tools.rs`, `base64.rs`; `scroll.rs` is the list of messages as it
-//! grows, `body.rs` what stands around it, `outline.rs` all of that together. `pass.rs` is the walk over a view that all encoders
-//! share.
+//! Shared by the encoders: `pass.rs` (the walk over a view), `render.rs` (labels, findings), `fragments.rs` (texts and media,
+//! for dialects that are written from scratch), `names.rs`, `calls.rs`, `tools.rs`, `base64.rs`; `scroll.rs` (the growing list of
+//! messages), `body.rs` (the fields around it) and `outline.rs` (both together).
 
 pub mod anthropic;
 pub(crate) mod arriving;

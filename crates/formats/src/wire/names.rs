@@ -1,4 +1,5 @@
-//! Ids and tool names in a dialect's alphabet: legal ones stay, others are mapped by hash, the same on both sides.
+//! Call ids and tool names in a dialect's alphabet. Legal ones stay; others are replaced by a hash, the same in calls and
+//! results.
 
 use std::borrow::Cow;
 
@@ -8,69 +9,53 @@ use rejoin_view::{Action, ExchangeRef, Layers, List, Position, Rule};
 use super::{registry::Wire, render::Ledger};
 use crate::context::ToolDeclaration;
 
-/// Length of an id that we make, unless a dialect says otherwise: 24 letters and digits are legal wherever there is room.
+/// Default length of a replacement id: 24 letters and digits are legal in every dialect without a fixed length.
 pub const ID_LENGTH: usize = 24;
 
-/// What the ids of tools begin with that a provider runs itself.
+/// Prefixes in the ids of tools that the provider runs.
 pub const SERVER_TOOLS: &[&str] = &["srvtoolu_", "mcptoolu_"];
 
-/// Length of a tool name that every dialect takes.
+/// Length of a tool name that every dialect accepts.
 const NAME_LENGTH: usize = 64;
 
-/// Maps call ids in one forward pass. What comes later never changes what was mapped before.
+/// Maps call ids in one forward pass: later ids never change earlier ones.
 #[derive(Debug, Clone)]
-pub struct IdMap {
+struct IdMap {
     legal: fn(&str) -> bool,
-    /// How long an id is that we make.
+    /// Length of the ids that replace illegal ones.
     length: usize,
-    /// Ids that are taken, of those that could be wanted twice: such as look like ours, or like a server tool's.
+    /// The ids in use that could be wanted twice: those that look like replacements or like a server tool's.
     taken: Layers<String>,
     renamed: List<(String, String)>,
 }
 
 impl IdMap {
-    /// A map for a dialect in which `legal` ids stay as they are.
-    #[must_use]
-    pub fn new(legal: fn(&str) -> bool) -> Self {
-        Self { legal, length: ID_LENGTH, taken: Layers::default(), renamed: List::default() }
+    /// An empty map of a dialect: legal ids stay, others are replaced by ids of this length.
+    fn new(legal: fn(&str) -> bool, length: usize) -> Self {
+        Self { legal, length, taken: Layers::default(), renamed: List::default() }
     }
 
-    /// The id that goes on the wire. Each call is mapped once; its result uses the same answer.
-    pub fn map<'i>(&mut self, id: &'i str) -> Cow<'i, str> {
+    /// The id to send. Each call is mapped once, and its result gets the same id.
+    fn map<'i>(&mut self, id: &'i str) -> Cow<'i, str> {
         let ours = id.len() == self.length && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let wanted_twice = ours || SERVER_TOOLS.iter().any(|prefix| id.starts_with(prefix));
         if (self.legal)(id) && (!wanted_twice || self.taken.insert(id.to_owned(), ())) {
             return Cow::Borrowed(id);
         }
-        let mut count = 0usize;
-        let mapped = loop {
-            let candidate = if count == 0 {
-                short_name(id, self.length)
-            } else {
-                short_name(&format!("{id}\n{count}"), self.length)
-            };
-            if self.taken.insert(candidate.clone(), ()) {
-                break candidate;
-            }
-            count += 1;
-        };
+        let numbered = (1usize..).map(|count| format!("{id}\n{count}"));
+        let mut candidates = std::iter::once(id.to_owned()).chain(numbered);
+        let mapped = candidates
+            .find_map(|seed| {
+                let candidate = short_name(&seed, self.length);
+                self.taken.insert(candidate.clone(), ()).then_some(candidate)
+            })
+            .expect("BUG: there are always more candidates");
         self.renamed.push((id.to_owned(), mapped.clone()));
         Cow::Owned(mapped)
     }
-
-    /// Takes the id of a server tool, which nobody may rename. False if it is taken.
-    pub fn reserve(&mut self, id: &str) -> bool {
-        self.taken.insert(id.to_owned(), ())
-    }
-
-    /// Every id that got another spelling.
-    #[must_use]
-    pub fn renamed(&self) -> &List<(String, String)> {
-        &self.renamed
-    }
 }
 
-/// What got another spelling in a request: the table that reads an answer to it.
+/// The ids and names that a request spells differently, needed to read its answer.
 #[derive(Debug, Clone, Default)]
 pub struct Respelled {
     /// Call ids: ours, theirs.
@@ -80,7 +65,7 @@ pub struct Respelled {
 }
 
 impl Respelled {
-    /// Gives the calls of an answer the names and ids back that they have on our side. Their own bytes stay.
+    /// Restores our names and ids in the calls of an answer. Their own bytes stay.
     pub fn restore(&self, message: &mut Message) {
         for block in &mut message.blocks {
             let BlockKind::ToolCall(call) = &mut block.kind else { continue };
@@ -94,34 +79,34 @@ impl Respelled {
     }
 }
 
-/// How calls and their tools are spelled in a dialect: one table for both sides of every exchange.
+/// How a dialect spells calls and their tools: one table for calls and results.
 #[derive(Debug, Clone)]
 pub struct Spelling {
     ids: IdMap,
     tool_name: fn(&str) -> Cow<'_, str>,
-    /// Tools of the history, as they are spelled.
+    /// Tools called so far, in the dialect's spelling.
     seen: Layers<String>,
-    /// The same, in the order in which they occur.
+    /// The same, in the order of their first calls.
     used: List<String>,
     renamed: List<(String, String)>,
 }
 
-/// A call as it is spelled on the wire.
+/// The spelling of a call.
 pub struct Spelled {
-    /// The id of the call and of its result.
+    /// The id in the call and in its result.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// Whether both are what the source has.
+    /// Whether the source spells both the same way.
     pub as_written: bool,
 }
 
 impl Spelling {
-    /// The spelling of a dialect.
+    /// An empty table for a dialect.
     #[must_use]
     pub fn new(wire: &Wire) -> Self {
         Self {
-            ids: IdMap { length: wire.id_length, ..IdMap::new(wire.legal_id) },
+            ids: IdMap::new(wire.legal_id, wire.id_length),
             tool_name: wire.tool_name,
             seen: Layers::default(),
             used: List::default(),
@@ -129,7 +114,7 @@ impl Spelling {
         }
     }
 
-    /// Spells a call, and notes what had to change. `own` is what the dialect's own item has, if it may be repeated.
+    /// Spells a call and reports changes. `own` is the call's item, if it is in the dialect and may be repeated.
     pub fn of(
         &mut self,
         exchange: ExchangeRef<'_>,
@@ -147,8 +132,8 @@ impl Spelling {
         Spelled { as_written: named && id == call.id.as_str(), id, name }
     }
 
-    /// Spells the tool of a call, and notes if that had to change. Says whether the source has it so: a model that calls a tool
-    /// whose name was respelled uses that spelling in its own item.
+    /// Spells the tool of a call and reports a change. The flag is true if the source has the same spelling; a model that was
+    /// given a respelled tool uses the new spelling in its item.
     pub fn tool(
         &mut self,
         call: &ToolCall,
@@ -171,24 +156,24 @@ impl Spelling {
         (name, named)
     }
 
-    /// Takes the id of a server tool, which nobody may rename. False if it is taken.
+    /// Reserves the id of a server tool, which cannot be renamed. False if it is in use.
     pub fn reserve(&mut self, id: &str) -> bool {
-        self.ids.reserve(id)
+        self.ids.taken.insert(id.to_owned(), ())
     }
 
-    /// The tools of the history, in the order in which they occur.
+    /// The tools called so far, in the order of their first calls.
     #[must_use]
     pub fn used_tools(&self) -> &List<String> {
         &self.used
     }
 
-    /// What was spelled so far is shared by copies.
+    /// Lets copies share everything spelled so far.
     pub fn settle(&mut self) {
         self.ids.taken.settle();
         self.seen.settle();
     }
 
-    /// Every id and every name that got another spelling, names of tools that are declared and were not called yet included.
+    /// The ids and names that are spelled differently, including tools that are declared but not called yet.
     #[must_use]
     pub fn respelled(&self, declared: &[ToolDeclaration]) -> Respelled {
         let mut renamed: Vec<(String, String)> = self.renamed.iter().cloned().collect();
@@ -201,11 +186,11 @@ impl Spelling {
                 renamed.push((tool.name.to_string(), wire));
             }
         }
-        Respelled { ids: self.ids.renamed().clone(), names: renamed }
+        Respelled { ids: self.ids.renamed.clone(), names: renamed }
     }
 }
 
-/// Whether the item of a call names this tool.
+/// Whether a call's item names this tool.
 fn calls(item: &str, tool: &str) -> bool {
     let doc = Doc::parse(item);
     let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return false };
@@ -213,16 +198,15 @@ fn calls(item: &str, tool: &str) -> bool {
     holder.unwrap_or(root).get("name").is_some_and(|name| name.is_str(tool))
 }
 
-/// The tool name that goes on the wire, in letters, digits, `_` and `-`, at most `max` of them. The same name gives the
-/// same answer everywhere, so declarations, history and choice agree.
+/// Spells a tool name with at most `max` letters, digits, `_` and `-`. The result depends only on the name, so declarations,
+/// history and tool choice agree.
 #[must_use]
 pub fn wire_name(name: &str, max: usize) -> Cow<'_, str> {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     spelled_name(name, max, word, word)
 }
 
-/// The tool name that goes on the wire of a dialect with an alphabet of its own: what a name may begin with, and what may
-/// stand in it.
+/// Spells a tool name in an alphabet: the characters that a name may begin with, and those that it may hold.
 #[must_use]
 pub fn spelled_name(
     name: &str,
@@ -253,19 +237,19 @@ mod tests {
 
     #[test]
     fn legal_ids_stay_and_others_are_mapped_once() {
-        let mut ids = IdMap::new(|id| id.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        let mut ids = IdMap::new(|id| id.bytes().all(|byte| byte.is_ascii_alphanumeric()), ID_LENGTH);
         assert_eq!(ids.map("abc"), "abc");
         let mapped = ids.map("functions.x:0").into_owned();
         assert_eq!(mapped.len(), 24);
         // Someone's own id that looks exactly like the one we made.
         assert_ne!(ids.map(&mapped), mapped);
-        assert_eq!(ids.renamed().len(), 2);
+        assert_eq!(ids.renamed.len(), 2);
     }
 
     #[test]
     fn ids_of_another_length() {
         let legal = |id: &str| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let mut ids = IdMap { length: 9, ..IdMap::new(legal) };
+        let mut ids = IdMap::new(legal, 9);
         assert_eq!(ids.map("abcdefghi"), "abcdefghi");
         let mapped = ids.map("call_1").into_owned();
         assert_eq!(mapped.len(), 9);

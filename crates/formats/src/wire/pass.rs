@@ -1,5 +1,5 @@
-//! The forward pass that every encoder makes over a view. What all dialects do alike is here; where they differ, a hook of
-//! [`Pass`] says how.
+//! The forward pass that every encoder makes over a view. What all dialects share is here; where they differ, an encoder
+//! implements a method of [`Pass`].
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::convert::{Bond, Marks, Target};
 
-/// The two methods with which an encoder shows its field `sheet`.
+/// The two methods that return an encoder's field `sheet`.
 macro_rules! on_sheet {
     () => {
         fn sheet(&self) -> &Sheet {
@@ -37,55 +37,55 @@ macro_rules! on_sheet {
 }
 pub(crate) use on_sheet;
 
-/// What every encoder keeps while it writes a body.
+/// The state that every encoder has.
 #[derive(Clone)]
 pub struct Sheet {
-    /// The dialect.
+    /// The dialect to write.
     pub wire: &'static Wire,
     /// Where the request goes.
     pub target: Arc<Target>,
-    /// Whether the source was written in this dialect.
+    /// Whether the source is in this dialect.
     pub same: bool,
-    /// Whether reasoning that the source carries was issued where the request goes.
+    /// Whether the reasoning in the source was issued by the target.
     pub keeps_reasoning: bool,
     /// The messages so far.
     pub list: Scroll,
-    /// What was found.
+    /// The findings so far.
     pub ledger: Ledger,
-    /// How calls and tools are spelled.
+    /// The spelling of calls and tools.
     pub spelling: Spelling,
-    /// Instructions that led the messages, for dialects with a field for them.
+    /// Leading instructions, for dialects with a field for them.
     pub system: Vec<String>,
-    /// The source message that is being written.
+    /// The index of the source message that is being written.
     pub current: usize,
-    /// What becomes of cache marks around the messages.
+    /// What happens to cache marks around the messages.
     pub marks: Marks,
-    /// The first thing that the provider takes no such amount of.
+    /// The first limit that is exceeded.
     pub too_large: Option<TooLarge>,
-    /// How many messages at the beginning are instructions.
+    /// How many messages at the start are instructions.
     leading: usize,
-    /// What a model sees before every message, once that is decided.
+    /// What the model sees before the messages, once it was computed.
     before: Option<Arc<str>>,
 }
 
-/// Who spoke last.
+/// The author of the last message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Last {
-    /// Nobody, or only whoever set the conversation up.
+    /// There is no message yet, or only instructions.
     Nobody,
     /// A user or a tool.
     User,
-    /// The model, in this message of the source.
+    /// The model, in the source message of this index.
     Model(Option<usize>),
 }
 
 impl Sheet {
-    /// An empty one.
+    /// The state before the first item.
     #[must_use]
     pub fn new(wire: &'static Wire, target: &Arc<Target>) -> Self {
         let keeps_reasoning = target.keeps_reasoning_of(wire.dialect);
-        // Tools stand before every message: a new name for one of them changes what the model saw. That tools may be
-        // declared for what comes later changes nothing.
+        // Tools precede every message, so a new name for one of them changes what the model saw. Tools that are only
+        // offered for later turns change nothing.
         let renamed =
             || target.context.field_tools().iter().any(|tool| *wire.spell(&tool.name) != *tool.name);
         Self {
@@ -111,7 +111,7 @@ impl Sheet {
         self.list.push(json);
     }
 
-    /// Notes a text that is longer than the provider takes.
+    /// Records a text that exceeds the provider's limit.
     fn measure(&mut self, json: &str) {
         let Some((rule, limit)) = self.wire.limits.text.filter(|(_, limit)| json.len() > *limit) else {
             return;
@@ -122,7 +122,7 @@ impl Sheet {
         }
     }
 
-    /// Spells a call of an item, and notes what had to change.
+    /// Spells a call of an item, and reports changes.
     pub fn spell(&mut self, item: ItemRef<'_>, exchange: ExchangeRef<'_>, call: &ToolCall) -> Spelled {
         let block = &item.message().blocks[exchange.block()];
         let own = self.wire.own_bytes(item.message(), block);
@@ -144,17 +144,17 @@ impl Sheet {
         Some(fragments)
     }
 
-    /// What instructions say; blank texts say nothing.
+    /// The texts of instructions, without blank ones.
     pub fn instructions(&mut self, item: ItemRef<'_>) -> Vec<String> {
         let fragments = fragments::of_item(item, &mut self.ledger).into_iter();
         fragments.filter(|piece| !piece.is_blank()).map(|piece| piece.into_text(&mut self.ledger)).collect()
     }
 }
 
-/// The longest string of a message that is itself longer than any string may be.
+/// The length of the longest text in a message, in characters.
 fn longest_text(message: &str) -> Option<usize> {
     let doc = Doc::parse(message).ok()?;
-    // What stands in an address is not text, nor is what only the provider can read.
+    // Data URLs are not text, and neither is encrypted content.
     let sealed = doc
         .root()
         .is_some_and(|root| root.given("encrypted_content").is_some_and(|blob| blob.kind() == Kind::String));
@@ -162,34 +162,34 @@ fn longest_text(message: &str) -> Option<usize> {
     strings.map(|text| text.chars().count()).max().filter(|_| !sealed)
 }
 
-/// An encoder that has taken in what stands outside the list.
+/// Begins a pass with the instructions outside the messages.
 #[must_use]
 pub fn begun(mut pass: impl Pass) -> Box<dyn Encode> {
     pass.outside();
     Box::new(pass)
 }
 
-/// What a dialect's encoder writes itself; the rest is the same for all of them.
+/// An encoder: the methods that a dialect writes itself, and those that all dialects share.
 pub trait Pass: Clone + Send + Sync + 'static {
-    /// What it keeps.
+    /// The shared state.
     fn sheet(&self) -> &Sheet;
-    /// The same, to write on.
+    /// The shared state, mutable.
     fn sheet_mut(&mut self) -> &mut Sheet;
-    /// Writes what a user said.
+    /// Writes a user message.
     fn user(&mut self, place: usize, item: ItemRef<'_>);
-    /// Writes what the model said, and the results of its calls.
+    /// Writes an assistant message and the results of its calls.
     fn assistant(&mut self, place: usize, item: ItemRef<'_>);
-    /// Writes a text that nobody said as a user's; what it stands for is in this message of the source.
+    /// Writes a text of ours as a user message, in place of the source message of this index.
     fn say(&mut self, text: &str, index: usize);
-    /// The fields around the messages.
+    /// Returns the fields around the messages.
     fn surroundings(&mut self) -> Surroundings;
 
-    /// Keeps instructions that lead the conversation: in the field for them.
+    /// Takes leading instructions. By default they go into the field for them.
     fn instruct(&mut self, texts: Vec<String>) {
         self.sheet_mut().system.extend(texts);
     }
 
-    /// Takes in the instructions that stand outside the list: the conversation's own, then another dialect's.
+    /// Takes the instructions outside the messages: the conversation's own, then those of another dialect.
     fn outside(&mut self) {
         let target = Arc::clone(&self.sheet().target);
         if let Some(text) = target.context.own_instructions() {
@@ -204,10 +204,10 @@ pub trait Pass: Clone + Send + Sync + 'static {
         }
     }
 
-    /// Writes instructions. Leading ones go where the dialect has them, later ones stay in their place as user text.
+    /// Writes instructions. Leading ones go where the dialect wants them; later ones stay in place as user text.
     fn system(&mut self, item: ItemRef<'_>) {
         let index = item.index();
-        // Leading means that nothing but instructions stood before, shown or not: none is moved past a message.
+        // Instructions are leading if only instructions precede them in the source, so none is moved past a message.
         let leading = index == self.sheet().leading && self.last() == Last::Nobody;
         let own = self.sheet().wire.is_own(item.message());
         let at = Position::message(index);
@@ -232,27 +232,27 @@ pub trait Pass: Clone + Send + Sync + 'static {
         texts.iter().for_each(|text| self.say(text, index));
     }
 
-    /// Who spoke last.
+    /// The author of the last message.
     fn last(&self) -> Last {
         if self.sheet().list.is_empty() { Last::Nobody } else { Last::User }
     }
 
-    /// Ends what is still open.
+    /// Completes a message that is still open.
     fn close(&mut self) {
         self.sheet_mut().list.close();
     }
 
-    /// A message that is decided but not written yet.
+    /// The source message that will be written next, if an encoder holds one back.
     fn unwritten(&self) -> Option<Arc<Message>> {
         None
     }
 
-    /// The settings that the fields around the messages are written for.
+    /// The target for the fields around the messages.
     fn settings(&self) -> Arc<Target> {
         Arc::clone(&self.sheet().target)
     }
 
-    /// Notes that there is nothing in a user's message. False if it is none at all: nobody knows its role.
+    /// Reports an empty user message. False if it has an unknown role, and is left out.
     fn stands_empty(&mut self, item: ItemRef<'_>) -> bool {
         let nothing = matches!(item.message().role, Role::Other(_));
         let action = if nothing { Action::LeftOut } else { Action::Replaced };
@@ -260,22 +260,24 @@ pub trait Pass: Clone + Send + Sync + 'static {
         !nothing
     }
 
-    /// Puts a user message before what may not begin a conversation.
+    /// Inserts a user message before a message that must not be the first.
     fn open(&mut self, at: Position, why: &str) {
         self.sheet_mut().ledger.change(Rule::RoleOrder, at, Action::Inserted).because(why);
+        let source = self.sheet_mut().list.source.take();
         self.say(render::OPENING, at.message.unwrap_or(0));
+        self.sheet_mut().list.source = source;
     }
 
-    /// A hash of everything that what comes next stands on.
+    /// A hash of everything that precedes the next message.
     fn prefix(&mut self) -> Text {
         let before = self.sheet_mut().before.take().unwrap_or_else(|| {
-            // The messages are no part of it, and may be many.
+            // The messages are not needed for it, and there may be many.
             let list = std::mem::take(&mut self.sheet_mut().list);
             let mut copy = self.clone();
             self.sheet_mut().list = list;
             let sheet = copy.sheet_mut();
             sheet.ledger = Ledger::new(true, sheet.wire.media);
-            // Tools that are declared because they were called are declared for what comes later, too.
+            // Stubs for called tools are left out, since they are added as the conversation grows.
             sheet.spelling = Spelling::new(sheet.wire);
             sheet.marks = Marks::LeftOut;
             let around = copy.surroundings();
@@ -288,8 +290,8 @@ pub trait Pass: Clone + Send + Sync + 'static {
         self.sheet_mut().list.prefix(&before, next)
     }
 
-    /// Whether reasoning goes out: with everything before it `intact`, or, if it is bound to what it was issued on, after so
-    /// much of its message as it was.
+    /// Whether reasoning is sent: if it is bound to its source, everything before it has to be `intact`; if it is bound to a
+    /// prefix, the message so far has to be `as_it_was`.
     fn replays(&mut self, reasoning: &Reasoning, intact: bool, as_it_was: bool) -> bool {
         let sheet = self.sheet();
         match sheet.target.bond(reasoning, sheet.wire.dialect) {
@@ -300,29 +302,15 @@ pub trait Pass: Clone + Send + Sync + 'static {
         }
     }
 
-    /// Writes the next item.
-    fn take(&mut self, place: usize, item: ItemRef<'_>) {
-        let sheet = self.sheet_mut();
-        if !sheet.wire.is_own(item.message()) {
-            sheet.ledger.left_out_fields(item.message(), item.index());
-        }
-        sheet.current = item.index();
-        match item.role() {
-            SoundRole::System | SoundRole::Developer => self.system(item),
-            SoundRole::User => self.user(place, item),
-            SoundRole::Assistant => self.assistant(place, item),
-        }
-    }
-
-    /// Puts what surrounds the messages around them, before the body is put together.
+    /// Returns the fields around the messages of a complete body.
     fn framed(&mut self, _view: &SoundView) -> Surroundings {
         self.surroundings()
     }
 
-    /// Ends the body.
+    /// Completes the body.
     ///
     /// # Errors
-    /// Only for size.
+    /// If a size limit of the provider is exceeded.
     fn end(mut self, view: &SoundView) -> Result<Outline, TooLarge> {
         self.close();
         match self.last() {
@@ -351,17 +339,18 @@ pub trait Pass: Clone + Send + Sync + 'static {
         if let Some(error) = error.or_else(|| too_large(limits.messages, "the number of messages", count)) {
             return Err(error);
         }
-        // Nobody's answer stands on a body that goes to nobody in particular.
+        // Without an issuer there is no answer that could be bound to a prefix.
         let prefix = self.sheet().target.issuer.is_some().then(|| self.prefix());
         let around = self.framed(view);
         let settings = self.settings();
         let sheet = self.sheet_mut();
+        let sources = sheet.list.sources().clone();
         let list = around.list.is_none().then(|| std::mem::take(&mut sheet.list));
         let mut findings = std::mem::take(&mut sheet.ledger.findings);
         let (head, tail) = write_around(&settings, wire, around, &mut findings);
         let respelled = sheet.spelling.respelled(&tools);
         let marked = sheet.target.marks == Marks::Placed && wire.has_cache_marks;
-        let rest = Encoded { body: (), findings, respelled, prefix };
+        let rest = Encoded { body: (), findings, respelled, prefix, sources };
         let outline = Outline { head, list, tail, rest, marked };
         let length = outline.length();
         too_large(limits.body, "the body in bytes", length).map_or(Ok(outline), Err)
@@ -374,7 +363,17 @@ impl<P: Pass> Encode for P {
     }
 
     fn item(&mut self, place: usize, item: ItemRef<'_>) {
-        self.take(place, item);
+        let sheet = self.sheet_mut();
+        if !sheet.wire.is_own(item.message()) {
+            sheet.ledger.left_out_fields(item.message(), item.index());
+        }
+        sheet.current = item.index();
+        sheet.list.source = Some(item.index());
+        match item.role() {
+            SoundRole::System | SoundRole::Developer => self.system(item),
+            SoundRole::User => self.user(place, item),
+            SoundRole::Assistant => self.assistant(place, item),
+        }
     }
 
     fn settle(&mut self) {

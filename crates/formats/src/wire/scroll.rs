@@ -1,39 +1,41 @@
-//! The list of messages of a body, as it grows: what is settled is shared by every body that has it.
+//! The growing list of messages in a body. Settled messages are shared by every body that has them.
 //!
-//! It is text: messages one after the other, with a comma between any two. A message may stay open, for dialects that put
-//! neighbours of one role together: then its end is written when the next one begins.
+//! The list is text: messages separated by commas. For dialects that join neighbours of one role, a message can stay open; its
+//! end is then written when the next one begins.
 
 use std::{ops::Range, sync::Arc};
 
 use rejoin_record::Text;
 use rejoin_view::List;
 
-/// A list of messages.
+/// The text of a list of messages, without its brackets.
 #[derive(Debug, Clone)]
 pub struct Scroll {
-    /// What is settled, piece by piece.
+    /// The settled pieces.
     settled: List<Arc<str>>,
-    /// What was written since.
+    /// The text since the last settled piece.
     fresh: String,
-    /// Bytes in all.
+    /// Length of all text in bytes.
     length: usize,
-    /// How many messages there are.
-    count: usize,
-    /// What ends the message that is open, and whether it has a part.
+    /// The message of the source that the next message is written for; none for one that rejoin adds.
+    pub source: Option<usize>,
+    /// The same of each message that was written.
+    sources: List<Option<usize>>,
+    /// The end of the open message, and whether it has a part yet.
     open: Option<(&'static str, bool)>,
-    /// Of everything settled, and of what is fresh up to `hashed`.
+    /// The hash of all settled text and of the fresh text up to `hashed`.
     hash: blake3::Hasher,
     hashed: usize,
-    /// Where the last two messages of a user's stand.
+    /// The places of the last two user messages.
     by_user: [Option<Stretch>; 2],
 }
 
-/// Where a message stands: in which piece, and where in that.
+/// The place of a message in the list.
 #[derive(Debug, Clone)]
 pub struct Stretch {
-    /// The piece; one after the last is what is fresh.
+    /// The number of its piece; the number after the last piece means the fresh text.
     pub piece: usize,
-    /// Its bytes.
+    /// The message's bytes in the piece.
     pub bytes: Range<usize>,
 }
 
@@ -45,7 +47,8 @@ impl Default for Scroll {
             settled: List::default(),
             fresh: String::new(),
             length: 0,
-            count: 0,
+            source: None,
+            sources: List::default(),
             open: None,
             hash,
             hashed: 0,
@@ -55,19 +58,25 @@ impl Default for Scroll {
 }
 
 impl Scroll {
-    /// How many messages there are.
+    /// The number of messages.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.count
+        self.sources.len()
     }
 
-    /// Whether there are none.
+    /// The message of the source that each message was written for.
+    #[must_use]
+    pub fn sources(&self) -> &List<Option<usize>> {
+        &self.sources
+    }
+
+    /// Whether there are no messages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.sources.is_empty()
     }
 
-    /// How many bytes it has.
+    /// The length in bytes.
     #[must_use]
     pub fn length(&self) -> usize {
         self.length
@@ -78,7 +87,7 @@ impl Scroll {
         self.push_with(|out| out.push_str(json));
     }
 
-    /// Adds a message that is written here, and gives its bytes in what is fresh.
+    /// Adds a message that `write` appends, and returns its place in the fresh text.
     pub fn push_with(&mut self, write: impl FnOnce(&mut String)) -> Range<usize> {
         self.next();
         let start = self.fresh.len();
@@ -87,14 +96,14 @@ impl Scroll {
         start..self.fresh.len()
     }
 
-    /// Adds a message of a user's that is written here.
+    /// Adds a user message that `write` appends.
     pub fn push_by_user(&mut self, write: impl FnOnce(&mut String)) {
         let bytes = self.push_with(write);
         self.by_user.swap(0, 1);
         self.by_user[1] = Some(Stretch { piece: self.settled.len(), bytes });
     }
 
-    /// Begins a message that stays open: what it begins with, and what it will end with.
+    /// Begins a message that stays open, with its head and its future end.
     pub fn open(&mut self, head: &str, end: &'static str) {
         self.next();
         self.write(head);
@@ -120,10 +129,10 @@ impl Scroll {
 
     fn next(&mut self) {
         self.close();
-        if self.count > 0 {
+        if !self.is_empty() {
             self.write(",");
         }
-        self.count += 1;
+        self.sources.push(self.source);
     }
 
     fn write(&mut self, text: &str) {
@@ -131,7 +140,7 @@ impl Scroll {
         self.length += text.len();
     }
 
-    /// What was written so far stays as it is: it becomes a piece that copies share.
+    /// Turns everything written so far into a piece that copies share.
     pub fn settle(&mut self) {
         if !self.fresh.is_empty() {
             self.absorb();
@@ -145,8 +154,7 @@ impl Scroll {
         self.hashed = self.fresh.len();
     }
 
-    /// A hash of everything that stands here and of what stands before it, as if this message followed that is not written
-    /// yet, and all were ended.
+    /// A hash of the list, of the text `before` it, and of the `next` message if one is held back; as if all were complete.
     #[must_use]
     pub fn prefix(&mut self, before: &str, next: Option<&str>) -> Text {
         self.absorb();
@@ -155,33 +163,33 @@ impl Scroll {
             hash.update(end.as_bytes());
         }
         if let Some(next) = next {
-            hash.update(if self.count > 0 { b"," } else { b"" });
+            hash.update(if self.is_empty() { b"" } else { b"," });
             hash.update(next.as_bytes());
         }
-        // No message is like it, so nothing that stands here can be taken for what stands before.
+        // No message contains this separator, so messages cannot be mistaken for the text before them.
         hash.update(b"]\n");
         hash.update(before.as_bytes());
         Text::from(hash.finalize().to_hex().to_string())
     }
 
-    /// Whether nothing is settled yet.
+    /// Whether nothing was settled yet.
     #[must_use]
     pub fn is_fresh(&self) -> bool {
         self.settled.is_empty()
     }
 
-    /// The pieces that are settled, and what was written since.
+    /// Returns the settled pieces and the fresh text.
     #[must_use]
     pub fn into_parts(self) -> (List<Arc<str>>, String) {
         (self.settled, self.fresh)
     }
 
-    /// Where the last two messages of a user's stand, in order.
+    /// The places of the last two user messages, in order.
     pub fn by_user(&self) -> impl Iterator<Item = &Stretch> {
         self.by_user.iter().flatten()
     }
 
-    /// The text of a stretch.
+    /// The text of a message.
     #[must_use]
     pub fn text(&self, stretch: &Stretch) -> &str {
         let piece = self.settled.get(stretch.piece).map_or(self.fresh.as_str(), |piece| piece);

@@ -1,20 +1,20 @@
-//! Server-sent events, byte by byte: lines end with CR, LF or both, `data:` lines of one event are joined, comments and
-//! unknown fields say nothing. How the bytes were cut never shows, since text is made of them only when an event is whole.
+//! Server-sent events: lines end with CR, LF or both, the `data:` lines of an event are joined, comments and unknown fields are
+//! ignored. Bytes become text only when an event is complete, so it makes no difference how they were split.
 
 use std::borrow::Cow;
 
-/// One event or one JSON document of a stream. The largest that occur repeat a whole answer at its end, with a few pictures
-/// of some MiB each; reading JSON takes up to ten times its length in memory, so much more would be a danger of its own.
+/// The limit on one event or JSON document of a stream. The largest real ones repeat a whole answer with a few pictures of some
+/// MiB each. Reading JSON takes up to ten times its length in memory, so a much higher limit would be dangerous.
 pub(crate) const EVENT_BYTES: usize = 32 * 1024 * 1024;
 
-/// What is longer than [`EVENT_BYTES`] is no event.
+/// An event is longer than [`EVENT_BYTES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
 /// The fields that a line may begin with.
 const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
 
-/// Cuts bytes into events.
+/// Splits bytes into events.
 #[derive(Default)]
 pub(crate) struct Sse {
     /// The line that is still open.
@@ -24,15 +24,15 @@ pub(crate) struct Sse {
     has_data: bool,
     /// A line ended with CR: an LF that follows belongs to it.
     after_cr: bool,
-    /// The first line that is nothing of the kind.
+    /// The first line that is not part of an event.
     strange: Option<Vec<u8>>,
 }
 
-/// How much of a strange line is kept, to be shown.
+/// How many bytes of a strange line are kept for the error message.
 const SHOWN: usize = 200;
 
 impl Sse {
-    /// Takes the next bytes and hands out name and data of each event that they end.
+    /// Takes the next bytes and passes on the name and data of each event that they complete.
     pub(crate) fn feed(&mut self, bytes: &[u8], each: &mut impl FnMut(&str, &str)) -> Result<(), TooLong> {
         let mut rest = bytes;
         while let Some(&first) = rest.first() {
@@ -54,7 +54,7 @@ impl Sse {
         Ok(())
     }
 
-    /// There are no more bytes: what is left of an event goes out as if a blank line had ended it. It may be cut.
+    /// Ends the stream: the rest is passed on as an event, which may be incomplete.
     pub(crate) fn finish(&mut self, each: &mut impl FnMut(&str, &str)) {
         if !self.line.is_empty() {
             self.end_line(each);
@@ -62,12 +62,12 @@ impl Sse {
         self.dispatch(each);
     }
 
-    /// The first line that no server of events would send, if there was one.
+    /// The first line that is not part of an event, if there was one.
     pub(crate) fn strange(&self) -> Option<Cow<'_, str>> {
         self.strange.as_deref().map(String::from_utf8_lossy)
     }
 
-    /// Whether the line that is still open could not become one of an event.
+    /// Whether the unfinished line cannot become part of an event.
     pub(crate) fn ends_strangely(&self) -> bool {
         !self.line.is_empty() && !could_be_a_line(&self.line)
     }
@@ -112,7 +112,7 @@ impl Sse {
     }
 }
 
-/// Whether a line is a comment or has a known field, as far as it goes.
+/// Whether a line, or its beginning, is a comment or has a known field.
 fn could_be_a_line(line: &[u8]) -> bool {
     let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
     let open = name.len() == line.len();

@@ -1,103 +1,104 @@
-//! A response as it arrives: bytes in, deltas out, and in the end the message that the provider would have given at once.
+//! The interface of a decoder: it takes bytes, emits deltas, and ends with the message that the provider would have sent
+//! without streaming.
 //!
-//! A decoder takes bytes in any pieces, and a response that does not stream is a single piece; how it was cut never shows.
-//! A decoder never fails: what came before trouble is kept, and [`End`] says how it ended.
+//! How the bytes are split makes no difference. A decoder never fails: it keeps what it received before an error, and [`End`]
+//! says how the response ended.
 
 use rejoin_record::Message;
 
 pub use super::usage::Usage;
+use crate::messages::roles::is_among;
 
-/// A piece of a response, to be shown as it arrives.
+/// A piece of a response, for showing it as it arrives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delta {
-    /// More text.
+    /// A piece of text.
     Text(String),
-    /// More of what the model thinks, as far as it can be read.
+    /// A piece of readable reasoning.
     Reasoning(String),
-    /// A call begins: its tool. Its arguments come with the message.
+    /// The tool of a call that begins. Its arguments come with the message.
     Call(String),
 }
 
 /// Why a model stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// It is done, or waits for the results of its calls.
+    /// It finished, or waits for the results of its calls.
     Done,
-    /// It ran into the limit of its answer: the last block may be cut.
+    /// It reached the length limit; the last block may be incomplete.
     Length,
-    /// It, or a filter, would not go on.
+    /// The model or a filter refused to answer.
     Refused,
-    /// The provider paused a long turn and wants the same history again.
+    /// The provider paused a long turn and expects the same history again.
     Paused,
-    /// Another reason, in the provider's word.
+    /// Another reason, as the provider names it.
     Other(String),
 }
 
-/// A dialect's words for why a model stopped.
+/// A dialect's words for why a model stopped; spaces separate them.
 pub(crate) struct StopWords {
-    pub(crate) done: &'static [&'static str],
-    pub(crate) length: &'static [&'static str],
-    pub(crate) refused: &'static [&'static str],
-    pub(crate) paused: &'static [&'static str],
+    pub(crate) done: &'static str,
+    pub(crate) length: &'static str,
+    pub(crate) refused: &'static str,
+    pub(crate) paused: &'static str,
 }
 
 impl StopWords {
-    /// What a word means.
+    /// Translates a provider's word.
     pub(crate) fn read(&self, word: &str) -> Stop {
         let Self { done, length, refused, paused } = self;
         let meanings =
             [(done, Stop::Done), (length, Stop::Length), (refused, Stop::Refused), (paused, Stop::Paused)];
-        let known = meanings.into_iter().find(|(words, _)| words.contains(&word));
+        let known = meanings.into_iter().find(|(words, _)| !word.is_empty() && is_among(word, words));
         known.map_or_else(|| Stop::Other(word.to_owned()), |(_, stop)| stop)
     }
 }
 
-/// What a provider says that failed, in the middle of a response.
+/// An error that the provider reports in the middle of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The provider's word for its kind, such as `overloaded_error`.
+    /// The kind of error, such as `overloaded_error`.
     pub kind: Option<String>,
-    /// What it says.
+    /// The provider's message.
     pub message: String,
 }
 
 /// How a response ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// As it should.
+    /// Normally.
     Complete(Stop),
     /// The bytes stopped before the end.
     Cut,
-    /// The provider said that something failed.
+    /// With an error of the provider.
     Failed(Fault),
-    /// What came is not a response: why.
+    /// With bytes that are no response, and the reason why.
     Garbage(String),
 }
 
-/// A response, as far as it arrived.
+/// A response, as far as it was received.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// What the model said; none if it said nothing at all. Read from its native item wherever that is whole; what was cut in
-    /// the middle has none: a half-received call keeps the text of its arguments, and half-received reasoning is marked
-    /// incomplete.
+    /// The model's message; `None` if it is empty. A complete message has its native item. An incomplete one has none: an
+    /// incomplete call keeps the text of its arguments, and incomplete reasoning is marked.
     pub message: Option<Message>,
-    /// How it ended.
+    /// How the response ended.
     pub end: End,
     /// The model that answered, as the response names it.
     pub model: Option<String>,
-    /// Tokens, where they were counted.
+    /// Token counts, if the provider sent them.
     pub usage: Option<Usage>,
 }
 
 /// Decodes one response.
 pub trait StreamDecoder: Send {
-    /// Takes the next bytes, however they were cut, and appends what they say.
+    /// Takes the next bytes and appends their deltas.
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<Delta>);
-    /// Whether the end was seen: nothing more needs to be read.
+    /// Whether the end was seen, so that no more bytes are needed.
     fn is_done(&self) -> bool;
-    /// How many events said something so far. Comments, pings and repeated empty events say nothing, so a stream whose count
-    /// stands still is silent, however many bytes come.
+    /// The number of events with content. Comments, pings and repeated empty events do not count, so a stream whose count
+    /// does not grow is silent, however many bytes arrive.
     fn said(&self) -> u64;
-    /// There are no more bytes: the response, as far as it came.
+    /// Ends the response and returns what was received.
     fn finish(self: Box<Self>) -> Received;
 }

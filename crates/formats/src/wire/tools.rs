@@ -1,4 +1,4 @@
-//! Tool declarations and tool choices: as they are written, or translated.
+//! Tool declarations and tool choices, verbatim or translated.
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use rejoin_view::{Action, Position, Rule};
 use super::{body::Surroundings, pass::Sheet, render};
 use crate::context::{Field, ToolChoice, ToolDeclaration, ToolKind};
 
-/// What a tool takes that is called with free text: calls of it carry the text in this field.
+/// The schema of a tool that takes free text, which its calls carry in the field `input`.
 pub const FREE_TEXT_SCHEMA: &str =
     r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
 
-/// Tools as they are declared: the conversation's own, then those of the fields.
+/// The declarations of a request: the conversation's own tools, then those of the fields.
 #[derive(Default)]
 pub struct Declared {
-    /// Their names on the wire.
+    /// The names in the dialect's spelling.
     pub names: Vec<String>,
-    /// Each as JSON.
+    /// The declarations as JSON.
     pub tools: Vec<String>,
-    /// How many are the conversation's own.
+    /// How many of them are the conversation's own.
     pub offered: usize,
 }
 
-/// Declares the tools. What is written in this very dialect goes out as it is, but for a name that is refused; the others as `write` has them.
+/// Declares the tools. Declarations in this very dialect stay verbatim, apart from illegal names; `write` makes the others.
 #[must_use]
 pub fn declared(sheet: &mut Sheet, write: impl Fn(&str, &ToolDeclaration) -> String) -> Declared {
     let target = Arc::clone(&sheet.target);
@@ -45,7 +45,7 @@ pub fn declared(sheet: &mut Sheet, write: impl Fn(&str, &ToolDeclaration) -> Str
     out
 }
 
-/// Stubs for the tools of the history, where a dialect refuses calls of tools that nobody declares.
+/// Stubs for the tools of the history, where a dialect refuses calls of undeclared tools.
 pub fn stubs(sheet: &mut Sheet, names: &mut Vec<String>, write: impl Fn(&str) -> String) -> Vec<String> {
     names.extend(sheet.spelling.used_tools().iter().cloned());
     if !names.is_empty() {
@@ -54,14 +54,14 @@ pub fn stubs(sheet: &mut Sheet, names: &mut Vec<String>, write: impl Fn(&str) ->
     names.iter().map(|name| write(name)).collect()
 }
 
-/// Whether the source's own list of tools has a name that the dialect refuses.
+/// Whether the source declares a tool with an illegal name.
 #[must_use]
 pub fn has_illegal_name(sheet: &Sheet) -> bool {
     let tools = sheet.target.context.field_tools();
     tools.iter().any(|tool| sheet.wire.spell(&tool.name) != *tool.name)
 }
 
-/// The tool choice of another dialect, if it can go out: only a tool that is declared can be chosen.
+/// The tool choice of another dialect; `None` if the chosen tool is not declared.
 #[must_use]
 pub fn choice(sheet: &mut Sheet, names: &[String]) -> Option<ToolChoice> {
     let context = &sheet.target.context;
@@ -87,12 +87,12 @@ pub struct ChoiceSyntax {
     pub auto: &'static str,
     pub never: &'static str,
     pub any: &'static str,
-    /// What goes before and after the name of the only tool.
+    /// The JSON before and after the name of a chosen tool.
     pub named: [&'static str; 2],
 }
 
 impl ChoiceSyntax {
-    /// As Chat writes it.
+    /// The syntax of Chat Completions.
     pub const CHAT: Self = Self {
         auto: "\"auto\"",
         never: "\"none\"",
@@ -100,7 +100,7 @@ impl ChoiceSyntax {
         named: ["{\"type\":\"function\",\"function\":{\"name\":", "}}"],
     };
 
-    /// A choice, written.
+    /// Writes a choice.
     pub fn write(&self, choice: &ToolChoice) -> String {
         match choice {
             ToolChoice::Auto => self.auto.to_owned(),
@@ -111,7 +111,7 @@ impl ChoiceSyntax {
     }
 }
 
-/// Puts the tool choice among the fields: as it is written, but for a name that is refused, or translated.
+/// Sets the tool choice: verbatim apart from an illegal name, or translated.
 pub fn put_choice(sheet: &mut Sheet, around: &mut Surroundings, names: &[String], syntax: &ChoiceSyntax) {
     let target = Arc::clone(&sheet.target);
     if !sheet.same {
@@ -128,7 +128,7 @@ pub fn put_choice(sheet: &mut Sheet, around: &mut Surroundings, names: &[String]
     }
 }
 
-/// Leaves out settings of the dialect's own that are `null`: they say nothing, and some are refused.
+/// Leaves out settings that are `null`: they have no effect, and some are refused.
 pub fn leave_out_nulls(sheet: &mut Sheet, around: &mut Surroundings, names: &[&'static str]) {
     let target = Arc::clone(&sheet.target);
     for name in names {
@@ -146,7 +146,7 @@ pub fn leave_out_nulls(sheet: &mut Sheet, around: &mut Surroundings, names: &[&'
     }
 }
 
-/// Turns thinking off, where it is on and cannot stay so.
+/// Turns thinking off where the history does not allow it.
 pub fn turn_thinking_off(sheet: &mut Sheet, around: &mut Surroundings) {
     let Some(thinking) = sheet.target.context.get("thinking").filter(|_| sheet.same) else { return };
     let doc = Doc::parse(thinking.as_str());
@@ -157,7 +157,7 @@ pub fn turn_thinking_off(sheet: &mut Sheet, around: &mut Surroundings) {
     }
 }
 
-/// A declaration or a choice with another name for its tool; every other field stays.
+/// Renames the tool of a declaration or a choice; every other field stays.
 fn renamed(raw: &str, name: &str) -> String {
     let name = render::quoted(name);
     let doc = Doc::parse(raw);
@@ -176,20 +176,20 @@ pub fn described(name: &str, description: Option<&str>) -> Object {
     Object::new().text("name", name).text_if("description", description)
 }
 
-/// A declaration as Chat Completions writes it.
+/// A declaration in the form of Chat Completions.
 #[must_use]
 pub fn function(name: &str, tool: &ToolDeclaration, parameters: Option<&str>) -> String {
     let function = described(name, tool.description.as_deref()).raw_if("parameters", parameters);
     Object::new().text("type", "function").object("function", function).finish()
 }
 
-/// The same, with a schema in any case.
+/// A declaration in the form of Chat Completions that always has a schema.
 #[must_use]
 pub fn function_with_schema(name: &str, tool: &ToolDeclaration) -> String {
     function(name, tool, Some(&schema(tool)))
 }
 
-/// What a tool takes, where a dialect demands a schema: always that of an object.
+/// The schema of a tool, for dialects that demand the schema of an object.
 #[must_use]
 pub fn schema(tool: &ToolDeclaration) -> String {
     match tool.kind {
@@ -198,7 +198,7 @@ pub fn schema(tool: &ToolDeclaration) -> String {
     }
 }
 
-/// A schema that says it is an object, as such dialects demand.
+/// A schema with the type `object`.
 fn object_schema(schema: Option<&Raw>) -> String {
     let Some(schema) = schema else { return String::from("{\"type\":\"object\"}") };
     let doc = Doc::parse(schema.as_str());

@@ -1,38 +1,38 @@
-//! How many tokens a response cost: which fields a dialect counts them in is a table in its folder, and this adds them up.
+//! Token counts. Each dialect's descriptor lists the fields that count tokens; this adds them up.
 
 use rejoin_record::json::Value;
 
 /// Tokens, as the provider counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Of the request, those from the cache included.
+    /// Tokens of the request, including those from the cache.
     pub input: u64,
-    /// Of the answer, reasoning included.
+    /// Tokens of the answer, including reasoning.
     pub output: u64,
-    /// Of the request, those that came from the provider's cache.
+    /// Tokens of the request that came from the provider's cache.
     pub cached: u64,
-    /// Of the answer, those that were reasoning.
+    /// Tokens of the answer that were reasoning.
     pub reasoning: u64,
 }
 
-/// The fields in which a dialect counts tokens. A dot leads into an object.
+/// The fields that count tokens. A dot leads into an object.
 pub(crate) struct UsageFields {
-    /// Added up. Without the first of them nothing was counted.
+    /// Fields to add up. Without the first one, there is no count at all.
     pub(crate) input: &'static [&'static str],
-    /// Added up.
+    /// Fields to add up.
     pub(crate) output: &'static [&'static str],
-    /// The first that is there counts.
+    /// Fields of which the first one present counts.
     pub(crate) cached: &'static [&'static str],
-    /// The first that is there counts.
+    /// Fields of which the first one present counts.
     pub(crate) reasoning: &'static [&'static str],
 }
 
-/// The counts of a response so far. A stream may say some at its beginning and others at its end.
+/// The counts so far. A stream may send some at its beginning and others at its end.
 #[derive(Default)]
 pub(crate) struct Counted(Vec<(&'static str, u64)>);
 
 impl Counted {
-    /// Takes the counts of an object; what it counts again replaces what was said before.
+    /// Takes the counts of an object, which replace earlier ones.
     pub(crate) fn add(&mut self, fields: &UsageFields, usage: Value<'_>) {
         let names = [fields.input, fields.output, fields.cached, fields.reasoning].concat();
         for name in names {
@@ -45,7 +45,7 @@ impl Counted {
         }
     }
 
-    /// The tokens in all, if they were counted.
+    /// The totals, if tokens were counted.
     pub(crate) fn usage(&self, fields: &UsageFields) -> Option<Usage> {
         let count = |name: &&str| self.0.iter().find(|(known, _)| known == name).map(|(_, count)| *count);
         let sum = |names: &[&str]| names.iter().filter_map(count).fold(0, u64::saturating_add);

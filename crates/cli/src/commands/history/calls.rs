@@ -54,14 +54,14 @@ fn key(desk: &Desk) -> Result<CallKey, Failure> {
                 Err(why) => {
                     // Reading goes on; only the hashes will differ next time.
                     output::note(format!(
-                        "the key of the hashes could not be kept ({why}): they hold for this list only"
+                        "the key for the hashes could not be stored ({why}): they hold for this list only"
                     ));
                     return Ok(CallKey(key));
                 }
             }
         }
     };
-    let hint = "move it away; a new one is made, and hashes will differ from earlier ones";
+    let hint = "move it away; a new key is created, and hashes will differ from earlier ones";
     <[u8; 32]>::try_from(bytes.as_slice())
         .map(CallKey)
         .map_err(|_| Failure::unreadable(path.display(), "it is not a key of 32 bytes", Some(hint)))

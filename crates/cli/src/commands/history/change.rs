@@ -79,7 +79,7 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
         }
     }
     if entries.is_empty() {
-        output::talk("They are erased already.");
+        output::talk("These messages are erased already.");
         return Ok(0);
     }
     let count = plural(entries.len(), "message");
@@ -176,7 +176,7 @@ impl Deed {
         let question = format!("{}{} {of}? This cannot be undone.", verb[..1].to_uppercase(), &verb[1..]);
         match sure(&question, &format!("`history {verb}`"), yes && exact) {
             Err(Failure::Unasked { .. }) if yes => Err(Failure::usage(
-                format!("`{given}` is not a whole id, and `--yes` asks nothing: it means {of}"),
+                format!("`{given}` is not a whole id, which `--yes` requires; it means {of}"),
                 format!("to {verb} that one, use its id: {}", self.id),
             )),
             answer => answer,
@@ -200,7 +200,7 @@ impl Deed {
             output::data(&format!("  the file {}", output::shown(file)))?;
         }
         for id in &removal.unread {
-            output::data(&format!("Unknown, because it cannot be read: what {id} holds"))?;
+            output::data(&format!("{id} cannot be read, so its content is not known"))?;
         }
         if removal.sharers.is_empty() {
             let readable = if removal.unread.is_empty() { "" } else { " that can be read" };

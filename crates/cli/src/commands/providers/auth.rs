@@ -57,7 +57,7 @@ fn login(desk: &Desk, provider: Option<String>) -> Result<u8, Failure> {
             ));
         }
         output::note(format!(
-            "rejoin knows no provider `{name}`; the key is used with `--provider {name} --base-url URL`"
+            "`{name}` is not a provider that rejoin knows; use the key with `--provider {name} --base-url URL`"
         ));
     }
     let key = match service.and_then(|service| service.login) {
@@ -68,7 +68,7 @@ fn login(desk: &Desk, provider: Option<String>) -> Result<u8, Failure> {
         },
     };
     let place = keep(desk, &name, &key)?;
-    output::done(format!("The key for {name} is kept in {place}."));
+    output::done(format!("The key for {name} is stored in {place}."));
     Ok(0)
 }
 
@@ -207,7 +207,7 @@ fn logout(desk: &Desk, provider: &str) -> Result<u8, Failure> {
     let gone = gone
         | (desk.settings.is_on("keyring") && auth::keyring::Keyring.remove(name).map_err(Failure::auth)?);
     if gone {
-        output::done(format!("The key for {name} is forgotten."));
+        output::done(format!("The key for {name} is removed."));
     } else {
         output::talk(&format!("There was no key for {}.", output::harmless(name)));
     }

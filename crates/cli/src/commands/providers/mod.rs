@@ -75,6 +75,6 @@ pub fn set_auth(method: &str) -> Result<u8, Failure> {
         other => other.to_owned(),
     };
     settings::set(&home.config, Setting::named("auth")?, &method)?;
-    output::done("`rejoin auth status` shows what there is.");
+    output::done("`rejoin auth status` lists the keys.");
     Ok(0)
 }

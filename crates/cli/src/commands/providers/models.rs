@@ -87,7 +87,7 @@ fn info(arguments: &ModelsInfoArguments, flags: &Flags) -> Result<u8, Failure> {
                 .collect();
             let near =
                 if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
-            let hint = format!("`rejoin models list` shows what there is{near}");
+            let hint = format!("`rejoin models list` lists them{near}");
             match (models.into_iter().find(|model| model.id == arguments.model), known) {
                 (Some(model), _) => (ModelFacts::listed(&provider, model), None),
                 // The built-in responder was asked only because there is no key for another provider.

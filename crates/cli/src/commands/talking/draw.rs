@@ -105,21 +105,21 @@ impl Drawing {
                     self.talk(&format!("{} {}", paint("warning:", output::WARNING), report::line(finding)));
                 }
                 self.note(
-                    "what is damaged is kept aside; everything else is used (`rejoin check @` lists it)",
+                    "a copy of the damage is kept; everything else is used (`rejoin check @` lists it)",
                 );
             }
             Event::Mended(findings) => {
                 let problems = findings.iter().filter(|finding| finding.is_problem()).count();
                 let problems = output::plural(problems, "problem");
                 self.note(&format!(
-                    "the history had {problems} that a provider would refuse; the model sees it mended, and the record \
-                     is as it was (`rejoin check @` says what)"
+                    "the history had {problems} that a provider would refuse; the model sees it repaired, and the record \
+                     is unchanged (`rejoin check @` lists them)"
                 ));
             }
             Event::Closed { interrupted, left_out, rerun } => {
                 for (count, what) in [
                     (*interrupted, "shown to the model as interrupted"),
-                    (*left_out, "left out: nothing of it ran, or it was to be left out"),
+                    (*left_out, "left out, because it never ran or because you chose so"),
                     (*rerun, "run again"),
                 ] {
                     if count > 0 {
@@ -136,10 +136,10 @@ impl Drawing {
             Event::NotSaved(warning) => {
                 let warning = harmless(warning);
                 self.talk(&format!("{} {warning}", paint("warning:", output::WARNING)));
-                self.talk("  The conversation goes on in memory; it is saved as soon as that is possible.");
+                self.talk("  The conversation continues in memory and is saved as soon as possible.");
             }
-            Event::Saved => self.note("what could not be saved before is saved now"),
-            Event::Ended(Ending::Interrupted) => self.note("stopped; what was said is recorded"),
+            Event::Saved => self.note("everything is saved now"),
+            Event::Ended(Ending::Interrupted) => self.note("stopped; everything so far is recorded"),
             _ => {}
         }
     }
@@ -204,7 +204,7 @@ impl Drawing {
             return;
         }
         if !findings.is_empty() {
-            self.talk("What was found in the conversation, and may explain it:");
+            self.talk("Findings in the conversation that may explain it:");
         }
         for finding in findings.iter().take(EXPLANATIONS) {
             self.talk(&format!("  {}", report::line(finding)));

@@ -76,11 +76,11 @@ fn whole_input(source: stream::ByteSource) -> Result<String, Failure> {
     let unreadable = |why: String| Failure::unreadable("standard input", why, None);
     read.map_err(|why| unreadable(why.to_string()))?;
     if bytes.len() > MESSAGE_BYTES {
-        return Err(unreadable(format!("more than {} MiB is no message", MESSAGE_BYTES >> 20)));
+        return Err(unreadable(format!("a message has at most {} MiB", MESSAGE_BYTES >> 20)));
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        unreadable(format!("it is not UTF-8 (byte {at}); `iconv` makes it so"))
+        unreadable(format!("it is not UTF-8 (byte {at}); `iconv` converts it"))
     })?;
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())
 }

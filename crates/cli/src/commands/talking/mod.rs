@@ -198,8 +198,8 @@ impl Talking {
     pub fn set_on_broken(&mut self, on_broken: OnBroken) -> Result<(), Failure> {
         if let (OnBroken::Rerun, Some(folder)) = (on_broken, &self.elsewhere) {
             return Err(Failure::usage(
-                format!("these calls were made in {}", output::harmless(folder)),
-                "go there and try again, or choose `--on-broken keep`",
+                format!("these calls were made in the folder {}", output::harmless(folder)),
+                "go there and try again, or use `--on-broken keep`",
             ));
         }
         self.worker.set_on_broken(on_broken);
@@ -347,7 +347,7 @@ impl Talking {
             let no_store = self.no_store.as_ref().map(not_saved);
             return Err(Failure::failed(
                 no_store.unwrap_or_else(|| warning.to_owned()),
-                "the answer is complete, but it is not in the store; `rejoin doctor --self` says whether that can be written",
+                "the answer is complete, but it is not in the store; `rejoin doctor --self` says whether the store can be written",
             ));
         }
         if let Some(store) = self.store.as_deref().filter(|store| store.read_only().is_none()) {
@@ -383,7 +383,7 @@ fn point(pointer: &mut Option<Pointer>, conversation: ConversationId) {
 pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = built.map_err(|why| Failure::Usage {
-        what: format!("the system gives no resources for a turn: {why}"),
+        what: format!("the system has no resources for a turn: {why}"),
         hint: None,
     })?;
     let done = runtime.block_on(work);

@@ -1,8 +1,7 @@
 //! Codex rollouts: one JSON object per line, with a time, a type and a payload. The model saw the payloads of
-//! `response_item` lines, which are Responses items. `read.rs` reads them, `write.rs` writes a rollout that `codex resume`
-//! accepts, and `origins.rs` finds the source message of each written line.
+//! `response_item` lines, which are Responses items. `read.rs` reads them, and `write.rs` writes a rollout that
+//! `codex resume` accepts.
 
-mod origins;
 mod read;
 mod resend;
 mod write;

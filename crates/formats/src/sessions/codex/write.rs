@@ -14,7 +14,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 
-use super::{FORMAT, origins::origins};
+use super::FORMAT;
 use crate::{
     convert::Target,
     session::{Aside, Session, SetAside, instant},
@@ -49,7 +49,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
     let body = doc.as_ref().ok().and_then(Doc::root);
     let items: Vec<Value<'_>> =
         body.and_then(|body| body.get("input")).into_iter().flat_map(Value::items).collect();
-    let origins = origins(view, &encoded.findings, &items);
+    let origins: Vec<Option<usize>> = encoded.sources.iter().copied().collect();
     let mut rollout = Rollout {
         out: String::new(),
         now: first_time(session).unwrap_or(writing.now),

@@ -21,10 +21,10 @@ use crate::messages::Style;
 
 /// Claude's words for why it stopped.
 pub(crate) const STOPS: StopWords = StopWords {
-    done: &["end_turn", "tool_use", "stop_sequence"],
-    length: &["max_tokens", "model_context_window_exceeded"],
-    refused: &["refusal"],
-    paused: &["pause_turn"],
+    done: "end_turn tool_use stop_sequence",
+    length: "max_tokens model_context_window_exceeded",
+    refused: "refusal",
+    paused: "pause_turn",
 };
 
 /// The dialect.

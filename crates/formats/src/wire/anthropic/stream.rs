@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use rejoin_record::{
     Arguments, ArgumentsClass, Message,
-    json::{Doc, Value, write},
+    json::{Doc, Object, Value, quoted},
 };
 
 use super::WIRE;
@@ -163,14 +163,9 @@ impl Assembly for MessagesAssembly {
     fn item(mut self, _: &Seen, complete: bool) -> Option<Item> {
         let mut whole = complete;
         let halted = !complete && self.blocks.last().is_some_and(|block| !block.ended);
-        let mut json = String::from("{\"role\":\"assistant\",\"content\":[");
-        for (place, block) in self.blocks.iter_mut().enumerate() {
-            if place > 0 {
-                json.push(',');
-            }
-            whole &= block.write(&mut json, complete);
-        }
-        json.push_str("]}");
+        self.blocks.iter_mut().for_each(|block| whole &= block.end(complete));
+        let blocks = self.blocks.iter().map(|block| block.fields.json());
+        let json = Object::new().text("role", "assistant").list("content", blocks).finish();
         Some(Item { json, whole, halted })
     }
 
@@ -181,8 +176,8 @@ impl Assembly for MessagesAssembly {
 }
 
 impl Growth {
-    /// Writes the block; false if it is not what the API would have given, because its input is no object.
-    fn write(&mut self, out: &mut String, complete: bool) -> bool {
+    /// Completes the fields; false if they are not what the API would have given, because the input is no object.
+    fn end(&mut self, complete: bool) -> bool {
         if complete {
             self.input.end();
             self.fields.end();
@@ -200,16 +195,13 @@ impl Growth {
             }
             ArgumentsClass::Blank => true,
             ArgumentsClass::OtherJson | ArgumentsClass::Malformed => {
-                let mut text = String::new();
-                write::string(&mut text, arguments.text());
-                self.fields.put("input", &text);
+                self.fields.put("input", &quoted(arguments.text()));
                 false
             }
         };
         if !self.citations.is_empty() {
             self.fields.put("citations", &format!("[{}]", self.citations.join(",")));
         }
-        self.fields.write(out);
         whole
     }
 }

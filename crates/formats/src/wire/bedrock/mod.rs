@@ -38,11 +38,7 @@ pub static WIRE: Wire = Wire {
         cached: &["cacheReadInputTokens"],
         reasoning: &[],
     },
-    stops: StopWords {
-        refused: &["guardrail_intervened", "content_filtered"],
-        paused: &[],
-        ..anthropic::STOPS
-    },
+    stops: StopWords { refused: "guardrail_intervened content_filtered", paused: "", ..anthropic::STOPS },
     encoder: write::encoder,
     decoder: Decoder::<stream::ConverseAssembly>::boxed,
     answers: include_str!("answers.txt"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Message,
-    json::{Kind, Value, write},
+    json::{Kind, Object, Value},
 };
 
 use super::WIRE;
@@ -82,25 +82,17 @@ impl Assembly for ContentAssembly {
         // An empty text that nobody signed says nothing.
         self.parts.retain(|part| !matches!(part, Part::Words { text, .. } if text.is_empty()));
         let halted = matches!(self.parts.last()?, Part::Words { .. });
-        let mut json = String::from("{\"role\":\"model\",\"parts\":[");
-        for (place, part) in self.parts.iter_mut().enumerate() {
-            if place > 0 {
-                json.push(',');
-            }
-            match part {
-                Part::Other(raw) => json.push_str(raw),
-                Part::Words { thought, text } => {
-                    if complete {
-                        text.end();
-                    }
-                    json.push_str(if *thought { "{\"thought\":true" } else { "{" });
-                    write::key(&mut json, "text");
-                    write::string(&mut json, text.as_str());
-                    json.push('}');
+        let parts = self.parts.into_iter().map(|part| match part {
+            Part::Other(raw) => raw,
+            Part::Words { thought, mut text } => {
+                if complete {
+                    text.end();
                 }
+                let part = Object::new().raw_if("thought", thought.then_some("true"));
+                part.text("text", text.as_str()).finish()
             }
-        }
-        json.push_str("]}");
+        });
+        let json = Object::new().text("role", "model").list("parts", parts).finish();
         Some(Item { json, whole: complete, halted })
     }
 

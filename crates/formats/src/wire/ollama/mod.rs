@@ -30,7 +30,7 @@ pub static WIRE: Wire = Wire {
         cached: &[],
         reasoning: &[],
     },
-    stops: StopWords { done: &["", "stop"], length: &["length"], refused: &[], paused: &[] },
+    stops: StopWords { done: "stop", length: "length", refused: "", paused: "" },
     encoder: write::encoder,
     decoder: Decoder::<stream::LinesAssembly>::boxed,
     answers: include_str!("answers.txt"),

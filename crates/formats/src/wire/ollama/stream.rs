@@ -4,20 +4,21 @@
 use std::sync::Arc;
 
 use rejoin_record::{
-    Arguments, Block, CallId, Form, Message, Native, Origin, Raw, Role, Text, ToolCall, hash::short_name,
-    json::Value,
+    Arguments, Block, CallId, Form, Message, Native, Origin, Raw, Role, Text, ToolCall,
+    hash::short_name,
+    json::{Object, Value},
 };
 
 use super::WIRE;
 use crate::wire::{
     arriving::{Assembly, Item, Seen, show, word},
     gathered::Growing,
-    stream::Delta,
+    stream::{Delta, Stop},
 };
 
 const FORMAT: &str = "ollama";
 
-/// A response, as far as it came: its message.
+/// The message of a response, as far as it was received.
 #[derive(Default)]
 pub(super) struct LinesAssembly(Growing);
 
@@ -33,17 +34,17 @@ impl Assembly for LinesAssembly {
             match &*name {
                 "thinking" => show(piece, Delta::Reasoning, out),
                 "content" => show(piece, Delta::Text, out),
-                "tool_calls" => out.extend(
-                    value
-                        .items()
-                        .map(|call| Delta::Call(word(call.given("function").unwrap_or(call), "name"))),
-                ),
+                "tool_calls" => {
+                    let functions = value.items().map(|call| call.given("function").unwrap_or(call));
+                    out.extend(functions.map(|function| Delta::Call(word(function, "name"))));
+                }
                 _ => {}
             }
         }
         let done = event.given("done").and_then(Value::as_bool);
         if done == Some(true) {
-            seen.stop = Some(WIRE.stops.read(&word(event, "done_reason")));
+            let reason = word(event, "done_reason");
+            seen.stop = Some(if reason.is_empty() { Stop::Done } else { WIRE.stops.read(&reason) });
             seen.done = true;
         }
         message.is_some() || done.is_some()
@@ -53,53 +54,44 @@ impl Assembly for LinesAssembly {
         if complete {
             self.0.end();
         }
-        let mut json = String::from("{\"role\":\"assistant\"");
-        self.0.write_fields(&mut json);
-        json.push('}');
+        let json = self.0.add_to(Object::new().text("role", "assistant")).finish();
         Some(Item { json, whole: complete, halted: true })
     }
 
+    /// Reads a message. Its calls have no ids and get some that no other response has.
     fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
-        Some(message(item, buffer, seen))
+        let base = item.start();
+        let written = |name| {
+            let text = item.given(name).and_then(|value| value.to_text(base));
+            text.filter(|text| !text.is_empty())
+        };
+        let thought = written("thinking")
+            .map(|text| Block::reasoning(text, false, Origin::of(FORMAT, seen.model_text())));
+        let calls = item.given("tool_calls").into_iter().flat_map(Value::items).enumerate();
+        let calls = calls.map(|(place, call)| tool_call(call, base, &format!("{place} {}", seen.seed)));
+        let blocks =
+            thought.into_iter().chain(written("content").map(Block::text)).chain(calls.map(Block::call));
+        let native = Native::one(FORMAT, Raw::slice(buffer, base, item.end())?, item.is_clean());
+        Some(Message {
+            role: Role::Assistant,
+            blocks: blocks.collect(),
+            form: Form::Text,
+            native: Some(native),
+        })
     }
 }
 
-/// Reads a message of the dialect. Its calls have no ids: they get some that no other response has.
-fn message(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Message {
-    let base = item.start();
-    let mut blocks = Vec::new();
-    let written = |name| {
-        let text = item.given(name).and_then(|value| value.to_text(base));
-        text.filter(|text| !text.is_empty())
-    };
-    if let Some(text) = written("thinking") {
-        blocks.push(Block::reasoning(text, false, Origin::of(FORMAT, seen.model_text())));
-    }
-    blocks.extend(written("content").map(Block::text));
-    for (place, call) in item.given("tool_calls").into_iter().flat_map(Value::items).enumerate() {
-        blocks.push(Block::call(tool_call(call, base, &format!("{place} {}", seen.seed))));
-    }
-    let raw = Raw::slice(buffer, item.start(), item.end()).unwrap_or_else(|| Raw::new(item.raw()));
-    Message {
-        role: Role::Assistant,
-        blocks,
-        form: Form::Text,
-        native: Some(Native::one(FORMAT, raw, item.is_clean())),
-    }
-}
-
-/// A call. Where it has no id, it gets one from the `seed`: the same for the same response, another for any other.
+/// A call. Without an id, it gets one from the `seed`: the same for the same response, another for any other.
 fn tool_call(call: Value<'_>, base: usize, seed: &str) -> ToolCall {
     let function = call.given("function").unwrap_or(call);
     let own_id = [call, function].into_iter().find_map(|holder| holder.given("id")?.to_text(base));
     let id = own_id
         .filter(|id| !id.is_blank())
         .map_or_else(|| CallId::from(format!("call_{}", short_name(seed, 16))), CallId::new);
-    let arguments = match function.given("arguments") {
-        None => Arguments::absent(),
-        Some(value) => Arguments::new(value.to_text(base).unwrap_or_else(|| value.to_raw_text(base))),
-    };
+    let arguments = function.given("arguments").map_or_else(Arguments::absent, |value| {
+        Arguments::new(value.to_text(base).unwrap_or_else(|| value.to_raw_text(base)))
+    });
     let name = function.given("name").and_then(|name| name.to_text(base)).unwrap_or_else(|| Text::new(""));
-    // The dialect has no ids by design: nothing is missing.
+    // The dialect has no ids by design, so nothing is missing.
     ToolCall { id, id_given: true, name, arguments }
 }

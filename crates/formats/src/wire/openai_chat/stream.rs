@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use rejoin_record::{
     Message,
-    json::{Kind, Value, write},
+    json::{Kind, Object, Value, list, quoted},
 };
 
 use super::{WIRE, stream_calls::Calls};
@@ -16,6 +16,7 @@ use crate::{
     wire::{
         arriving::{Assembly, Item, Seen, show, word},
         gathered::{Growing, Streamed},
+        render::text_block,
         stream::{Delta, Stop},
     },
 };
@@ -115,20 +116,15 @@ impl Assembly for ChatAssembly {
             self.fields.end();
             self.calls.end();
         }
-        let mut json = String::from("{\"role\":\"assistant\"");
-        write::key(&mut json, "content");
-        self.content.write(&mut json);
-        self.fields.write_fields(&mut json);
+        let mut message = Object::new().text("role", "assistant").raw("content", &self.content.json());
+        message = self.fields.add_to(message);
         if !self.details.list.is_empty() {
-            write::key(&mut json, "reasoning_details");
-            self.details.write(&mut json);
+            message = message.list("reasoning_details", self.details.list.iter().map(Growing::json));
         }
         if !self.calls.is_empty() {
-            write::key(&mut json, "tool_calls");
-            self.calls.write(&mut json, &seen.seed);
+            message = message.list("tool_calls", self.calls.json(&seen.seed));
         }
-        json.push('}');
-        Some(Item { json, whole: complete, halted: true })
+        Some(Item { json: message.finish(), whole: complete, halted: true })
     }
 
     fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
@@ -205,30 +201,19 @@ impl Content {
         }
     }
 
-    fn write(&self, out: &mut String) {
+    fn json(&self) -> String {
         match &self.parts[..] {
-            [] if self.given => out.push_str("\"\""),
-            [] => out.push_str("null"),
-            [Part::Text(text)] if !self.listed => write::string(out, text.as_str()),
-            parts => {
-                for (place, part) in parts.iter().enumerate() {
-                    out.push(if place == 0 { '[' } else { ',' });
-                    let (opening, text, closing) = match part {
-                        Part::Text(text) => ("{\"type\":\"text\",\"text\":", text, "}"),
-                        Part::Thought(text) => {
-                            ("{\"type\":\"thinking\",\"thinking\":[{\"type\":\"text\",\"text\":", text, "}]}")
-                        }
-                        Part::Other(raw) => {
-                            out.push_str(raw);
-                            continue;
-                        }
-                    };
-                    out.push_str(opening);
-                    write::string(out, text.as_str());
-                    out.push_str(closing);
+            [] if self.given => quoted(""),
+            [] => String::from("null"),
+            [Part::Text(text)] if !self.listed => quoted(text.as_str()),
+            parts => list(parts.iter().map(|part| match part {
+                Part::Text(text) => text_block(text.as_str()),
+                Part::Thought(text) => {
+                    let thought = Object::new().text("type", "thinking");
+                    thought.list("thinking", [text_block(text.as_str())]).finish()
                 }
-                out.push(']');
-            }
+                Part::Other(raw) => raw.clone(),
+            })),
         }
     }
 }
@@ -283,13 +268,5 @@ impl Details {
             }
         }
         words
-    }
-
-    fn write(&self, out: &mut String) {
-        for (place, detail) in self.list.iter().enumerate() {
-            out.push(if place == 0 { '[' } else { ',' });
-            detail.write(out);
-        }
-        out.push(']');
     }
 }

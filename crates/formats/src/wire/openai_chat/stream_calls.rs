@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use rejoin_record::{
     hash::short_name,
-    json::{Kind, Value, write},
+    json::{Kind, Object, Value},
 };
 
 use crate::wire::{
@@ -49,10 +49,10 @@ impl Calls {
         let id = piece.given("id").and_then(Value::as_str).unwrap_or_default();
         let name = function.and_then(|function| function.given("name")?.as_str()).unwrap_or_default();
         let place = self.place(piece.given("index").and_then(Value::as_u64), &id, &name);
-        if self.list[place].id.is_empty() && !id.is_empty() {
-            self.list[place].id = id.into_owned();
-        }
         let call = &mut self.list[place];
+        if call.id.is_empty() {
+            call.id = id.into_owned();
+        }
         call.custom |= custom.is_some();
         call.name(&name, out);
         if let Some(function) = function {
@@ -107,29 +107,18 @@ impl Calls {
     }
 
     /// The calls as the API would have given them at once. One without an id gets one: results could not name it otherwise.
-    pub(super) fn write(&self, out: &mut String, seed: &str) {
-        for (place, call) in self.list.iter().enumerate() {
-            out.push_str(if place == 0 { "[{" } else { ",{" });
-            write::key(out, "id");
-            if call.id.is_empty() {
-                write::string(out, &format!("call_{}", short_name(&format!("{place} {seed}"), 16)));
-            } else {
-                write::string(out, &call.id);
-            }
+    pub(super) fn json(&self, seed: &str) -> Vec<String> {
+        let calls = self.list.iter().enumerate().map(|(place, call)| {
+            let id = match &*call.id {
+                "" => format!("call_{}", short_name(&format!("{place} {seed}"), 16)),
+                id => id.to_owned(),
+            };
             let (kind, input) = if call.custom { ("custom", "input") } else { ("function", "arguments") };
-            write::key(out, "type");
-            write::string(out, kind);
-            write::key(out, kind);
-            out.push('{');
-            write::key(out, "name");
-            write::string(out, &call.name);
-            write::key(out, input);
-            write::string(out, call.arguments.as_str());
-            out.push('}');
-            call.more.write_fields(out);
-            out.push('}');
-        }
-        out.push(']');
+            let function = Object::new().text("name", &call.name).text(input, call.arguments.as_str());
+            let json = Object::new().text("id", id).text("type", kind).object(kind, function);
+            call.more.add_to(json).finish()
+        });
+        calls.collect()
     }
 }
 

@@ -21,7 +21,11 @@ use super::super::{
     render::{self, Content, Ledger, Spoken},
 };
 use super::WIRE;
-use crate::{convert::Target, media::Usable, messages::REASONING_FIELDS};
+use crate::{
+    convert::Target,
+    media::Usable,
+    messages::{REASONING_FIELDS, roles::is_among},
+};
 
 const CALLS: usize = 128;
 
@@ -418,20 +422,9 @@ fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
 
 /// Whether a field of a message is neither the API's nor one that servers of this dialect take back.
 fn is_own_field(name: &str) -> bool {
-    const TAKEN: &[&str] = &[
-        "role",
-        "content",
-        "name",
-        "tool_calls",
-        "tool_call_id",
-        "function_call",
-        "refusal",
-        "audio",
-        "annotations",
-        "prefix",
-        "cache_control",
-    ];
-    !TAKEN.contains(&name) && !REASONING_FIELDS.iter().any(|(field, _)| *field == name)
+    const TAKEN: &str = "role content name tool_calls tool_call_id function_call refusal audio annotations prefix \
+                         cache_control";
+    !is_among(name, TAKEN) && !REASONING_FIELDS.iter().any(|(field, _)| *field == name)
 }
 
 /// Whether a message has such a field.

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use rejoin_record::{
     Block, Message,
-    json::{Value, quoted},
+    json::{Object, Value, list},
 };
 
 use super::WIRE;
@@ -83,8 +83,7 @@ impl ResponseAssembly {
         if is_done && event.given("output_index").is_none() {
             self.next();
         }
-        let growth = self.item(event);
-        growth.complete(item, out);
+        self.item(event).complete(item, out);
         self.refused |= refuses;
     }
 
@@ -195,9 +194,8 @@ impl Assembly for ResponseAssembly {
     fn item(self, _: &Seen, complete: bool) -> Option<Item> {
         let whole = complete && self.items.values().all(|growth| growth.done.is_some());
         let halted = self.items.last_key_value().is_some_and(|(_, growth)| growth.done.is_none());
-        let items: Vec<String> = self.items.values().flat_map(Growth::written).collect();
-        let json = format!("[{}]", items.join(","));
-        Some(Item { json, whole, halted })
+        let items = self.items.values().flat_map(Growth::written);
+        Some(Item { json: list(items), whole, halted })
     }
 
     fn read(list: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
@@ -275,15 +273,16 @@ impl Growth {
 
     /// An item that never became complete; nothing for a message, which is its texts.
     fn cut(&self) -> String {
-        let input = quoted(self.input.as_str());
+        let item = Object::new().text("type", &self.kind);
         match &*self.kind {
             "reasoning" => {
-                format!(r#"{{"type":"reasoning","summary":[{{"type":"summary_text","text":{input}}}]}}"#)
+                let summary = Object::new().text("type", "summary_text").text("text", self.input.as_str());
+                item.list("summary", [summary.finish()]).finish()
             }
             kind if is_call(kind) => {
                 let field = if kind == "custom_tool_call" { "input" } else { "arguments" };
-                let [kind, call_id, name] = [kind, &self.call_id, &self.name].map(quoted);
-                format!(r#"{{"type":{kind},"call_id":{call_id},"name":{name},"{field}":{input}}}"#)
+                let item = item.text("call_id", &self.call_id).text("name", &self.name);
+                item.text(field, self.input.as_str()).finish()
             }
             _ => String::new(),
         }
@@ -298,10 +297,10 @@ impl Growth {
     fn message(&self) -> String {
         let parts = self.texts.iter().map(|(_, said, refusal)| {
             let (kind, field) = if *refusal { ("refusal", "refusal") } else { ("output_text", "text") };
-            format!(r#"{{"type":"{kind}","{field}":{}}}"#, quoted(said.as_str()))
+            Object::new().text("type", kind).text(field, said.as_str()).finish()
         });
-        let parts: Vec<String> = parts.collect();
-        format!(r#"{{"type":"message","role":"assistant","content":[{}]}}"#, parts.join(","))
+        let message = Object::new().text("type", "message").text("role", "assistant");
+        message.list("content", parts).finish()
     }
 }
 

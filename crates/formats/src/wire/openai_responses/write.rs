@@ -414,6 +414,7 @@ impl Encoder {
 
     fn result(&mut self, Sent { exchange, call, id, kind }: &Sent<'_>) {
         let results: Vec<ResultRef<'_>> = exchange.results().collect();
+        self.sheet.list.source = results.last().map(|result| result.at().0);
         if let Some(result) = only(*exchange) {
             let message = result.message();
             if !WIRE.is_own(message) {

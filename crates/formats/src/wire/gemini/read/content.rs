@@ -15,7 +15,12 @@ use super::{
     fields::{Fields, Signature},
     parts::{self, PartReader},
 };
-use crate::messages::{DEEPEST, ReadMessage, Style, blocks::BlockReader, list::ReadItem, roles};
+use crate::messages::{
+    DEEPEST, ReadMessage, Style,
+    blocks::BlockReader,
+    list::{ReadItem, items},
+    roles,
+};
 
 /// Reads the contents of one list, in order.
 pub struct ContentReader {
@@ -64,21 +69,21 @@ impl ContentReader {
         }
         let holds = |name: &str| match (single, parts) {
             (true, _) => fields.given(name).is_some(),
-            (false, Some(parts)) => list(parts).any(|part| Fields::of(part).given(name).is_some()),
+            (false, Some(parts)) => items(parts).any(|part| Fields::of(part).given(name).is_some()),
             (false, None) => false,
         };
         let responds = holds("functionResponse");
+        let elsewhere = if unnamed.is_none() { roles::by_another_field(item) } else { None };
         let role = match named.as_deref() {
-            Some(name) => role_named(name, responds),
-            None if unnamed.is_none() && roles::by_another_field(item).is_some() => {
-                let (role, field) = roles::by_another_field(item).unwrap_or((Role::User, "role"));
+            Some(name) => roles::named(name),
+            None if let Some((role, field)) = elsewhere => {
                 if !matches!(role, Role::Other(_)) {
                     let at = Position::message(index);
                     let finding = Finding::new(Rule::UnknownRole, at, Action::Replaced);
                     let finding = finding.because(format!("`{field}` says that it is {role}"));
                     findings.push(Finding { severity: Severity::Note, ..finding });
                 }
-                if role == Role::User && responds { Role::Tool } else { role }
+                role
             }
             None => {
                 let guess = unnamed.unwrap_or_else(|| match (responds, holds("functionCall")) {
@@ -90,8 +95,9 @@ impl ContentReader {
                 guess
             }
         };
+        let role = if role == Role::User && responds { Role::Tool } else { role };
         let mut blocks: Vec<Block> = Vec::new();
-        let held = parts.filter(|_| !single).into_iter().flat_map(list).chain(single.then_some(item));
+        let held = parts.filter(|_| !single).into_iter().flat_map(items).chain(single.then_some(item));
         for part in held {
             if Signature::of(&Fields::of(part)) == Signature::Corrupt {
                 let at = Position::block(index, blocks.len());
@@ -135,14 +141,6 @@ impl ContentReader {
     }
 }
 
-/// The role of that name, in the spellings that programs have for it.
-fn role_named(name: &str, responds: bool) -> Role {
-    match roles::named(name) {
-        Role::User if responds => Role::Tool,
-        role => role,
-    }
-}
-
 fn no_role(index: usize, guess: &Role, single: bool) -> Finding {
     let what = if single { "it is a bare part" } else { "it names none" };
     let finding = Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced);
@@ -159,11 +157,6 @@ impl ReadItem for ContentReader {
             _ => None,
         }
     }
-}
-
-/// The parts of a content; some programs write a single one without its brackets.
-fn list<'d>(parts: Value<'d>) -> impl Iterator<Item = Value<'d>> {
-    crate::messages::list::items(parts)
 }
 
 /// Whether an object is a part that stands where a content should.
@@ -199,7 +192,7 @@ fn named_fields(item: Value<'_>, in_part: impl Fn(&Fields<'_>) -> Vec<&'static s
     let Some(parts) = fields.given("parts") else { return Vec::new() };
     let own = fields.all().map(|(name, _)| name).filter(|name| !matches!(*name, "role" | "parts"));
     let mut names: BTreeSet<String> = own.map(str::to_owned).collect();
-    for part in list(parts) {
+    for part in items(parts) {
         let part = Fields::of(part);
         let unknown = parts::unknown_fields(&part).count();
         // What holds nothing that is known is kept as it is.

@@ -7,7 +7,10 @@ use rejoin_record::{
 
 use super::{ContentReader, FORMAT, fields::Fields, parts::HELD};
 use crate::{
-    messages::list::{Shape, items},
+    messages::{
+        list::{Shape, items},
+        roles::is_among,
+    },
     sessions::sample::{Parsed, Sample},
     wire::registry::Dialect,
 };
@@ -58,7 +61,7 @@ pub fn is_content(value: Value<'_>) -> bool {
     let known = |part: Value<'_>| {
         // Other tools have `parts` too; theirs say what they are.
         part.get("type").is_none()
-            && Fields::of(part).all().any(|(name, _)| HELD.contains(&name) || name == "thoughtSignature")
+            && Fields::of(part).all().any(|(name, _)| is_among(name, HELD) || name == "thoughtSignature")
     };
     named
         && match parts.kind() {

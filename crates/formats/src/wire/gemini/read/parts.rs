@@ -12,22 +12,17 @@ use super::{
 };
 use crate::{
     media,
-    messages::{blocks::BlockReader, document_source},
+    messages::{blocks::BlockReader, document_source, roles::is_among},
     wire::gemini,
 };
 
 /// What a part may hold: one of these.
-pub(super) const HELD: &[&str] = &[
-    "text",
-    "inlineData",
-    "fileData",
-    "functionCall",
-    "functionResponse",
-    "executableCode",
-    "codeExecutionResult",
-];
+pub(super) const HELD: &str =
+    "text inlineData fileData functionCall functionResponse executableCode codeExecutionResult";
 /// What may be said about it.
-const ABOUT: &[&str] = &["thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata"];
+const ABOUT: &str = "thought thoughtSignature videoMetadata mediaResolution partMetadata";
+/// How many fields a part can have.
+const MOST_FIELDS: usize = 12;
 const INLINE: &[&str] = &["mimeType", "data", "displayName"];
 const FILE: &[&str] = &["mimeType", "fileUri", "displayName"];
 const CALL: &[&str] = &["id", "name", "args", "partialArgs", "willContinue"];
@@ -48,11 +43,11 @@ impl PartReader<'_> {
             return;
         }
         let fields = Fields::of(item);
-        let held: Vec<(&str, Value<'_>)> = fields.all().filter(|(name, _)| HELD.contains(name)).collect();
+        let held: Vec<(&str, Value<'_>)> = fields.all().filter(|(name, _)| is_among(name, HELD)).collect();
         let signature = Signature::of(&fields);
         let whole = held.len() == 1
             && unknown_fields(&fields).next().is_none()
-            && fields.are_distinct(HELD.len() + ABOUT.len())
+            && fields.are_distinct(MOST_FIELDS)
             && about_fits(&fields)
             // A name that is spelled with escapes is found by nobody who looks for the signature.
             && (signature == Signature::Absent || item.raw().contains("ignature\""))
@@ -230,7 +225,7 @@ impl PartReader<'_> {
 
 /// Fields of a part that the API does not know.
 pub(super) fn unknown_fields<'f>(part: &'f Fields<'_>) -> impl Iterator<Item = &'f str> {
-    part.names().filter(|name| !HELD.contains(name) && !ABOUT.contains(name))
+    part.names().filter(|name| !is_among(name, HELD) && !is_among(name, ABOUT))
 }
 
 /// Whether what a part says about itself has the types that the API asks for.

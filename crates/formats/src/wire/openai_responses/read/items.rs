@@ -23,42 +23,44 @@ use crate::{
 /// The dialect's name.
 pub const FORMAT: &str = "openai-responses";
 
-/// The kinds of calls: the item's type, the type of the item that answers it, how its tool is called here, and the field
-/// that says what is asked for.
+/// A kind of call that the client answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
-    /// The type of the call.
+    /// The type of the call's item.
     pub call: &'static str,
-    /// The type of its result.
+    /// The type of the item that answers it.
     pub output: &'static str,
-    /// The tool, where the item does not name it.
+    /// The name of the tool, where the item does not give it.
     pub tool: Option<&'static str>,
-    /// What is asked for.
+    /// The field that holds the arguments.
     pub input: &'static str,
+    /// What the ids of such items begin with; empty if any id is legal.
+    prefix: &'static str,
+}
+
+const fn call(
+    call: &'static str,
+    output: &'static str,
+    tool: Option<&'static str>,
+    input: &'static str,
+    prefix: &'static str,
+) -> Call {
+    Call { call, output, tool, input, prefix }
 }
 
 impl Call {
     /// A function with JSON arguments: what every other dialect calls a tool.
-    pub const FUNCTION: Call = Call::of_names("function_call", "function_call_output", None, "arguments");
+    pub const FUNCTION: Call = call("function_call", "function_call_output", None, "arguments", "fc_");
 
     const ALL: [Call; 7] = [
         Call::FUNCTION,
-        Call::of_names("custom_tool_call", "custom_tool_call_output", None, "input"),
-        Call::of_names("local_shell_call", "local_shell_call_output", Some("local_shell"), "action"),
-        Call::of_names("shell_call", "shell_call_output", Some("shell"), "action"),
-        Call::of_names("apply_patch_call", "apply_patch_call_output", Some("apply_patch"), "operation"),
-        Call::of_names("computer_call", "computer_call_output", Some("computer"), "action"),
-        Call::of_names("tool_search_call", "tool_search_output", Some("tool_search"), "arguments"),
+        call("custom_tool_call", "custom_tool_call_output", None, "input", "ctc_"),
+        call("local_shell_call", "local_shell_call_output", Some("local_shell"), "action", "lsh_"),
+        call("shell_call", "shell_call_output", Some("shell"), "action", "sh_"),
+        call("apply_patch_call", "apply_patch_call_output", Some("apply_patch"), "operation", "apc_"),
+        call("computer_call", "computer_call_output", Some("computer"), "action", "cu_"),
+        call("tool_search_call", "tool_search_output", Some("tool_search"), "arguments", ""),
     ];
-
-    const fn of_names(
-        call: &'static str,
-        output: &'static str,
-        tool: Option<&'static str>,
-        input: &'static str,
-    ) -> Self {
-        Self { call, output, tool, input }
-    }
 
     /// The kind of call whose item has this type.
     #[must_use]
@@ -162,27 +164,14 @@ impl ItemReader {
             return true;
         }
         let Some(text) = id.as_str() else { return false };
-        let prefixes: &[&str] = match &*kind {
-            "reasoning" => &["rs_"],
-            "function_call" => &["fc_"],
-            "custom_tool_call" => &["ctc_"],
-            "local_shell_call" => &["lsh_"],
-            "shell_call" => &["sh_"],
-            "apply_patch_call" => &["apc_"],
-            "computer_call" => &["cu_"],
-            "web_search_call" => &["ws_"],
-            "file_search_call" => &["fs_"],
-            "image_generation_call" => &["ig_"],
-            "code_interpreter_call" => &["ci_"],
-            "mcp_call" => &["mcp_"],
-            "mcp_list_tools" => &["mcpl_"],
-            "mcp_approval_request" => &["mcpr_"],
-            "message" | "" => &["msg_"],
-            _ => &[],
+        let prefix = match &*kind {
+            "reasoning" => "rs_",
+            "message" | "" => "msg_",
+            kind => Call::of_call(kind).map_or(known.map_or("", |known| known.prefix), |call| call.prefix),
         };
         let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-        let fits = prefixes.is_empty()
-            || (prefixes.iter().any(|prefix| text.starts_with(prefix))
+        let fits = prefix.is_empty()
+            || (text.starts_with(prefix)
                 && text.bytes().all(word)
                 && text.len() <= 64
                 && !text.ends_with(['_', '-']));
@@ -226,7 +215,7 @@ impl Reader<'_> {
                     "output_text" | "refusal" | "tool_use" => Role::Assistant,
                     _ => Role::User,
                 };
-                let block = irregular(self.part(item, &role).0);
+                let block = irregular(self.part(item, &role, Under::Role(&role)).0);
                 let blocks = vec![block];
                 let read = if role == Role::Assistant {
                     Item::Answer(blocks)
@@ -284,7 +273,8 @@ impl Reader<'_> {
         }
         let said =
             item.given("message").filter(|said| item.get("content").is_none() && said.as_str().is_some());
-        let (mut blocks, form, mut regular) = self.content(item.get("content").or(said), &role);
+        let content = item.get("content").or(said);
+        let (mut blocks, form, mut regular) = self.content(content, &role, Under::Role(&role));
         regular &= status_fits(item, false);
         regular &= said.is_none();
         regular &= known && typed;
@@ -299,23 +289,14 @@ impl Reader<'_> {
         ReadItem { item: read, regular, guessed }
     }
 
-    fn content(&self, content: Option<Value<'_>>, role: &Role) -> (Vec<Block>, Form, bool) {
-        self.content_under(content, role, Under::Role(role))
-    }
-
-    fn content_under(
-        &self,
-        content: Option<Value<'_>>,
-        role: &Role,
-        under: Under<'_>,
-    ) -> (Vec<Block>, Form, bool) {
+    fn content(&self, content: Option<Value<'_>>, role: &Role, under: Under<'_>) -> (Vec<Block>, Form, bool) {
         match content {
             Some(list) if list.kind() == Kind::Array => {
                 let mut regular = true;
                 let blocks: Vec<Block> = list
                     .items()
                     .map(|part| {
-                        let (block, legal) = self.part_under(part, role, under);
+                        let (block, legal) = self.part(part, role, under);
                         regular &= legal && block.span.is_some();
                         block
                     })
@@ -331,12 +312,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A content part, and whether it may stand under that role.
-    fn part(&self, part: Value<'_>, role: &Role) -> (Block, bool) {
-        self.part_under(part, role, Under::Role(role))
-    }
-
-    fn part_under(&self, part: Value<'_>, role: &Role, under: Under<'_>) -> (Block, bool) {
+    /// A content part, and whether the role may have it.
+    fn part(&self, part: Value<'_>, role: &Role, under: Under<'_>) -> (Block, bool) {
         let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
         let answer = *role == Role::Assistant;
         let (block, legal) = match &*kind {
@@ -368,7 +345,7 @@ impl Reader<'_> {
         let alone = url.is_none() || file.is_none();
         let address = url.clone().unwrap_or_else(|| Text::new(""));
         let (media_type, source) = match (url, file) {
-            (Some(url), _) => media::at_address(url),
+            (Some(url), _) => media::image_at(url),
             (None, Some(id)) => (None, MediaSource::ProviderFile(id)),
             (None, None) => (None, MediaSource::Unusable),
         };
@@ -446,7 +423,7 @@ impl Reader<'_> {
         let (content, form, regular) = match output {
             Some(list) if list.kind() == Kind::Array && kind.tool != Some("shell") && !searched => {
                 // No call, and no other result, stands inside a result.
-                self.content_under(output, &Role::User, Under::Result)
+                self.content(output, &Role::User, Under::Result)
             }
             // The screen of a computer is a picture.
             Some(value) if kind.tool == Some("computer") && value.kind() == Kind::Object => {

@@ -87,7 +87,7 @@ pub fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError
     }
     if body.is_none()
         && items().next().is_some()
-        && !items().any(|item| looks_like_item(item) || is_text(item))
+        && !items().any(|item| looks_like_item(item) || item.kind() == Kind::String)
     {
         return Err(nothing());
     }
@@ -156,10 +156,6 @@ fn answers_elsewhere(item: Value<'_>, called: &HashSet<String>) -> bool {
     let whole = item.get("output").is_some_and(|output| output.kind() == Kind::String) && item.is_clean();
     let id = item.get("call_id").and_then(Value::as_str);
     output && whole && id.is_some_and(|id| !id.is_empty() && id.len() <= 64 && !called.contains(&*id))
-}
-
-fn is_text(value: Value<'_>) -> bool {
-    value.kind() == Kind::String
 }
 
 fn add_text(assembler: &mut Assembler, item: Value<'_>, source: &Source<'_>) {
