@@ -274,13 +274,6 @@ impl Context {
         }
     }
 
-    /// Whether the system prompt holds half of a surrogate pair.
-    #[must_use]
-    pub fn system_is_lossy(&self) -> bool {
-        let raw = self.system_field().map_or("", |(_, raw)| raw.as_str());
-        Doc::parse(raw).is_ok_and(|doc| doc.root().is_some_and(Value::has_lone_surrogate))
-    }
-
     /// The conversation's own instructions, unless they are blank.
     #[must_use]
     pub fn own_instructions(&self) -> Option<&Text> {

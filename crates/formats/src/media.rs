@@ -1,8 +1,8 @@
-//! Judges images and documents: whether a provider could read one, and why not.
+//! Judges images and documents: whether a provider can read one, and if not, why.
 //!
-//! This is the only place that decides. Readers ask it whether a source's own bytes may be sent again, encoders whether a
-//! medium can be sent at all; what cannot becomes the text `[image unavailable: reason]`. Only the first bytes of the data are
-//! looked at, so a picture that is cut off in the middle passes. Each dialect says in its own folder which types it takes.
+//! Only this module decides. Readers ask whether a source's own bytes may be sent again, encoders whether a medium can be sent
+//! at all; one that cannot becomes the text `[image unavailable: reason]`. Only the first bytes are examined, so a truncated
+//! picture passes. Each dialect's descriptor lists the types that it accepts.
 
 use std::{borrow::Cow, fmt};
 
@@ -10,23 +10,23 @@ use rejoin_record::{Block, BlockKind, Media, MediaSource, Text};
 
 use crate::wire::base64;
 
-/// How many bytes of a document may precede the mark of a PDF: what its readers tolerate.
+/// How many bytes may precede the mark of a PDF; its readers tolerate as many.
 const PDF_LEAD: usize = 1024;
 
-/// What a dialect takes.
+/// The media that a dialect accepts.
 #[derive(Debug, Clone, Copy)]
 pub struct Accepts {
-    /// Types of images; `None` if it takes any.
+    /// Types of images; `None` for any.
     pub images: Option<&'static [&'static str]>,
-    /// Types of documents that are sent as bytes; `None` if it takes any.
+    /// Types of documents that are sent as bytes; `None` for any.
     pub documents: Option<&'static [&'static str]>,
-    /// What an address may begin with.
+    /// Prefixes of legal addresses.
     pub schemes: &'static [&'static str],
 }
 
-/// The pictures that every provider takes.
+/// The types of pictures that every provider accepts.
 pub const PICTURES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// The documents whose type a file's ending tells.
+/// The types of documents that a file's extension shows.
 pub const DOCUMENTS: &[&str] = &[
     "application/pdf",
     "text/plain",
@@ -38,13 +38,13 @@ pub const DOCUMENTS: &[&str] = &[
     "application/vnd.ms-excel",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 ];
-/// Addresses in the web.
+/// Prefixes of web addresses.
 pub const WEB: &[&str] = &["https://", "http://"];
 
 /// A medium that can be sent.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Usable<'m> {
-    /// Base64 in the strict spelling, and the type that its bytes have.
+    /// Base64 in the strict spelling, and the real type of its bytes.
     Bytes { media_type: Cow<'m, str>, data: Cow<'m, str> },
     /// An absolute address.
     Address(&'m str),
@@ -57,19 +57,19 @@ pub enum Usable<'m> {
 /// Why a medium cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// The source says nothing about where its bytes are.
+    /// The source does not say where its bytes are.
     Missing,
     /// It has no bytes.
     Empty,
-    /// Its data cannot be decoded. What it holds instead, if that can be read.
+    /// Its data is not base64; the text that it holds instead, if it is readable.
     NotBase64(Option<String>),
-    /// Its bytes are of another type than the one it names.
+    /// Its bytes have another type than the one it names.
     Mislabelled { named: String, found: Option<&'static str> },
-    /// It names no type, and its bytes do not tell.
+    /// It names no type, and its bytes do not show one.
     UnknownType,
-    /// The dialect does not take its type.
+    /// The dialect does not accept its type.
     Unsupported(String),
-    /// Its address is not one that the provider could follow.
+    /// The provider cannot open its address.
     Address(String),
 }
 
@@ -95,10 +95,10 @@ impl fmt::Display for Fault {
 }
 
 impl Accepts {
-    /// What a dialect that takes everything would say: only what no provider could read is refused.
+    /// Accepts everything that any provider could read.
     pub const ANYTHING: Self = Self { images: None, documents: None, schemes: &[] };
 
-    /// An image or a document as this dialect can have it.
+    /// Returns an image or document in the form that the dialect accepts.
     pub fn judge<'m>(&self, kind: &'m BlockKind) -> Result<Usable<'m>, Fault> {
         let (media, types) = match kind {
             BlockKind::Image(media) => (media, self.images),
@@ -109,7 +109,7 @@ impl Accepts {
         let taken = |media_type: &str| types.is_none_or(|types| types.contains(&media_type));
         match usable {
             Usable::Bytes { media_type, data } if !taken(&media_type) => {
-                // A document whose type nobody knows may still have a name that tells.
+                // The name of a document may show its type.
                 let is_document = matches!(kind, BlockKind::Document(_));
                 let told = type_by_name(media.name.as_deref().filter(|_| is_document));
                 match told.filter(|told| !is_sniffed(told) && !is_sniffed(&media_type) && taken(told)) {
@@ -117,14 +117,18 @@ impl Accepts {
                     None => Err(Fault::Unsupported(media_type.into_owned())),
                 }
             }
-            Usable::Address(url) if !self.schemes.is_empty() && !begins_with(url, self.schemes) => {
-                Err(Fault::Address(url.to_owned()))
+            Usable::Address(url) => {
+                let begins = |scheme: &&str| {
+                    url.get(..scheme.len()).is_some_and(|given| given.eq_ignore_ascii_case(scheme))
+                };
+                let taken = self.schemes.is_empty() || self.schemes.iter().any(begins);
+                if taken { Ok(usable) } else { Err(Fault::Address(url.to_owned())) }
             }
             usable => Ok(usable),
         }
     }
 
-    /// Whether a block holds no image and no document that this dialect would refuse, results included.
+    /// Whether the dialect accepts every image and document in a block, including those in results.
     pub fn keeps(&self, block: &Block) -> bool {
         match &block.kind {
             BlockKind::Image(_) | BlockKind::Document(_) => self.judge(&block.kind).is_ok(),
@@ -138,7 +142,7 @@ impl Accepts {
         self.takes(kind, |named, media_type, data| named == media_type && matches!(data, Cow::Borrowed(_)))
     }
 
-    /// Whether a medium is written the way the dialect has it where its address may hold the data.
+    /// Whether a medium is written as a dialect demands that has data URLs.
     pub fn takes_address(&self, kind: &BlockKind, url: &str) -> bool {
         let Ok(usable) = self.judge(kind) else { return false };
         match (strict_data_url(url), usable) {
@@ -165,7 +169,7 @@ impl Accepts {
     }
 }
 
-/// Text that stands for an image or a document that cannot be sent.
+/// The text in place of an image or document that cannot be sent.
 pub fn unavailable(what: &str, media: &Media, fault: &Fault) -> String {
     let name = media.name.as_deref().filter(|name| !name.trim().is_empty());
     match name {
@@ -190,12 +194,12 @@ pub fn at_address(url: Text, held: fn(&str, &str) -> MediaSource) -> (Option<Tex
     }
 }
 
-/// Whether an address holds what it is the address of.
+/// Whether an address is a data URL.
 pub fn is_data_url(url: &str) -> bool {
     url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
 }
 
-/// Media type and base64 data of a `data:` address; either may be empty. Parameters say nothing that matters here.
+/// The media type and base64 data of a data URL; either may be empty. Parameters are ignored.
 pub fn split_data_url(url: &str) -> Option<(String, &str)> {
     let (head, data) = url.get(5..).filter(|_| is_data_url(url))?.split_once(',')?;
     let mut words = head.split(';').map(str::trim);
@@ -203,7 +207,7 @@ pub fn split_data_url(url: &str) -> Option<(String, &str)> {
     words.any(|word| word.eq_ignore_ascii_case("base64")).then_some((media_type, data))
 }
 
-/// The type in an address that is `data:TYPE;base64,DATA` with nothing else in it.
+/// The type in an address of exactly the form `data:TYPE;base64,DATA`.
 fn strict_data_url(url: &str) -> Option<&str> {
     let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     let legal = |byte: u8| byte.is_ascii_graphic() && !byte.is_ascii_uppercase() && !b";,".contains(&byte);
@@ -232,12 +236,12 @@ fn bytes<'m>(named: Option<&str>, data: &'m str, media: &Media, is_image: bool) 
     if data.trim_matches(|letter: char| letter == '=' || letter.is_whitespace()).is_empty() {
         return Err(Fault::Empty);
     }
-    // Agents that lost the bytes leave a sentence in their place.
+    // Agents that lost the bytes leave a sentence instead.
     let words = || data.contains(' ').then(|| data.trim().to_owned());
     let data = base64::strict(data).ok_or_else(|| Fault::NotBase64(words()))?;
     let named = named.map(canonical).filter(|named| !is_generic(named));
     let found = sniff(&base64::head(&data, PDF_LEAD + 8));
-    // A text may quote the mark of another type; it holds no bytes that are no text.
+    // A text may begin with a mark that is text itself, such as that of a PDF.
     let is_text = named.as_ref().is_some_and(|named| named.starts_with("text/"));
     let found = found.filter(|found| !is_text || matches!(*found, "image/png" | "image/jpeg"));
     let media_type = match (named, found) {
@@ -259,7 +263,7 @@ fn bytes<'m>(named: Option<&str>, data: &'m str, media: &Media, is_image: bool) 
 /// A type in one spelling, without parameters.
 fn canonical(media_type: &str) -> String {
     let bare = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    // Spellings that people use; the registered names are others.
+    // Common misspellings of registered names.
     match &*bare {
         "image/jpg" => String::from("image/jpeg"),
         "text/x-markdown" => String::from("text/markdown"),
@@ -267,19 +271,19 @@ fn canonical(media_type: &str) -> String {
     }
 }
 
-/// Whether a type says nothing, or cannot be one.
+/// Whether a type is generic or malformed.
 fn is_generic(media_type: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_graphic() && byte != b',';
     matches!(media_type, "" | "application/octet-stream" | "binary/octet-stream")
         || !media_type.bytes().all(legal)
 }
 
-/// Whether bytes of a type can be told by how they begin.
+/// Whether the first bytes show this type.
 fn is_sniffed(media_type: &str) -> bool {
     PICTURES.contains(&media_type) || media_type == "application/pdf"
 }
 
-/// The type of bytes, told by how they begin.
+/// The type that the first bytes show.
 fn sniff(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
@@ -290,17 +294,17 @@ fn sniff(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// How files of the types in [`DOCUMENTS`] end, in the same order.
+/// The extensions of the types in [`DOCUMENTS`], in the same order.
 const ENDINGS: &[&str] = &["pdf", "txt", "md", "csv", "html", "doc", "docx", "xls", "xlsx"];
 
-/// The type of a document, told by how its name ends.
+/// The type of a document by the extension of its name.
 pub fn type_by_name(name: Option<&str>) -> Option<&'static str> {
     let (_, ending) = name?.rsplit_once('.')?;
     let place = ENDINGS.iter().position(|known| ending.eq_ignore_ascii_case(known))?;
     Some(DOCUMENTS[place])
 }
 
-/// The ending of files of a type.
+/// The extension of a type.
 pub fn ending(media_type: &str) -> Option<&'static str> {
     let place = DOCUMENTS.iter().position(|known| *known == media_type)?;
     Some(ENDINGS[place])
@@ -316,12 +320,6 @@ fn is_absolute(url: &str) -> bool {
         && !rest.is_empty()
         && !rest.starts_with('/')
         && !rest.contains(|letter: char| letter.is_whitespace() || letter.is_control())
-}
-
-fn begins_with(url: &str, schemes: &[&str]) -> bool {
-    schemes
-        .iter()
-        .any(|scheme| url.get(..scheme.len()).is_some_and(|given| given.eq_ignore_ascii_case(scheme)))
 }
 
 #[cfg(test)]

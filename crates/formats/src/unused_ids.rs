@@ -1,13 +1,13 @@
-//! Ids for results that have none: each gets the next id of the calls before it that no result has had yet.
+//! Ids for results that have none: each gets the next unused id of the calls before it.
 //!
-//! Formats without call ids (Gemini, Ollama, legacy functions) tie a result to its call by name or by position. A reader turns
-//! that into ids, in order, and no more: from the ids, `rejoin_view::Pairing` decides who answers whom.
+//! Formats without call ids (Gemini, Ollama, legacy functions) tie a result to its call by name or position. A reader only turns
+//! that into ids; `rejoin_view::Pairing` decides from the ids which result answers which call.
 
 use std::collections::{HashMap, VecDeque};
 
 use rejoin_record::CallId;
 
-/// The id of a call, for the first result that asks for it.
+/// The id of a call.
 struct CallSlot {
     id: CallId,
     /// Whether the source gave the id.
@@ -19,10 +19,10 @@ struct CallSlot {
 #[derive(Default)]
 pub(crate) struct UnusedIds {
     slots: Vec<CallSlot>,
-    /// Places by name; used ones leave the front.
+    /// Slots by name; used ones are removed from the front.
     by_name: HashMap<String, VecDeque<usize>>,
     by_id: HashMap<CallId, VecDeque<usize>>,
-    /// The id that was used last, by name.
+    /// The last used id, by name.
     last: HashMap<String, CallId>,
     next: usize,
 }
@@ -36,19 +36,19 @@ impl UnusedIds {
         self.slots.push(CallSlot { id: id.clone(), given, used: false });
     }
 
-    /// Whether a call has that name.
+    /// Whether a call has this name.
     pub(crate) fn has_name(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
-    /// A result names the id by itself.
+    /// Marks an id as used, since a result names it.
     pub(crate) fn use_id(&mut self, id: &CallId) {
         if let Some(place) = self.by_id.get_mut(id).and_then(VecDeque::pop_front) {
             self.slots[place].used = true;
         }
     }
 
-    /// The next id of the calls of a name. With `unless_given`, none if the source gave that one: the result has another id.
+    /// The next id of the calls of a name. With `unless_given`, none if the source gave that id, since the result names another.
     pub(crate) fn next_named(&mut self, name: &str, unless_given: bool) -> Option<CallId> {
         let queue = self.by_name.get_mut(name)?;
         while let Some(done) = queue.pop_front_if(|place| self.slots[*place].used) {
@@ -61,12 +61,12 @@ impl UnusedIds {
         Some(slot.id.clone())
     }
 
-    /// The id of that name that was used last, if every one was used: for a second result.
+    /// The last used id of a name, if all of its ids are used: for a second result.
     pub(crate) fn last_named(&self, name: &str) -> Option<CallId> {
         self.last.get(name).filter(|_| self.by_name.get(name).is_some_and(VecDeque::is_empty)).cloned()
     }
 
-    /// The next id of all.
+    /// The next id of all calls.
     pub(crate) fn next(&mut self) -> Option<CallId> {
         let place = (self.next..self.slots.len()).find(|place| !self.slots[*place].used)?;
         self.next = place + 1;

@@ -151,8 +151,8 @@ pub const BREAKS: &[Break] = &[
         what: "OpenAI Responses: a block of another dialect is sent as its own",
         file: "crates/formats/src/wire/openai_responses/write.rs",
         within: "assistant",
-        from: ") if own && opaque.fits && self",
-        to: ") if own && self",
+        from: "if own && opaque.fits && (regular",
+        to: "if own && (regular",
         tests: test("rejoin-formats", "laws", "sound"),
     },
     Break {

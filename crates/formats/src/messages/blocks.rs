@@ -20,7 +20,7 @@ use crate::{
 pub(crate) struct BlockReader<'b> {
     pub style: Style,
     pub buffer: &'b Arc<str>,
-    /// Where spans count from, in the buffer; it wraps around where the native item begins before the buffer does.
+    /// The offset in the buffer that spans count from; it wraps around if the native item begins before the buffer.
     pub base: usize,
     pub model: Option<&'b Text>,
 }
@@ -29,11 +29,11 @@ pub(crate) struct BlockReader<'b> {
 pub(crate) struct ReadContent {
     pub blocks: Vec<Block>,
     pub form: Form,
-    /// Written as the dialect wants it.
+    /// Whether it has the form that the dialect demands.
     pub regular: bool,
 }
 
-/// Where a block stands: some are legal only under one role, or inside a result.
+/// The place of a block: some are legal only under one role, or inside a result.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Under<'r> {
     Role(&'r Role),
@@ -90,7 +90,7 @@ impl BlockReader<'_> {
         }
     }
 
-    /// A content block that stands where a message should, and who would say it.
+    /// A content block in place of a message, and its probable author.
     pub(super) fn loose_block(&self, item: Value<'_>) -> Option<(Role, Block)> {
         if ["role", "content", "tool_calls", "tool_call_id"].iter().any(|name| item.given(name).is_some()) {
             let result = item.get("type").is_some_and(|kind| kind.is_str("tool_result"));
@@ -131,7 +131,7 @@ impl BlockReader<'_> {
                 kind == "image_url" && under == Under::Role(&Role::User),
             ),
             "file" => (self.file(item), Some(Style::OpenAi), under == Under::Role(&Role::User)),
-            // Mistral's way to show a document.
+            // Mistral's form of a document.
             "document_url" => (self.document_url(item), None, false),
             "image" => {
                 (self.source_media(item, BlockKind::Image), Some(Style::Anthropic), self.media_legal(under))
@@ -222,7 +222,7 @@ impl BlockReader<'_> {
         Block::call(call).at_if(whole, self.span(item))
     }
 
-    /// Arguments in either dress: a JSON value, or a string that holds one.
+    /// Arguments in either form: a JSON value, or a string that holds one.
     pub(crate) fn arguments(&self, value: Option<Value<'_>>) -> Arguments {
         match value {
             None => Arguments::absent(),
@@ -290,7 +290,7 @@ impl BlockReader<'_> {
         Some(Block::new(BlockKind::Document(Box::new(Media { media_type, source, name }))))
     }
 
-    /// A picture as Ollama writes it: just its bytes.
+    /// A picture in Ollama's form: only its bytes.
     pub(crate) fn bare_image(&self, item: Value<'_>) -> Option<Block> {
         let data = self.text(item)?;
         let source = MediaSource::Base64(data);
@@ -318,7 +318,7 @@ impl BlockReader<'_> {
         let typed = match &*kind {
             "base64" => matches!(source, Some(MediaSource::Base64(_))),
             "text" => media_type.as_deref() == Some("text/plain"),
-            // What stands in an address of this dialect has no type of its own.
+            // In this dialect, an address must not be a data URL.
             "url" => field("url").is_some_and(|url| !media::is_data_url(&url)),
             _ => true,
         };
@@ -329,7 +329,7 @@ impl BlockReader<'_> {
         Some(Block::new(kind).at_if(usable, self.span(item)))
     }
 
-    /// A call as OpenAI Chat writes it: an element of `tool_calls`.
+    /// A call in the form of OpenAI Chat, an element of `tool_calls`.
     pub(crate) fn tool_call(&self, item: Value<'_>) -> Block {
         let id = self.call_id(item.get("id"));
         let id_text = item.get("id").is_some_and(|id| id.kind() == Kind::String);
@@ -353,7 +353,7 @@ impl BlockReader<'_> {
     }
 }
 
-/// What a tool is called with that takes free text, as an object; and whether it is there.
+/// The arguments of a tool that takes free text, as an object; and whether there are any.
 pub(crate) fn free_text(input: Option<Value<'_>>) -> (Arguments, bool) {
     let input = input.and_then(Value::as_str);
     let mut wrapped = String::from("{\"input\":");
@@ -362,7 +362,7 @@ pub(crate) fn free_text(input: Option<Value<'_>>) -> (Arguments, bool) {
     (Arguments::new(wrapped), input.is_some())
 }
 
-/// Whether a block has only fields that Anthropic knows for its kind; it refuses any other.
+/// Whether a block has only the fields of its kind: Anthropic refuses any other.
 fn only_known_fields(item: Value<'_>, kind: &str) -> bool {
     let known: &[&str] = match kind {
         "text" => &["type", "text", "citations", "cache_control"],
@@ -399,7 +399,7 @@ fn anthropic_opaque_fits(kind: &str, under: Under<'_>) -> bool {
     }
 }
 
-/// Whether a part is a sound that OpenAI takes.
+/// Whether a part is audio that OpenAI accepts.
 fn is_audio(item: Value<'_>, kind: &str) -> bool {
     let audio = item.get("input_audio");
     let text = |name| audio.and_then(|audio| audio.get(name)?.as_str()).unwrap_or_default();
@@ -407,7 +407,7 @@ fn is_audio(item: Value<'_>, kind: &str) -> bool {
     kind == "input_audio" && strict && matches!(&*text("format"), "wav" | "mp3")
 }
 
-/// Whether a block of Anthropic's own has what the API asks of it.
+/// Whether a block that only Anthropic knows has the fields that the API demands.
 fn opaque_is_whole(item: Value<'_>, kind: &str, reader: &BlockReader<'_>) -> bool {
     let string = |name| item.get(name).is_some_and(|value: Value<'_>| value.kind() == Kind::String);
     let texts = |list: Option<Value<'_>>| {
@@ -453,7 +453,7 @@ fn opaque_is_whole(item: Value<'_>, kind: &str, reader: &BlockReader<'_>) -> boo
     }
 }
 
-/// Whether a block is a text with something in it.
+/// Whether a block is a text that is not blank.
 fn is_filled(block: Value<'_>) -> bool {
     let text = block.get("text").and_then(Value::as_str);
     block.get("type").is_some_and(|kind| kind.is_str("text"))
@@ -465,7 +465,7 @@ pub(crate) fn document_at(url: Text) -> (Option<Text>, MediaSource) {
     media::at_address(url, document_source)
 }
 
-/// A document's data in a field where a `data:` address should be. Without one, its name may tell that it is text.
+/// A document's data in a field for data URLs. If it is not a data URL, the document's name may show that it is text.
 pub(crate) fn document_data(data: Text, name: Option<&str>) -> (Option<Text>, MediaSource) {
     if media::is_data_url(&data) {
         return document_at(data);

@@ -1,13 +1,12 @@
-//! Telling the two shapes apart, by what only one of them writes.
+//! Recognising the style of a list by features that only one style has.
 
 use rejoin_record::json::Value;
 
-/// How many messages are looked at before the shape is taken for granted.
+/// How many messages are examined.
 const LOOK_AT: usize = 2_000;
 
-/// How much of a list of messages and the fields around it speaks for OpenAI Chat; below zero, for Anthropic. Where nothing
-/// tells, the list is plain text, which both shapes write alike; the model's name decides, and else OpenAI Chat, the more
-/// common one.
+/// How much of a list and the fields around it speaks for OpenAI Chat; a negative score speaks for Anthropic. A list of plain
+/// texts looks the same in both styles: then the model's name decides, and without one OpenAI Chat, the more common style.
 #[must_use]
 pub fn score(body: Option<Value<'_>>, messages: &[Value<'_>]) -> i32 {
     let mut score = 0i32;

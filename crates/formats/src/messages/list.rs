@@ -1,4 +1,4 @@
-//! Finding the messages in a text: a request body, a bare array, or one JSON value a line.
+//! Finding the messages in a text: a request body, a bare array, or one JSON value per line.
 
 use std::sync::Arc;
 
@@ -17,18 +17,19 @@ use crate::{
         unreadable_rest,
     },
     sessions::sample::{Parsed, Sample},
-    wire::gemini,
-    wire::{registry::Dialect, render},
+    wire::{
+        anthropic, gemini, openai_chat,
+        registry::{Dialect, Wire},
+        render,
+    },
 };
 
-/// A shape of message lists: where the list stands, what its messages look like, and who reads them.
+/// A format of message lists: where the list is, what its messages look like, and how they are read.
 pub(crate) trait Shape: Copy {
-    /// Reads one message after the other.
+    /// The reader of the messages.
     type Reader: ReadItem;
-    /// The name of the format.
-    fn format(self) -> &'static str;
-    /// The dialect whose bodies hold such lists.
-    fn dialect(self) -> Dialect;
+    /// The dialect whose bodies hold such lists. Its name is the name of the format.
+    fn wire(self) -> &'static Wire;
     /// A reader of one list.
     fn reader(self, model: Option<Text>) -> Self::Reader;
     /// The list, and the body around it if there is one.
@@ -46,14 +47,10 @@ pub(crate) trait ReadItem {
 impl Shape for Style {
     type Reader = MessageReader;
 
-    fn format(self) -> &'static str {
-        Style::format(self)
-    }
-
-    fn dialect(self) -> Dialect {
+    fn wire(self) -> &'static Wire {
         match self {
-            Self::OpenAi => Dialect::OpenAiChat,
-            Self::Anthropic => Dialect::Anthropic,
+            Self::OpenAi => &openai_chat::WIRE,
+            Self::Anthropic => &anthropic::WIRE,
         }
     }
 
@@ -88,12 +85,12 @@ pub(crate) fn items<'d>(list: Value<'d>) -> impl Iterator<Item = Value<'d>> {
     list.items().chain(single)
 }
 
-/// Whether a text looks like chat messages, and in which shape.
+/// Whether a text looks like chat messages, and in which style.
 #[must_use]
 pub fn sniff(sample: &Sample<'_>) -> Option<Style> {
     let beginning = sample.beginning_text();
     let told = sniff_text(beginning, sample.beginning());
-    // A long beginning may tell nothing: then all of it is looked at.
+    // If the beginning is not enough, the whole text is examined.
     told.or_else(|| {
         (beginning.len() < sample.text().len()).then(|| sniff_text(sample.text(), sample.whole()))?
     })
@@ -104,10 +101,10 @@ fn sniff_text(text: &str, (doc, error): &Parsed<'_>) -> Option<Style> {
     let whole =
         doc.root().filter(|root| error.is_none() || (root.is_cut() && list(root))).and_then(sniff_value);
     if error.is_none() && whole.is_none() {
-        // Lines of a single value are no messages, whatever they look like.
+        // The lines of a single value are not messages.
         return None;
     }
-    // One value a line: each may tell, and some may be damaged.
+    // In a file of lines, each line may show the style, and some may be damaged.
     let score = whole.or_else(|| {
         let scores = text.lines().filter(|line| !line.trim().is_empty()).filter_map(|line| {
             let (doc, _) = Doc::parse_prefix(line);
@@ -120,7 +117,7 @@ fn sniff_text(text: &str, (doc, error): &Parsed<'_>) -> Option<Style> {
     Some(if score < 0 { Style::Anthropic } else { Style::OpenAi })
 }
 
-/// What speaks for OpenAI Chat in one value; nothing if it holds no messages.
+/// The score of one value for OpenAI Chat; `None` if it holds no messages.
 fn sniff_value(root: Value<'_>) -> Option<i32> {
     if let Some((_, _, list)) = within::conversations(root).first().filter(|_| !root.is_cut()) {
         let messages: Vec<_> = list.items().collect();
@@ -128,7 +125,7 @@ fn sniff_value(root: Value<'_>) -> Option<i32> {
     }
     let (body, messages) = messages_of(root)?;
     let messages: Vec<_> = messages.collect();
-    // An empty list is a conversation too: one that has not begun. A list that was cut right there tells nothing.
+    // An empty list is a conversation that has not begun, unless it was cut off right there.
     let not_begun = messages.is_empty() && (body.is_some() || !root.is_cut());
     let ours = |message: &Value<'_>| looks_like_message(*message) && !gemini::read::is_content(*message);
     let found = not_begun || messages.iter().any(ours);
@@ -149,7 +146,7 @@ fn messages_of<'d>(root: Value<'d>) -> Option<(Option<Value<'d>>, Box<dyn Iterat
             if let Some(messages) = root.get("messages").filter(|messages| messages.kind() == Kind::Array) {
                 return Some((Some(root), Box::new(messages.items())));
             }
-            // A single message, as the first line of a list of lines has it.
+            // A single message, as in the first of several lines.
             looks_like_message(root)
                 .then(|| (None, Box::new(std::iter::once(root)) as Box<dyn Iterator<Item = _>>))
         }
@@ -168,7 +165,7 @@ pub(crate) fn read<S: Shape>(input: &Input, sample: Sample<'_>, shape: S) -> Res
     let Some(root) = doc.root() else {
         return Err(error.map_or(ReadError::NoConversation("the file is empty"), not_json));
     };
-    let chat = shape.dialect() != Dialect::Gemini;
+    let chat = shape.wire().dialect != Dialect::Gemini;
     let inside = if error.is_none() && chat { within::conversations(root) } else { Vec::new() };
     if !inside.is_empty() {
         let sessions = inside.into_iter().enumerate().map(|(number, (holder, name, list))| {
@@ -178,13 +175,13 @@ pub(crate) fn read<S: Shape>(input: &Input, sample: Sample<'_>, shape: S) -> Res
             builder.finish()
         });
         let mut sessions: Vec<Session> = sessions.collect();
-        // What stands beside all of them is kept with the first.
+        // Everything beside them is kept with the first.
         if let Some(first) = sessions.first_mut() {
             first.set_aside.splice(0..0, within::beside(root));
         }
         return Ok(sessions);
     }
-    // More text after a complete value: one value a line.
+    // More text after a complete value means one value per line.
     let lines = error.is_some() && !root.is_cut() && is_container(root) && !root.raw().contains('\n');
     if lines
         || (error.is_none()
@@ -241,7 +238,7 @@ fn is_container(value: Value<'_>) -> bool {
     matches!(value.kind(), Kind::Object | Kind::Array)
 }
 
-/// One JSON value a line: messages of one conversation, or a conversation each.
+/// Reads one JSON value per line: the messages of one conversation, or one conversation each.
 fn read_lines<S: Shape>(input: &Input, shape: S) -> Result<Vec<Session>, ReadError> {
     let mut lines = Lines::new(&input.name, shape);
     for line in input.text.split_inclusive('\n') {
@@ -289,11 +286,11 @@ pub(crate) fn read_stream<S: Shape>(
     }
 }
 
-/// Lines as they come.
+/// Reads lines one by one.
 struct Lines<'n, S: Shape> {
     name: &'n str,
     shape: S,
-    /// Where the next line begins, and its number from 0.
+    /// The offset of the next line, and its number from 0.
     offset: usize,
     number: usize,
     single: Option<Builder<S>>,
@@ -312,7 +309,7 @@ impl<'n, S: Shape> Lines<'n, S> {
 
     fn add(&mut self, line: &str) {
         let start = self.offset;
-        // Usually one value; what else stands on the line is read too, as far as it can be.
+        // Usually a line is one value; anything after it is read as well.
         let mut at = 0;
         while !line[at..].trim().is_empty() {
             let rest = &line[at..];
@@ -326,7 +323,7 @@ impl<'n, S: Shape> Lines<'n, S> {
             if self.shape.find(root).is_some() {
                 self.body(root, start + at);
             } else {
-                // Spans count from the message, so a line can be a buffer of its own.
+                // Spans count from the message, so a line can have its own buffer.
                 let line = self.number + 1;
                 self.builder().add(root, &Arc::from(&rest[..root.end()]), start + at, Some(line));
             }
@@ -336,7 +333,7 @@ impl<'n, S: Shape> Lines<'n, S> {
         self.number += 1;
     }
 
-    /// A conversation that is one line.
+    /// Reads a line that is a conversation.
     fn body(&mut self, root: Value<'_>, start: usize) {
         let line = self.number + 1;
         let name = format!("{}:{line}", self.name);
@@ -357,7 +354,7 @@ impl<'n, S: Shape> Lines<'n, S> {
         }
     }
 
-    /// A line that is longer than any line may be.
+    /// Sets aside a line above the size limit.
     fn too_long(&mut self, bytes: usize) {
         let offset = self.offset;
         let message = self.builder().set_aside("", offset);
@@ -383,7 +380,7 @@ impl<'n, S: Shape> Lines<'n, S> {
                 builder.session.findings.extend(self.damage);
                 self.sessions.push(builder.finish());
             }
-            // What stands between conversations belongs to the one before it.
+            // Lines between conversations belong to the one before them.
             single => {
                 if let Some(last) = self.sessions.last_mut() {
                     last.findings.extend(self.damage.into_iter().map(|mut finding| {
@@ -412,7 +409,7 @@ const EXPORT_FIELDS: &str = "conversationId conversation_id createdAt created_at
 const REQUEST_FIELDS: &str = "generationConfig instructions max_tokens model system systemInstruction system_instruction \
                               temperature tool_choice tools";
 
-/// Puts a session together.
+/// Builds a session.
 struct Builder<S: Shape> {
     name: String,
     shape: S,
@@ -427,10 +424,9 @@ struct Builder<S: Shape> {
 impl<S: Shape> Builder<S> {
     /// A session of that name; the body around its messages stands in a text.
     fn new(name: &str, shape: S, body: Option<(Value<'_>, &Arc<str>)>) -> Self {
-        let dialect = shape.dialect();
-        let list = dialect.wire().fields.messages;
+        let wire = shape.wire();
         let mut context =
-            Context { dialect: Some(dialect), whole_body: body.is_some(), ..Context::default() };
+            Context { dialect: Some(wire.dialect), whole_body: body.is_some(), ..Context::default() };
         let mut own_id = None;
         let mut around = String::from("{");
         if let Some((body, text)) = body {
@@ -439,7 +435,7 @@ impl<S: Shape> Builder<S> {
             context.whole_body &= !exported;
             for (key, value) in body.fields() {
                 let name = key.as_str().unwrap_or_default();
-                if name == list {
+                if name == wire.fields.messages {
                     context.before_messages = context.fields.len();
                     continue;
                 }
@@ -467,8 +463,8 @@ impl<S: Shape> Builder<S> {
             let what = within::around(around);
             set_aside.push(SetAside { place, after: 0, what });
         }
-        let id = derive_id(shape.format(), None, name, None);
-        let session = Session { set_aside, ..Session::new(shape.format(), id, context) };
+        let id = derive_id(wire.name, None, name, None);
+        let session = Session { set_aside, ..Session::new(wire.name, id, context) };
         let reader = shape.reader(model);
         Self { name: name.to_owned(), shape, reader, session, own_id, first: None, next: 0 }
     }
@@ -494,12 +490,12 @@ impl<S: Shape> Builder<S> {
         }
     }
 
-    /// Keeps what cannot be read, and gives the number it has in the source.
+    /// Keeps unreadable text; returns its number in the source.
     fn set_aside(&mut self, text: &str, offset: usize) -> usize {
         self.keep(Aside::Raw(Text::new(text)), offset)
     }
 
-    /// Keeps what is no message, and gives the number it has in the source.
+    /// Keeps something that is no message; returns its number in the source.
     fn keep(&mut self, what: Aside, offset: usize) -> usize {
         let index = self.next;
         self.next += 1;
@@ -508,9 +504,9 @@ impl<S: Shape> Builder<S> {
         index
     }
 
-    /// Keeps lists of the same name that stand before the one that counts.
+    /// Keeps other lists of the same name, of which only the last one counts.
     fn other_lists(&mut self, body: Value<'_>, list: Value<'_>) {
-        let name = self.shape.dialect().wire().fields.messages;
+        let name = self.shape.wire().fields.messages;
         for (_, value) in
             body.fields().filter(|(key, value)| key.is_str(name) && value.start() != list.start())
         {
@@ -520,7 +516,7 @@ impl<S: Shape> Builder<S> {
         }
     }
 
-    /// Keeps what stands around a list that is no part of a request.
+    /// Keeps the JSON around a list that is not in a request body.
     fn around(&mut self, holder: Value<'_>, list: &str) {
         let place = Place { index: 0, offset: holder.start(), line: None };
         let what = within::around(render::with_field(holder.raw(), list, "[]"));
@@ -529,7 +525,7 @@ impl<S: Shape> Builder<S> {
 
     fn finish(mut self) -> Session {
         self.session.id =
-            derive_id(self.shape.format(), self.own_id.as_deref(), &self.name, self.first.as_ref());
+            derive_id(self.shape.wire().name, self.own_id.as_deref(), &self.name, self.first.as_ref());
         self.session
     }
 }

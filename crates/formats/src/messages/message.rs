@@ -35,7 +35,7 @@ pub struct ReadMessage {
     pub findings: Vec<Finding>,
 }
 
-/// Nesting of a whole message: what arguments may have, and what stands around them.
+/// The deepest nesting of a message: that of arguments, and of the JSON around them.
 pub(crate) const DEEPEST: usize = limits::NESTING + 8;
 
 /// Fields of an OpenAI-style assistant message that hold reasoning: its name, and whether it is sealed.
@@ -62,8 +62,8 @@ impl MessageReader {
         self.read_within(item, buffer, index, item.start())
     }
 
-    /// The same for a message inside a larger native item: spans count from `base` of the buffer, which wraps around where
-    /// the native item begins before the buffer does.
+    /// Reads a message inside a larger native item: spans count from `base` of the buffer, which wraps around if the native item
+    /// begins before the buffer.
     pub fn read_within(
         &mut self,
         item: Value<'_>,
@@ -76,7 +76,7 @@ impl MessageReader {
         let mut findings = Vec::new();
         let raw = Raw::slice(buffer, item.start(), item.end())?;
         if let Some(text) = blocks.text(item) {
-            // A bare string among messages: someone said it, we do not know who.
+            // The author of a bare string is unknown.
             findings.push(
                 Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced)
                     .because("it is a bare text"),
@@ -112,7 +112,7 @@ impl MessageReader {
         Some(ReadMessage { message, findings })
     }
 
-    /// A message of this role, from a content that stands by itself.
+    /// A message of this role with a content.
     pub fn content(&self, role: Role, content: Value<'_>, buffer: &Arc<str>, base: usize) -> Message {
         let blocks = BlockReader { style: self.style, buffer, base, model: self.model.as_ref() };
         let content = blocks.content(Some(content), Under::Role(&role));
@@ -124,7 +124,7 @@ impl MessageReader {
         let given = item.get("role").and_then(Value::as_str);
         if let Some(name) = given.as_deref().filter(|name| !name.is_empty()) {
             return Some(match roles::named(name) {
-                // Some spell it otherwise.
+                // Some programs spell it differently.
                 role @ (Role::User | Role::Assistant) => (role.clone(), name == role.as_str()),
                 Role::Tool => (Role::Tool, name == "tool" && self.style == Style::OpenAi),
                 role => (role, self.style == Style::OpenAi),
@@ -134,7 +134,7 @@ impl MessageReader {
         let says = ["content", "tool_calls", "function_call", "tool_call_id"];
         let says = says.iter().any(|name| item.given(name).is_some());
         if let Some((role, field)) = roles::by_another_field(item).filter(|_| says) {
-            // A word that is not known is reported wherever the message goes.
+            // An unknown role is reported later.
             if !matches!(role, Role::Other(_)) {
                 let finding = finding.because(format!("`{field}` says that it is {role}"));
                 findings.push(Finding { severity: Severity::Note, ..finding });
@@ -160,14 +160,14 @@ impl MessageReader {
         let listed = || item.given("tool_call_ids")?.items().next();
         let mut given = item.given("tool_call_id").or_else(|| item.given("tool_use_id")).or_else(listed);
         if given.is_none() {
-            // Some programs call it `id`; others give their messages ids of their own.
+            // Some programs call it `id`; in others, `id` is the id of the message.
             given = item.given("id").filter(|id| id.as_str().is_some_and(|id| self.called.contains(&*id)));
         }
         let name = ["name", "tool_name"]
             .iter()
             .find_map(|field| item.given(field))
             .and_then(|name| blocks.text(name));
-        // Some agents write Anthropic results under the role `tool`: then the blocks are the results.
+        // Some agents write Anthropic's result blocks under the role `tool`.
         if item.given("tool_call_id").is_none() {
             let own = blocks.content(item.get("content"), Under::Role(&Role::User));
             if own.blocks.iter().any(|block| matches!(block.kind, BlockKind::ToolResult(_))) {
@@ -219,7 +219,7 @@ impl MessageReader {
         {
             let block = Block::text(text);
             let span = blocks.span(refusal);
-            // Only an assistant of this dialect has such a field: there it stays where it is.
+            // Only assistant messages of this dialect have the field, where it stays.
             let own = self.style == Style::OpenAi && role == Role::Assistant;
             all.push(if own { block.at(span) } else { block });
         }
@@ -229,7 +229,7 @@ impl MessageReader {
         regular &= sounds || item.given("audio").is_none();
         let before_calls = all.len();
         let calls = self.calls(item, blocks);
-        // Some agents write a call twice: as a block of the content, and beside it.
+        // Some agents write a call twice: as a content block, and beside the content.
         let beside: HashSet<&str> = calls.iter().filter_map(given_id).collect();
         let twice = |block: &Block| given_id(block).is_some_and(|id| beside.contains(id));
         if all.iter().any(twice) {
@@ -247,7 +247,7 @@ impl MessageReader {
         regular &= match self.style {
             Style::OpenAi => match content.form {
                 Form::Text => true,
-                Form::Parts => content_is_filled(item),
+                Form::Parts => item.get("content").is_some_and(|content| content.items().next().is_some()),
                 Form::Null | Form::Absent => role == Role::Assistant && (called || sounds || refused),
             },
             Style::Anthropic => {
@@ -258,7 +258,7 @@ impl MessageReader {
         self.message(role, all, content.form, regular)
     }
 
-    /// The calls that stand beside the content.
+    /// The calls beside the content.
     fn calls(&self, item: Value<'_>, blocks: &BlockReader<'_>) -> Vec<Block> {
         let listed = item.get("tool_calls").into_iter().flat_map(Value::items);
         let listed = listed.filter(|call| call.kind() == Kind::Object).map(|call| blocks.tool_call(call));
@@ -271,13 +271,13 @@ impl MessageReader {
         for &(field, sealed) in REASONING_FIELDS {
             let Some(value) = item.given(field) else { continue };
             let text = match value.kind() {
-                // What is sealed says nothing to anybody else.
+                // Sealed reasoning is not readable.
                 Kind::String if sealed => Some(Text::new("")).filter(|_| !value.is_str("")),
                 Kind::String => blocks.text(value),
                 Kind::Array if value.items().next().is_some() => Some(Text::new("")),
                 _ => None,
             };
-            // An empty field says nothing.
+            // An empty field holds no reasoning.
             if let Some(text) = text.filter(|text| sealed || !text.is_empty()) {
                 let origin = Origin::of(Style::OpenAi.format(), self.model.clone());
                 all.push(Block::reasoning(text, sealed, origin));
@@ -302,7 +302,7 @@ impl MessageReader {
                     self.called.insert(call.id.clone());
                 }
                 BlockKind::ToolCall(call) => {
-                    // Nobody else's id looks like this, and the same file gives the same one.
+                    // The same file always gives the same id.
                     let place = format!("{index} {assigned} {} {}", call.name, call.arguments.text());
                     call.id = CallId::from(format!("call_{}", short_name(&place, 16)));
                     // A legacy function call has no id by design; anything else lacks one.
@@ -325,7 +325,7 @@ fn given_id(block: &Block) -> Option<&str> {
     block.as_call().filter(|call| call.id_given).map(|call| call.id.as_str())
 }
 
-/// Fields of a message that say something and that blocks and role do not hold.
+/// Lists the fields of a message that its role and blocks do not hold.
 pub fn more_fields<'d>(item: Value<'d>, style: Style) -> impl Iterator<Item = Value<'d>> {
     let held: &[&str] = match style {
         Style::OpenAi => {
@@ -342,8 +342,4 @@ pub fn more_fields<'d>(item: Value<'d>, style: Style) -> impl Iterator<Item = Va
         let says = !value.is_null() && !empty_list;
         (!known && says).then_some(key)
     })
-}
-
-fn content_is_filled(item: Value<'_>) -> bool {
-    item.get("content").is_some_and(|content| content.items().next().is_some())
 }

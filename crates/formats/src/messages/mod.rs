@@ -1,9 +1,10 @@
-//! Reading lists of chat messages, in the shapes that OpenAI Chat and Anthropic bodies share.
+//! Reading lists of chat messages in the styles of OpenAI Chat and Anthropic.
 //!
-//! Both readers understand each other's blocks, since agents that switch providers mix them. What a message looks like
-//! in its own dialect decides only whether it may be sent again as it is.
+//! Either style accepts the other's blocks, since agents that switch providers mix them. The style decides only whether a message
+//! may be sent again unchanged.
 //!
-//! `detect.rs` tells the two apart, `list.rs` finds the messages in a text, `within.rs` in other JSON, `message.rs` and `blocks.rs` read them, `roles.rs` tells who speaks.
+//! `detect.rs` recognises the style, `list.rs` finds the messages in a text, `within.rs` in other JSON, `message.rs` and
+//! `blocks.rs` read them, `roles.rs` finds the author.
 
 pub(crate) mod blocks;
 pub mod detect;
@@ -37,12 +38,12 @@ pub(crate) const KNOWN: &[Known] = &[
     Known::beside("thought", "action"),
 ];
 
-/// Which of the two shapes a list is written in.
+/// The style of a list of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// `tool_calls` beside the content, results as messages.
     OpenAi,
-    /// Everything as content blocks.
+    /// Calls and results as content blocks.
     Anthropic,
 }
 

@@ -1,22 +1,22 @@
-//! Who speaks, by the words that programs have for it. A word that nobody here knows stays as it is and is reported: it never
-//! becomes a person's or a model's by chance.
+//! The author of a message, by the words that programs use. An unknown word is kept and reported; it is never taken for a user
+//! or a model.
 
 use rejoin_record::{
     Role,
     json::{Kind, Value},
 };
 
-/// What programs call the model.
+/// Words for the model.
 const MODELS: &str = "assistant ai model bot agent llm gemini claude gpt chatgpt copilot codex qwen cursor iflow openai \
                       anthropic deepseek mistral grok";
 
-/// What programs call the person.
+/// Words for the user.
 const PEOPLE: &str = "user human person";
 
-/// Where programs other than the providers write who speaks.
+/// Fields in which programs name the author, instead of `role`.
 const FIELDS: &[&str] = &["author", "sender", "from", "speaker", "who", "type", "kind", "sessionUpdate"];
 
-/// The role of that name, in whichever letters it is written.
+/// The role of a name, in upper or lower case.
 pub(crate) fn named(name: &str) -> Role {
     if let "user" | "assistant" | "tool" = name {
         return Role::named(name);
@@ -32,7 +32,7 @@ pub(crate) fn named(name: &str) -> Role {
     }
 }
 
-/// Who speaks in an item that has no `role`, by another field of it, and the name of that field.
+/// The author of an item without `role`, by another field, and the name of that field.
 pub(crate) fn by_another_field(item: Value<'_>) -> Option<(Role, &'static str)> {
     FIELDS.iter().find_map(|field| {
         let value = item.given(field)?;
@@ -43,7 +43,7 @@ pub(crate) fn by_another_field(item: Value<'_>) -> Option<(Role, &'static str)> 
             _ => value,
         };
         let word = value.as_str().filter(|word| !word.is_empty())?;
-        // A message of some kind says nothing about its speaker.
+        // These words do not name an author.
         let says = !matches!(&*word, "message" | "text" | "chat" | "msg");
         says.then(|| (of_word(&word), *field))
     })
@@ -54,8 +54,8 @@ pub(crate) fn is_among(word: &str, list: &str) -> bool {
     list.split(' ').any(|known| known == word)
 }
 
-/// Who a word like `user` or `agent_message_chunk` speaks of. What speaks of both, or of what a model does besides speaking,
-/// stays what it is.
+/// The author that a word like `user` or `agent_message_chunk` names. A word that names both, or something other than a message,
+/// stays unknown.
 fn of_word(word: &str) -> Role {
     let role = named(word);
     if !matches!(role, Role::Other(_)) {

@@ -1,5 +1,5 @@
-//! Conversations inside other JSON: the runs of a benchmark, the trajectory of an agent. Their lists stand under names of
-//! their own, and one file may hold many.
+//! Conversations inside other JSON, such as the runs of a benchmark or the trajectory of an agent. Their lists have various
+//! names, and one file may hold many.
 
 use rejoin_record::{
     Role, Text,
@@ -13,20 +13,20 @@ use crate::{
     wire::gemini,
 };
 
-/// What such a list is called.
+/// The names of such lists.
 const NAMES: &[&str] = &["messages", "history", "traj", "trajectory", "conversation"];
 
-/// How many elements are looked at to tell whether they hold conversations.
+/// How many elements are examined for conversations.
 const LOOK_AT: usize = 20;
 
-/// The conversations in a value that is not itself a request body: what holds each, the name of its list, and the list.
+/// The conversations in a value that is not a request body: the holder of each, the name of its list, and the list.
 #[must_use]
 pub fn conversations(root: Value<'_>) -> Vec<(Value<'_>, &'static str, Value<'_>)> {
     match root.kind() {
         Kind::Array => each(root),
         Kind::Object if root.get("messages").is_none() => match held(root) {
             Some(found) => vec![found],
-            // One field of many may be the list of runs.
+            // One of the fields may be the list of runs.
             None => root
                 .fields()
                 .map(|(_, value)| each(value))
@@ -37,7 +37,7 @@ pub fn conversations(root: Value<'_>) -> Vec<(Value<'_>, &'static str, Value<'_>
     }
 }
 
-/// The conversations that the elements of a list hold, one each.
+/// The conversations in the elements of a list.
 fn each(list: Value<'_>) -> Vec<(Value<'_>, &'static str, Value<'_>)> {
     if !list.items().take(LOOK_AT).any(|item| held(item).is_some()) {
         return Vec::new();
@@ -60,8 +60,8 @@ fn held(holder: Value<'_>) -> Option<(Value<'_>, &'static str, Value<'_>)> {
 const SPOKEN: &str =
     "answer completion instructions output prompt reply response system system_prompt systemPrompt";
 
-/// What surrounds a conversation: the task, the score, the settings. It is bookkeeping, unless it holds speech: a message, or a
-/// text under a name that stands for instructions or an answer.
+/// The JSON around a conversation, such as the task, the score or settings. It is mere data unless it holds a message, or a text
+/// under a name for instructions or an answer.
 #[must_use]
 pub fn around(text: String) -> Aside {
     let named = |root: Value<'_>| {
@@ -74,7 +74,7 @@ pub fn around(text: String) -> Aside {
     if spoken { Aside::Unknown(Text::from(text)) } else { Aside::Raw(Text::from(text)) }
 }
 
-/// What a value that holds several conversations has besides them.
+/// Everything in a value besides its conversations.
 pub fn beside(root: Value<'_>) -> Vec<SetAside> {
     let aside = |value: Value<'_>, what: Aside| SetAside {
         place: Place { index: 0, offset: value.start(), line: None },
@@ -105,7 +105,7 @@ pub fn beside(root: Value<'_>) -> Vec<SetAside> {
     }
 }
 
-/// Whether someone speaks in a value: an object in it names a speaker that is known, or has a role and words.
+/// Whether a value holds a message: an object in it names a known author, or has a role and content.
 pub(crate) fn holds_speech(value: Value<'_>) -> bool {
     let mut open = vec![value];
     while let Some(value) = open.pop() {

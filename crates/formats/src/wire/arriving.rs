@@ -104,6 +104,7 @@ enum Framing {
     Documents(Documents),
 }
 
+#[derive(Default)]
 struct Taking<A> {
     assembly: A,
     seen: Seen,
@@ -128,16 +129,7 @@ impl<A: Assembly> Decoder<A> {
     }
 
     fn new() -> Self {
-        let taking = Taking {
-            assembly: A::default(),
-            seen: Seen::default(),
-            broken: None,
-            taken: 0,
-            limit: limits::ANSWER_BYTES,
-            any: false,
-            said: 0,
-            last: 0,
-        };
+        let taking = Taking { limit: limits::ANSWER_BYTES, ..Taking::default() };
         Self { head: Vec::new(), framing: Framing::Unknown, taking }
     }
 
@@ -297,8 +289,9 @@ impl<A: Assembly> Taking<A> {
         let shown = out.len();
         let known = self.assembly.event(name, event, &mut self.seen, out);
         let before = std::mem::replace(&mut self.last, hash(text));
+        let is_ping = event.get("type").is_some_and(|kind| kind.is_str("ping") || kind.is_str("keepalive"));
         // Some servers repeat an empty event to keep the connection open.
-        if out.len() > shown || (self.last != before && !is_sign_of_life(event)) {
+        if out.len() > shown || (self.last != before && !is_ping) {
             self.said += 1;
         }
         if let Some(error) = event.given("error") {
@@ -329,16 +322,12 @@ impl<A: Assembly> Taking<A> {
             (None, None, Some(why)) => End::Garbage(why),
             (None, None, None) => End::Cut,
         };
+        let is_filled = |block: &Block| block.as_text().is_none_or(|text| !text.is_empty());
+        let message = message.filter(|message| message.blocks.iter().any(is_filled));
         // Whatever role the item names, it is the model's answer.
-        let message =
-            message.filter(says_something).map(|message| Message { role: Role::Assistant, ..message });
+        let message = message.map(|message| Message { role: Role::Assistant, ..message });
         Received { message, end, model: seen.model, usage: seen.usage }
     }
-}
-
-/// Whether an event only keeps the connection open.
-fn is_sign_of_life(event: Value<'_>) -> bool {
-    event.get("type").is_some_and(|kind| kind.is_str("ping") || kind.is_str("keepalive"))
 }
 
 fn hash(text: &str) -> u64 {
@@ -384,11 +373,6 @@ fn kind_of(error: Value<'_>) -> Option<String> {
     let number =
         || error.given("code").filter(|code| code.kind() == Kind::Number).map(|code| code.raw().into());
     word("code").or_else(|| word("type")).or_else(|| word("status")).or_else(number)
-}
-
-/// Whether a message holds more than empty texts.
-fn says_something(message: &Message) -> bool {
-    message.blocks.iter().any(|block| block.as_text().is_none_or(|text| !text.is_empty()))
 }
 
 /// Detaches an incomplete message from its item. `halted` means that its last block is incomplete as well.

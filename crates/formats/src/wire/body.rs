@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rejoin_record::{Raw, json::write};
+use rejoin_record::{
+    Raw,
+    json::{quoted, write},
+};
 use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::{registry::Wire, render::with_field};
@@ -56,58 +59,66 @@ impl Surroundings {
 
 /// Writes the text before and after the messages. From the same dialect, all fields are kept in order; from another, only those
 /// that were translated.
-pub fn write_around(
-    target: &Target,
+pub fn write_around<'t>(
+    target: &'t Target,
     wire: &Wire,
     mut around: Surroundings,
     findings: &mut Vec<Finding>,
 ) -> (String, String) {
     if let Some(model) = &target.model {
-        let mut value = String::new();
-        write::string(&mut value, model);
-        around.put("model", value);
+        around.put("model", quoted(model));
     }
     let context = &target.context;
     let same = context.dialect == Some(wire.dialect);
     limit(target, wire, same, &mut around);
-    let mut out = String::from("{");
-    let mut written: HashSet<&str> = HashSet::new();
-    let last: HashMap<&str, &Field> = context.fields.iter().map(|field| (&*field.name, field)).collect();
-    if same {
-        for field in &context.fields[..context.before_messages] {
-            write_field(&mut out, &last, &field.name, &around, &mut written, findings);
-        }
+    let set = around.set.iter().map(|(name, _)| *name);
+    let (before, after): (Vec<&str>, Vec<&str>) = if same {
+        let (before, after) = context.fields.split_at(context.before_messages);
+        let names = |field: &'t Field| &*field.name;
+        (before.iter().map(names).collect(), after.iter().map(names).chain(set).collect())
     } else {
-        let first = |name: &str| name == "model" || wire.fields.system.contains(&name);
-        for (name, _) in around.set.iter().filter(|(name, _)| first(name)) {
-            write_field(&mut out, &last, name, &around, &mut written, findings);
-        }
+        let first = |name: &&str| *name == "model" || wire.fields.system.contains(name);
+        (set.clone().filter(first).collect(), set.collect())
+    };
+    let foreign = context.fields.iter().filter(|field| !same && field.value.as_str() != "null");
+    for field in foreign.filter(|field| !around.has(&field.name)) {
+        let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+        findings.push(finding.about(field.name.clone()));
     }
-    write::key(&mut out, wire.fields.messages);
-    out.push_str(around.list.as_deref().unwrap_or("["));
-    // `write::key` puts a comma after anything but an opening brace, so the text must not be empty.
-    let head = std::mem::replace(&mut out, String::from("]"));
-    if same {
-        for field in &context.fields[context.before_messages..] {
-            write_field(&mut out, &last, &field.name, &around, &mut written, findings);
+    // Of fields with one name, the last one counts.
+    let last: HashMap<&str, &Field> = context.fields.iter().map(|field| (&*field.name, field)).collect();
+    let mut written: HashSet<&str> = HashSet::new();
+    let mut write_field = |out: &mut String, name: &'t str| {
+        if !written.insert(name) {
+            return;
         }
-    } else {
-        for field in &context.fields {
-            let translated = around.set.iter().any(|(name, _)| *name == &*field.name);
-            if !translated && field.value.as_str() != "null" {
-                let finding = Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut);
+        if around.has(name) {
+            if let Some(value) = around.value(name) {
+                write::key(out, name);
+                out.push_str(value);
+            }
+        } else if let Some(field) = last.get(name) {
+            write::key(out, name);
+            let before = out.len();
+            write::clean_copy(out, field.value.as_str());
+            if out[before..] != *field.value.as_str() {
+                let finding = Finding::new(Rule::LoneSurrogate, Position::default(), Action::Replaced);
                 findings.push(finding.about(field.name.clone()));
             }
         }
-    }
-    for (name, _) in &around.set {
-        write_field(&mut out, &last, name, &around, &mut written, findings);
-    }
-    out.push('}');
+    };
+    let mut head = String::from("{");
+    before.into_iter().for_each(|name| write_field(&mut head, name));
+    write::key(&mut head, wire.fields.messages);
+    head.push_str(around.list.as_deref().unwrap_or("["));
+    // `write::key` puts a comma after anything but an opening brace, so the text must not be empty.
+    let mut tail = String::from("]");
+    after.into_iter().for_each(|name| write_field(&mut tail, name));
+    tail.push('}');
     if around.list.is_some() {
-        out.remove(0);
+        tail.remove(0);
     }
-    (head, out)
+    (head, tail)
 }
 
 /// Sets the limit on the answer's length: the caller's, or that of another dialect's body.
@@ -126,17 +137,14 @@ fn limit(target: &Target, wire: &Wire, same: bool, around: &mut Surroundings) {
     match wire.fields.max_tokens {
         (name, None) => {
             // OpenAI has two names for it and accepts only one at a time.
-            let other =
-                ("max_completion_tokens", same && target.context.get("max_completion_tokens").is_some());
-            let name = if other.1 { other.0 } else { name };
-            around.put(name, limit.to_string());
+            let other = "max_completion_tokens";
+            let given = same && target.context.get(other).is_some();
+            around.put(if given { other } else { name }, limit.to_string());
         }
         (name, Some(inner)) => {
-            let written = target.context.get(name).filter(|_| same);
-            let written =
-                around.value(name).map(str::to_owned).or(written.map(|raw| raw.as_str().to_owned()));
-            let written = written.unwrap_or_else(|| String::from("{}"));
-            around.put(name, with_field(&written, inner, &limit.to_string()));
+            let written = target.context.get(name).filter(|_| same).map(Raw::as_str);
+            let value = around.value(name).or(written).unwrap_or("{}");
+            around.put(name, with_field(value, inner, &limit.to_string()));
         }
     }
 }
@@ -154,35 +162,4 @@ pub fn seen_before(target: &Target, wire: &Wire, around: &Surroundings) -> Strin
         }
     }
     out
-}
-
-fn write_field<'n>(
-    out: &mut String,
-    last: &HashMap<&'n str, &'n Field>,
-    name: &'n str,
-    around: &Surroundings,
-    written: &mut HashSet<&'n str>,
-    findings: &mut Vec<Finding>,
-) {
-    if !written.insert(name) {
-        return;
-    }
-    match around.set.iter().rev().find(|(set, _)| *set == name) {
-        Some((_, None)) => {}
-        Some((_, Some(value))) => {
-            write::key(out, name);
-            out.push_str(value);
-        }
-        None => {
-            if let Some(field) = last.get(name) {
-                write::key(out, name);
-                let before = out.len();
-                write::clean_copy(out, field.value.as_str());
-                if out[before..] != *field.value.as_str() {
-                    let finding = Finding::new(Rule::LoneSurrogate, Position::default(), Action::Replaced);
-                    findings.push(finding.about(field.name.clone()));
-                }
-            }
-        }
-    }
 }

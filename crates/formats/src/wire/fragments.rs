@@ -3,17 +3,14 @@
 
 use std::borrow::Cow;
 
-use rejoin_record::{Block, BlockKind, Role, Text};
+use rejoin_record::{Block, BlockKind, Role};
 use rejoin_view::{ItemRef, Position, ResultRef, sound::PartRef};
 
 use super::{
     registry::Dialect,
     render::{self, Ledger},
 };
-use crate::{
-    context::Context,
-    convert::{Bond, Target},
-};
+use crate::convert::{Bond, Target};
 
 /// A text or medium of a message.
 pub struct Fragment<'i> {
@@ -46,13 +43,6 @@ impl Fragment<'_> {
             FragmentKind::Media(kind) => ledger.as_text(kind, self.at),
         }
     }
-}
-
-/// The instructions that another dialect keeps outside its messages.
-#[must_use]
-pub fn of_context(context: &Context, ledger: &mut Ledger) -> Vec<Text> {
-    ledger.lossy_system(context);
-    context.system().into_iter().map(|piece| piece.text).filter(|text| !text.is_blank()).collect()
 }
 
 /// The plain reasoning in a part, if it goes back to its issuer.

@@ -76,8 +76,9 @@ impl Outline {
             // The number of a piece, and a place in it.
             let mut marks: Vec<(usize, usize)> = Vec::new();
             for stretch in list.by_user().filter(|_| self.marked) {
-                let place = message_mark(list.text(stretch));
-                marks.extend(place.map(|at| (stretch.piece, stretch.bytes.start + at)));
+                let doc = Doc::parse(list.text(stretch)).ok();
+                let content = doc.as_ref().and_then(|doc| doc.root()?.get("content"));
+                marks.extend(content.and_then(list_mark).map(|at| (stretch.piece, stretch.bytes.start + at)));
             }
             // Everything is shared except the fresh text and the pieces that get marks.
             let mut bytes = list.length();
@@ -115,12 +116,6 @@ fn with_marks(text: &str, marks: &[(usize, usize)]) -> String {
     }
     out.push_str(&text[copied..]);
     out
-}
-
-/// Where to insert a mark for the last block of a message; `None` if that block cannot have one.
-fn message_mark(message: &str) -> Option<usize> {
-    let doc = Doc::parse(message).ok()?;
-    list_mark(doc.root()?.get("content")?)
 }
 
 /// Where to insert a mark for the last one in a list of blocks or tools.

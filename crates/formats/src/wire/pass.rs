@@ -198,9 +198,11 @@ pub trait Pass: Clone + Send + Sync + 'static {
         if self.sheet().same {
             return;
         }
-        let texts = fragments::of_context(&target.context, &mut self.sheet_mut().ledger);
+        self.sheet_mut().ledger.lossy_system(&target.context);
+        let pieces = target.context.system().into_iter().filter(|piece| !piece.text.is_blank());
+        let texts: Vec<String> = pieces.map(|piece| piece.text.to_string()).collect();
         if !texts.is_empty() {
-            self.instruct(texts.iter().map(ToString::to_string).collect());
+            self.instruct(texts);
         }
     }
 

@@ -154,7 +154,8 @@ impl Ledger {
 
     /// Reports a system prompt of another dialect that lost half of a surrogate pair.
     pub fn lossy_system(&mut self, context: &Context) {
-        if context.system_is_lossy() {
+        let raw = context.system_field().map_or("", |(_, raw)| raw.as_str());
+        if Doc::parse(raw).is_ok_and(|doc| doc.root().is_some_and(Value::has_lone_surrogate)) {
             self.change(Rule::LoneSurrogate, Position::default(), Action::Replaced);
         }
     }

@@ -1,4 +1,4 @@
-//! What goes around the messages of an Anthropic body: system prompt, tools, tool choice, thinking.
+//! The fields around the messages of an Anthropic body: system prompt, tools, tool choice, thinking.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Encoder {
         self.system_field(&mut around);
         self.tools_field(&mut around);
         if self.sheet.same {
-            // Thinking cannot stay on where the history cannot carry it (ANT-18) or a tool is forced (ANT-23).
+            // Thinking must be off if the history lacks it (ANT-18) or a tool is forced (ANT-23).
             let choice = self.sheet.target.context.tool_choice();
             let forced = matches!(choice, Some(ToolChoice::Any | ToolChoice::Named(_)));
             if self.tool_loop == Some(false) || forced {
@@ -48,7 +48,7 @@ impl Encoder {
         around
     }
 
-    /// Puts a cache mark at the end of what stands before the messages: after the system prompt, else after the tools.
+    /// Sets a cache mark before the messages: at the end of the system prompt, else at the end of the tools.
     fn mark(&self, around: &mut Surroundings) {
         for name in ["system", "tools"] {
             let written =
@@ -67,7 +67,7 @@ impl Encoder {
         let pieces = self.sheet.target.context.system();
         let string = own.is_some_and(|own| own.as_str().starts_with('"'));
         let blank = |piece: &SystemPiece| piece.text.is_blank();
-        // An empty string says nothing and is taken as it is.
+        // The API accepts an empty string.
         let list = own.is_none_or(|own| own.as_str().starts_with('['));
         let ours = self.sheet.same || pieces.is_empty();
         if !self.sheet.same {
@@ -77,7 +77,7 @@ impl Encoder {
             || ours && (string && pieces.iter().all(|piece| !blank(piece) || piece.text.is_empty()));
         let strip = self.surplus_marks > 0 && own.is_some_and(|own| own.as_str().contains(MARK));
         let instructions = target.context.own_instructions();
-        // Only a block can have a mark: where marks come and go, a text is always one.
+        // Only a block can have a mark, so where marks come and go, a text is always a block.
         let unmarked = target.marks == Marks::AsWritten;
         if taken && self.sheet.system.is_empty() && !strip && instructions.is_none() && (unmarked || !string)
         {

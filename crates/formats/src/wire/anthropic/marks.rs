@@ -1,4 +1,4 @@
-//! Cache marks: how many there are, and blocks without them. The API takes four in a request.
+//! Cache marks: counting them and removing them. The API accepts four per request.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use rejoin_view::SoundView;
 use super::WIRE;
 use crate::convert::Target;
 
-/// Cache marks in the whole request.
+/// Counts the cache marks of the whole request.
 pub(super) fn count_marks(view: &SoundView, target: &Target) -> usize {
     let same = target.context.dialect == Some(WIRE.dialect);
     let around: usize = ["system", "tools"]
@@ -17,7 +17,7 @@ pub(super) fn count_marks(view: &SoundView, target: &Target) -> usize {
         .map(|raw| marks_of(raw.as_str(), None))
         .sum();
     let top = target.context.get("cache_control").map_or(0, |_| usize::from(same));
-    // Items of one source message share its bytes: count each message once.
+    // Items of one source message share its bytes, so each message is counted once.
     let mut seen: HashSet<usize> = HashSet::new();
     let mut messages = 0;
     for item in view.items() {
@@ -25,7 +25,7 @@ pub(super) fn count_marks(view: &SoundView, target: &Target) -> usize {
         let sources = std::iter::once((item.index(), item.message()))
             .chain(results.map(|result| (result.at().0, result.message())));
         for (index, message) in sources {
-            // Before its bytes are searched: a message of many results comes by once for each of them.
+            // This comes before the search of its bytes, since a message with many results occurs once per result.
             if !seen.insert(index) {
                 continue;
             }
@@ -38,10 +38,10 @@ pub(super) fn count_marks(view: &SoundView, target: &Target) -> usize {
     around + top + messages
 }
 
-/// What a mark looks like in the bytes of a block; a block without it needs no closer look.
+/// The text of a mark's field; a block without it needs no parsing.
 pub(super) const MARK: &str = "\"cache_control\"";
 
-/// Marks on the blocks of a list (a field of the value, or the value itself), and on the blocks inside its results.
+/// Counts the marks on the blocks of a list (a field of the value, or the value itself) and inside its results.
 fn marks_of(raw: &str, field: Option<&str>) -> usize {
     let doc = Doc::parse(raw);
     let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return 0 };
@@ -56,7 +56,7 @@ pub(super) fn marks_on(block: Value<'_>) -> usize {
     own + inner.filter(|block| block.given("cache_control").is_some()).count()
 }
 
-/// A block without its first `count` cache marks, those inside a result first.
+/// Removes the first `count` cache marks from a block, starting with those inside a result.
 pub(super) fn without_marks(block: Value<'_>, count: usize) -> String {
     let mut left = count;
     let result = block.get("type").is_some_and(|kind| kind.is_str("tool_result"));

@@ -27,7 +27,7 @@ pub(crate) const STOPS: StopWords = StopWords {
     paused: "pause_turn",
 };
 
-/// The dialect.
+/// The descriptor of Anthropic's dialect.
 pub static WIRE: Wire = Wire {
     dialect: Dialect::Anthropic,
     name: "anthropic",
@@ -52,7 +52,7 @@ pub static WIRE: Wire = Wire {
     },
     version: Some("/v1"),
     other_fields: |message| render::chat_fields(message, Style::Anthropic),
-    // The API counts what comes from its cache, and what goes there, beside the rest.
+    // The API counts tokens read from its cache and written to it separately.
     usage: UsageFields {
         input: &["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"],
         output: &["output_tokens"],

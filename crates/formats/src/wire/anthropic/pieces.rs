@@ -1,4 +1,4 @@
-//! Blocks on their way out: the source's own bytes, less cache marks that are too many, or new ones.
+//! Content blocks: the source's own bytes without surplus cache marks, or new ones.
 
 use std::borrow::Cow;
 
@@ -16,14 +16,14 @@ use super::{
 };
 use crate::{convert::Marks, media::Usable};
 
-/// A content block on its way out.
+/// A content block to be sent.
 pub(super) struct Piece<'i> {
     pub(super) json: Json<'i>,
-    /// Whether these are the source's own bytes, or would be if the source wrote a block.
+    /// Whether these are the source's own bytes, or would be if the source had written a block.
     pub(super) exact: bool,
 }
 
-/// What a block is written from. A text is escaped when its place is known, and straight into that.
+/// The content of a block. A text is escaped only when it is written, straight into the body.
 pub(super) enum Json<'i> {
     Block(Cow<'i, str>),
     Text(Cow<'i, str>),
@@ -62,7 +62,7 @@ pub(super) fn write_list<'j>(out: &mut String, blocks: impl IntoIterator<Item = 
 }
 
 impl Encoder {
-    /// A block of a user message or of a result. `None` if nothing of it goes out.
+    /// A block of a user message or of a result; `None` if it is left out.
     pub(super) fn content_piece<'i>(
         &mut self,
         message: &'i Message,
@@ -71,7 +71,7 @@ impl Encoder {
     ) -> Option<Piece<'i>> {
         let own = WIRE.own_bytes(message, block);
         let json = match (&block.kind, own) {
-            // Another dialect's way to say that there is no text.
+            // In other dialects, an empty text means no text.
             (BlockKind::Text(text), _) if text.is_empty() && !WIRE.is_own(message) => return None,
             (BlockKind::Text(text), _) if text.is_blank() => {
                 // Of a transcript, the agent did not send it either: nothing changes for the model.
@@ -89,7 +89,7 @@ impl Encoder {
             (_, Some(raw)) => return Some(self.marked(raw, at)),
             (BlockKind::Text(text), None) => {
                 self.sheet.ledger.lossy(text, at);
-                // A content that is one string goes out as a string: see `push_pieces`.
+                // A content that is a string stays a string: see `push_pieces`.
                 return Some(Piece { json: Json::text(text.as_str()), exact: !text.is_lossy() });
             }
             (kind, None) => match media_block(kind, WIRE.is_own(message)) {
@@ -100,7 +100,7 @@ impl Encoder {
         Some(Piece { json, exact: false })
     }
 
-    /// A block's own bytes, less cache marks beyond what the API takes.
+    /// A block's own bytes without surplus cache marks.
     pub(super) fn marked<'i>(&mut self, raw: &'i str, at: Position) -> Piece<'i> {
         let as_it_is = Piece { json: Json::Block(raw.into()), exact: true };
         if self.surplus_marks == 0 || !raw.contains(MARK) {
@@ -124,7 +124,7 @@ impl Encoder {
     }
 }
 
-/// An image or a document as a block; `None` if the API cannot have it.
+/// An image or document as a block; `None` if the API cannot take it.
 fn media_block(kind: &BlockKind, own: bool) -> Option<String> {
     let (name, title) = match kind {
         BlockKind::Document(media) => ("document", media.name.as_ref()),

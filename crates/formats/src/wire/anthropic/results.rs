@@ -1,4 +1,4 @@
-//! The user message that holds results: all results of a batch first, in call order, then what else stood there.
+//! The user message with results: first the results of a batch in call order, then the rest of their message.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use super::{
     write::{Encoder, is_transcript},
 };
 
-/// A message of results that is being put together.
+/// A message with results under construction.
 #[derive(Clone)]
 pub(in super::super) struct Pending {
     pieces: Vec<String>,
-    /// The message that the last result stood in.
+    /// The source message of the last result.
     source: Option<(usize, Arc<Message>)>,
-    /// How many blocks of that message went out as they were, from its beginning; `None` once that is not so.
+    /// How many blocks from the start of that message are unchanged; `None` as soon as one is not.
     exact: Option<usize>,
     /// The message with the last result, in its place or elsewhere.
     last: Option<usize>,
 }
 
 impl Pending {
-    /// Whether an item is the rest of the message that the results stood in.
+    /// Whether an item is the rest of the source message of the results.
     pub(super) fn joins(&self, item: ItemRef<'_>) -> bool {
         self.source.as_ref().is_some_and(|(index, _)| *index == item.index())
     }
 
-    /// Adds what followed the results.
+    /// Adds the blocks after the results.
     pub(super) fn add_rest(&mut self, pieces: Vec<Piece<'_>>, all: bool) {
         let exact = all && pieces.iter().all(|piece| piece.exact);
         self.exact = self.exact.filter(|_| exact).map(|count| count + pieces.len());
@@ -39,7 +39,7 @@ impl Pending {
 }
 
 impl Encoder {
-    /// The results of an assistant message's calls, in call order.
+    /// Takes the results of an assistant message's calls, in call order.
     pub(super) fn results(&mut self, calls: &[(ExchangeRef<'_>, &ToolCall, String)]) {
         let last = calls.iter().flat_map(|(exchange, ..)| exchange.results()).last();
         let last = last.map(|result| result.at().0);
@@ -50,7 +50,7 @@ impl Encoder {
             let (json, exact) = self.result(exchange, call, id, &mut media);
             if let Some(result) = exchange.in_place().filter(|result| WIRE.is_own(result.message()) && !exact)
             {
-                // It goes out in other words; if nothing has said why, its spelling was not the API's.
+                // It is rewritten; if no finding says why, its form was not the API's.
                 if self.sheet.ledger.findings.len() == before
                     && exchange.renamed().is_none()
                     && id == call.id.as_str()
@@ -65,7 +65,7 @@ impl Encoder {
                     let (index, block) = result.at();
                     let moved_on = pending.source.as_ref().is_some_and(|(source, _)| *source != index);
                     if moved_on {
-                        // A transcript has a line for each result; the agent itself joins them before it sends them.
+                        // A transcript has one line per result; the agent joins them before it sends them.
                         if WIRE.is_own(result.message()) && !is_transcript(result.message()) {
                             self.sheet
                                 .ledger
@@ -82,7 +82,7 @@ impl Encoder {
                 }
                 None => None,
             };
-            // Exact as long as block after block of one message goes out as it was.
+            // Exact as long as all blocks of one message are sent in order and unchanged.
             pending.exact =
                 pending.exact.filter(|count| exact && place == Some(*count)).map(|count| count + 1);
         }
@@ -93,7 +93,7 @@ impl Encoder {
         self.pending = Some(pending);
     }
 
-    /// Notes what of a message of results does not go out: what it says beside them is read with its own item.
+    /// Reports the parts of a message with results that are left out. Text beside the results has its own item.
     fn seen_source(&mut self, message: &Message, index: usize) {
         if WIRE.is_own(message) {
             self.irregular(message, index);
@@ -133,7 +133,7 @@ impl Encoder {
                 let is_media = render::is_media(block) && WIRE.media.keeps(block);
                 let Some(piece) = self.content_piece(message, block, at) else { continue };
                 if is_media && is_error {
-                    // A failed result may hold text only (ANT-24).
+                    // A failed result must hold only text (ANT-24).
                     self.sheet.ledger.change(Rule::MovedMedia, at, Action::Moved);
                     media.push(piece.json.into_block());
                 } else {
@@ -164,7 +164,7 @@ impl Encoder {
         (out, false)
     }
 
-    /// A result's own bytes, if it answers its call under the same id and the API takes it as it is.
+    /// A result's own bytes, if its id is unchanged and the API accepts it.
     fn own_result<'r>(&self, result: ResultRef<'r>, call: &ToolCall, id: &str) -> Option<&'r str> {
         let raw = WIRE.own_bytes(result.message(), result.block())?;
         let content = &result.result().content;
@@ -175,7 +175,7 @@ impl Encoder {
         (!refused && id == call.id.as_str()).then_some(raw)
     }
 
-    /// Writes the message of results, if one is open.
+    /// Writes the message with results, if one is open.
     pub(super) fn flush(&mut self) {
         let Some(pending) = self.pending.take() else { return };
         let source = std::mem::replace(&mut self.sheet.list.source, pending.last);

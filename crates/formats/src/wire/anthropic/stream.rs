@@ -1,7 +1,7 @@
-//! A response of the Messages API.
+//! Decoding for Anthropic's Messages API.
 //!
-//! In a stream each block begins with an object and grows by deltas; at the end the blocks are the content that the API would
-//! have given at once. Blocks that nobody here knows are kept as they came, and grow by whatever fields their deltas have.
+//! In a stream, each block begins with an object and grows by deltas until the content is complete. Unknown blocks are kept
+//! and grow by the fields of their deltas.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -21,19 +21,19 @@ use crate::{
     },
 };
 
-/// A response, as far as it came.
+/// A response, as far as it was received.
 #[derive(Default)]
 pub(super) struct MessagesAssembly {
     blocks: Vec<Growth>,
     places: HashMap<u64, usize>,
 }
 
-/// A block, as far as it came.
+/// A block, as far as it was received.
 #[derive(Default)]
 struct Growth {
     kind: String,
     fields: Growing,
-    /// What a tool is called with, as text.
+    /// The arguments of a call, as text.
     input: Streamed,
     citations: Vec<String>,
     ended: bool,
@@ -59,7 +59,7 @@ impl MessagesAssembly {
         let kind = delta.get("type").and_then(Value::as_str).unwrap_or_default();
         let place = match self.places.get(&index) {
             Some(place) => *place,
-            // A server that forgot to say that a block begins: of these two kinds nothing is missing.
+            // The server did not announce the block; for these two kinds, nothing is missing.
             None => {
                 match &*kind {
                     "text_delta" => self.begin_with(index, r#"{"type":"text","text":""}"#, out),
@@ -94,13 +94,13 @@ impl MessagesAssembly {
         }
     }
 
-    /// Begins a block that the server did not write as one.
+    /// Begins a block that the server did not announce.
     fn begin_with(&mut self, index: u64, block: &str, out: &mut Vec<Delta>) {
         let doc = Doc::parse(block).expect("BUG: a block of our own is JSON");
         doc.root().into_iter().for_each(|block| self.begin(index, block, out));
     }
 
-    /// Takes a response that did not stream: blocks that have ended.
+    /// Takes the blocks of a response that is not streamed.
     fn whole(&mut self, content: Value<'_>, out: &mut Vec<Delta>) {
         if let Some(text) = content.as_str() {
             self.begin_with(0, &text_block(&text), out);
@@ -188,7 +188,7 @@ impl Growth {
                 self.fields.put("input", arguments.text());
                 true
             }
-            // A call begins with `{}`; that these are its arguments shows only when it ends.
+            // Every call begins with `{}`, which are its arguments only if none follow.
             ArgumentsClass::Blank if !complete && !self.ended && self.fields.has("input") => {
                 self.fields.put("input", "\"\"");
                 false

@@ -1,7 +1,8 @@
-//! Encoding for Anthropic: one forward pass over the view. What the dialect takes goes out byte for byte.
+//! Encoding for Anthropic: one forward pass over the view. Messages in this dialect are sent byte for byte where the API accepts
+//! them.
 //!
-//! Results and what else stood in their message are put together in `results.rs`, the fields around the messages in
-//! `around.rs`; `pieces.rs` makes blocks, `marks.rs` counts cache marks.
+//! `results.rs` writes the messages with results, `around.rs` the fields around the messages; `pieces.rs` makes blocks,
+//! `marks.rs` counts cache marks.
 
 use std::{
     borrow::Cow,
@@ -55,17 +56,17 @@ pub(super) fn encoder(settings: &Arc<Target>, view: &SoundView) -> Box<dyn Encod
 #[derive(Clone)]
 pub(super) struct Encoder {
     pub(super) sheet: Sheet,
-    /// The user message that holds the results of the last assistant message.
+    /// The unwritten user message with the results of the last assistant message.
     pub(super) pending: Option<Pending>,
-    /// The place of the assistant message that the list ends with, if it does.
+    /// The source index of the last message, if it is the assistant's.
     pub(super) ends_with_assistant: Option<usize>,
-    /// In the last tool loop: whether its first message begins with thinking.
+    /// Whether the first message of the last tool loop begins with thinking.
     pub(super) tool_loop: Option<bool>,
-    /// A user spoke since: the next call begins another loop.
+    /// Whether a user message followed, so that the next call begins another loop.
     pub(super) user_spoke: bool,
-    /// Cache marks beyond what the API takes.
+    /// The number of cache marks above the API's limit.
     pub(super) surplus_marks: usize,
-    /// The message whose own item was looked at last.
+    /// The last message whose native item was read.
     looked_at: Option<usize>,
 }
 
@@ -99,7 +100,7 @@ impl Pass for Encoder {
     }
 
     fn user(&mut self, _: usize, item: ItemRef<'_>) {
-        // What followed the results goes with them; an orphan is a message of its own.
+        // Text after results goes into their message; a result without a call gets its own.
         let orphan = item.parts().any(|part| matches!(part, PartRef::Orphan(..)));
         let joins = !orphan && self.pending.as_ref().is_some_and(|pending| pending.joins(item));
         if !joins {
@@ -119,7 +120,7 @@ impl Pass for Encoder {
         }
         let message = item.message();
         let whole = item.is_complete() && WIRE.is_regular(message);
-        // Only a block can have a mark: where marks come and go, a text is always one.
+        // Only a block can have a mark, so where marks come and go, a text is always a block.
         let unmarked = self.sheet.target.marks == Marks::AsWritten || message.form != Form::Text;
         if whole
             && unmarked
@@ -159,7 +160,7 @@ impl Pass for Encoder {
                     match &content.kind {
                         BlockKind::Reasoning(reasoning) => {
                             let own = WIRE.own_bytes(message, content);
-                            // What is put before a leading assistant message is a change, too.
+                            // The message that is inserted before a leading assistant message is a change, too.
                             let intact =
                                 self.sheet.ledger.is_intact(place, part_place) && !self.sheet.list.is_empty();
                             let as_it_was = pieces.len() == block && pieces.iter().all(|piece| piece.exact);
@@ -219,7 +220,7 @@ impl Pass for Encoder {
 }
 
 impl Encoder {
-    /// A new message of these pieces: a string if the source had nothing but one.
+    /// Writes a new message; its content is a string if the source has only a string.
     fn push_pieces(&mut self, role: &str, message: &Message, pieces: Vec<Piece<'_>>) {
         match only_text(message).filter(|_| pieces.len() == 1 && pieces[0].exact) {
             Some(text) => self.push_text(role, text),
@@ -227,14 +228,14 @@ impl Encoder {
         }
     }
 
-    /// Notes why a message of this very dialect does not go out as it was, unless that was said already.
+    /// Reports why a message in this very dialect is not sent verbatim, unless that was reported already.
     pub(super) fn irregular(&mut self, message: &Message, index: usize) {
         let Some(native) =
             message.native.as_ref().filter(|native| !native.regular && &*native.format == FORMAT)
         else {
             return;
         };
-        // A message may be shown in many pieces; its own item is looked at once.
+        // A message may be split over many items, but its native item is read once.
         let looked_at = self.looked_at.replace(index) == Some(index);
         let said = |finding: &Finding| finding.at.message == Some(index);
         if looked_at || self.sheet.ledger.findings.last().is_some_and(said) {
@@ -263,7 +264,7 @@ impl Encoder {
         pieces.collect()
     }
 
-    /// The opaque blocks of an item that may stay: server tools with both halves, and whatever is not a server tool.
+    /// The opaque blocks of an item that may stay: server tools with call and result, and anything that is no server tool.
     fn paired_server_tools(&mut self, item: ItemRef<'_>) -> HashSet<usize> {
         let mut open: HashMap<(String, bool), usize> = HashMap::new();
         let mut stay = HashSet::new();
@@ -334,7 +335,7 @@ impl Encoder {
         self.ends_with_assistant = None;
     }
 
-    /// A new message of one text.
+    /// Writes a new message with one text.
     fn push_text(&mut self, role: &str, text: &str) {
         if role == "user" && self.sheet.target.marks != Marks::AsWritten {
             return self.push_new(role, [Json::text(text)]);
@@ -342,7 +343,7 @@ impl Encoder {
         self.push_content(role, |out| write::string(out, text));
     }
 
-    /// A new message of these blocks.
+    /// Writes a new message with these blocks.
     pub(super) fn push_new<'j>(&mut self, role: &str, blocks: impl IntoIterator<Item = Json<'j>>) {
         self.push_content(role, |out| write_list(out, blocks));
     }
@@ -356,7 +357,7 @@ impl Encoder {
     }
 }
 
-/// The text of a string content, if the message is nothing but that.
+/// The text of a message whose content is a string.
 fn only_text(message: &Message) -> Option<&Text> {
     match &message.blocks[..] {
         [block] => block.as_text().filter(|_| message.form == Form::Text),
@@ -364,7 +365,7 @@ fn only_text(message: &Message) -> Option<&Text> {
     }
 }
 
-/// Whether a message was read from an agent's transcript, which is not what the agent sent, line for line.
+/// Whether a message was read from an agent's transcript, which is not exactly what the agent sent.
 pub(super) fn is_transcript(message: &Message) -> bool {
     message.native.as_ref().is_some_and(|native| &*native.format != FORMAT)
 }

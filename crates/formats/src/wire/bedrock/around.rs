@@ -1,4 +1,4 @@
-//! What goes around the messages of a Bedrock body: system prompt, tools, tool choice.
+//! The fields around the messages of a Bedrock body: system prompt, tools, tool choice.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Encoder {
         }
         around.translated(context, choice.is_some());
         if context.dialect == Some(WIRE.dialect) {
-            // The address of a request names it.
+            // The address of the request names the model.
             around.leave_out("model");
         }
         around
@@ -52,7 +52,7 @@ fn tool_spec(name: &str, description: Option<&str>, schema: &str) -> String {
     Object::new().object("toolSpec", spec).finish()
 }
 
-/// There is no way to forbid tools: such a choice is left out.
+/// Writes a tool choice. The API cannot forbid tools, so that choice is left out.
 fn tool_choice(choice: &ToolChoice) -> Option<String> {
     match choice {
         ToolChoice::Auto => Some(String::from("{\"auto\":{}}")),

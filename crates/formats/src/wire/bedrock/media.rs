@@ -1,4 +1,4 @@
-//! Images and documents in a Bedrock message: what kinds of them it takes, how many, how large, and under which names.
+//! Images and documents in a Bedrock message, with their limits in number and size, and the names of documents.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ const IMAGES: usize = 20;
 const DOCUMENTS: usize = 5;
 const IMAGE_BYTES: usize = 3_750_000;
 const DOCUMENT_BYTES: usize = 4_500_000;
-/// Letters of a document's name, with room for a number that tells it from others.
+/// Characters of a document's name, leaving room for a number that makes it unique.
 const NAME_LENGTH: usize = 180;
 
 /// The images and documents of one message.
@@ -26,10 +26,10 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    /// An image or a document as a content block; `None` if the message cannot take it.
+    /// Writes an image or document as a content block; `None` if the message cannot take it.
     ///
     /// # Errors
-    /// If the provider takes none that is so large.
+    /// If it exceeds the provider's size limit.
     pub(super) fn block(
         &mut self,
         kind: &BlockKind,
@@ -83,7 +83,7 @@ impl Shelf {
         Ok(Some(block("document", Object::new().text("format", format).text("name", name), &data)))
     }
 
-    /// A name of letters, digits, single spaces, hyphens and brackets that no other document of the message has.
+    /// A legal name (letters, digits, single spaces, hyphens and brackets) that is unique in the message.
     fn name(&mut self, given: &str) -> String {
         let mut name = String::new();
         for letter in given.trim().chars().take(NAME_LENGTH) {

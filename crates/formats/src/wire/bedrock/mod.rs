@@ -1,4 +1,4 @@
-//! AWS Bedrock's Converse, as Claude takes it: two roles in turn, content blocks.
+//! AWS Bedrock's Converse API, as Claude accepts it: two alternating roles, content blocks.
 
 mod around;
 mod media;
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::media::{Accepts, DOCUMENTS, PICTURES, WEB};
 
-/// The dialect.
+/// The descriptor of Bedrock's dialect.
 pub static WIRE: Wire = Wire {
     dialect: Dialect::Bedrock,
     name: "bedrock",

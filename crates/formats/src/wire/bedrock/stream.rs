@@ -1,4 +1,4 @@
-//! A response of Converse as a message.
+//! Decoding for Bedrock's Converse API.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::wire::{
 
 const FORMAT: &str = "bedrock";
 
-/// A response. Nobody streams the dialect, so it comes as a whole.
+/// A complete response; this dialect is not streamed.
 #[derive(Default)]
 pub(super) struct ConverseAssembly {
     message: Option<String>,
@@ -26,7 +26,7 @@ impl Assembly for ConverseAssembly {
             return false;
         };
         seen.count(&WIRE.usage, event.given("usage"));
-        // The response does not say which model it was: the address of the request did.
+        // The response does not name the model; the address of the request did.
         seen.stop = Some(
             WIRE.stops.read(&event.given("stopReason").and_then(Value::as_str).unwrap_or("end_turn".into())),
         );
@@ -61,7 +61,7 @@ impl Assembly for ConverseAssembly {
     }
 }
 
-/// A content block: an object with one field, which says what it is.
+/// Reads a content block, an object whose only field is its kind.
 fn block(value: Value<'_>, base: usize) -> Block {
     let text = |value: Value<'_>| value.to_text(base);
     let kind = value.fields().next().and_then(|(key, _)| key.as_str()).unwrap_or_default();

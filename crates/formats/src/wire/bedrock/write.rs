@@ -1,9 +1,9 @@
 //! Encoding for Bedrock's Converse: one forward pass over the view. The source is always another dialect, so every block is
 //! written from scratch.
 //!
-//! User and assistant must speak in turn, so neighbours of one role become one message. Blocks are only ever appended to
-//! it: what stands there stays. Results open their user message, since the assistant spoke right before. Images and
-//! documents are in `media.rs`, with what one message may hold of them; the fields around the messages in `around.rs`.
+//! Roles must alternate, so neighbours of one role become one message, to which blocks are only ever appended. Results come
+//! first in their user message, since the assistant's message precedes it. `media.rs` handles images and documents with their
+//! limits per message; `around.rs` the fields around the messages.
 
 use std::sync::Arc;
 
@@ -32,17 +32,17 @@ pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> 
 #[derive(Clone)]
 pub(super) struct Encoder {
     pub(super) sheet: Sheet,
-    /// The message that was begun last.
+    /// The last message.
     turn: Option<Turn>,
-    /// The source message that went out last.
+    /// The index of the last source message.
     last: Option<usize>,
 }
 
-/// A message as it is being put together; its blocks are written already.
+/// The state of the last message, whose blocks are already written.
 #[derive(Clone)]
 struct Turn {
     speaker: Speaker,
-    /// Whether one of the blocks is a text.
+    /// Whether it has a text block.
     has_text: bool,
     media: Shelf,
 }
@@ -53,11 +53,11 @@ enum Speaker {
     Assistant,
 }
 
-/// Blocks on their way into a message or a result.
+/// Blocks for a message or a result.
 #[derive(Default)]
 struct Blocks<'i> {
     list: Vec<String>,
-    /// Whether there is a text among them, or was one before.
+    /// Whether they or earlier blocks include a text.
     has_text: bool,
     /// The first document among them.
     document: Option<(&'i Media, Position)>,
@@ -91,7 +91,7 @@ impl Pass for Encoder {
         self.last_turn().has_text = true;
     }
 
-    /// The model is named by the address, not by the body.
+    /// The address of the request names the model, so the body must not.
     fn framed(&mut self, _: &SoundView) -> Surroundings {
         let around = self.around();
         if self.sheet.target.model.is_some() && self.sheet.target.context.get("model").is_none() {
@@ -159,17 +159,17 @@ impl Pass for Encoder {
 }
 
 impl Encoder {
-    /// Adds pieces to the last message.
+    /// Appends fragments to the last message.
     fn append(&mut self, said: Vec<Fragment<'_>>) {
         let mut blocks = Blocks { has_text: self.last_turn().has_text, ..Blocks::default() };
         said.into_iter().for_each(|piece| self.place(&mut blocks, piece));
-        // Decided here, and not when the message is complete: what comes later must not change it.
+        // This is decided now and not when the message is complete, since later blocks must not change it.
         self.settle(&mut blocks);
         blocks.list.iter().for_each(|json| self.sheet.list.part(json));
         self.last_turn().has_text = blocks.has_text;
     }
 
-    /// The results of a batch, in call order, at the beginning of their message.
+    /// Writes the results of a batch in call order, at the start of their message.
     fn results(&mut self, sent: &[(ExchangeRef<'_>, String)], index: usize) {
         if !sent.is_empty() {
             self.begin(Speaker::User, index);
@@ -182,7 +182,7 @@ impl Encoder {
             let result = Object::new().text("toolUseId", id).list("content", content);
             let result = result.text_if("status", failed.then_some("error"));
             self.sheet.list.part(&Object::new().object("toolResult", result).finish());
-            // What stood beside the results belongs to the same message.
+            // Text beside the results belongs to the same message.
             self.last = results.last().map(|result| result.at().0).or(self.last);
         }
         if !after.is_empty() {
@@ -190,7 +190,7 @@ impl Encoder {
         }
     }
 
-    /// What results hold: never nothing. A failed one may hold text only, so its media go after all results.
+    /// The content of results, which is never empty. Failed results must hold only text, so their media go after all results.
     fn result_content<'i>(
         &mut self,
         results: &[ResultRef<'i>],
@@ -222,7 +222,7 @@ impl Encoder {
         blocks.list
     }
 
-    /// Adds a piece; a medium that cannot go out is a label.
+    /// Adds a fragment; a medium that cannot be sent becomes a label.
     fn place<'i>(&mut self, blocks: &mut Blocks<'i>, piece: Fragment<'i>) {
         let FragmentKind::Media(kind) = piece.kind else {
             blocks.text(&piece.into_text(&mut self.sheet.ledger));
@@ -243,7 +243,7 @@ impl Encoder {
         }
     }
 
-    /// Adds the text that a document needs beside it.
+    /// Adds the text that the API demands beside a document.
     fn settle(&mut self, blocks: &mut Blocks<'_>) {
         let Some((media, at)) = blocks.document.filter(|_| !blocks.has_text) else { return };
         self.sheet
@@ -256,7 +256,7 @@ impl Encoder {
         }
     }
 
-    /// Begins the message that this speaker goes on with: the last one if it is theirs, else a new one.
+    /// Continues the last message if it has this author, else begins a new one.
     fn begin(&mut self, speaker: Speaker, index: usize) {
         let joins = self.turn.as_ref().is_some_and(|turn| turn.speaker == speaker);
         if joins && self.last != Some(index) {

@@ -1,4 +1,4 @@
-//! What goes around the contents of a Gemini body: system prompt, tools, tool choice.
+//! The fields around the contents of a Gemini body: system prompt, tools, tool choice.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -79,7 +79,7 @@ impl Encoder {
         around.put(name, Object::new().list("parts", parts).finish());
     }
 
-    /// Tools and their choice in this very dialect: as they are, unless a name must be spelled otherwise.
+    /// Keeps tools and tool choice of this very dialect verbatim, apart from illegal names.
     fn renamed_tools(&mut self, around: &mut Surroundings) {
         let target = Arc::clone(&self.sheet.target);
         let context = &target.context;
@@ -110,7 +110,7 @@ impl Encoder {
         }
     }
 
-    /// The conversation's own tools, before those of the fields; none of these has a name that is taken.
+    /// Adds the conversation's own tools before those of the fields, which lose tools of the same names.
     fn offered_tools(&mut self, around: &mut Surroundings) {
         let target = Arc::clone(&self.sheet.target);
         let context = &target.context;
@@ -160,14 +160,14 @@ fn tool_config(choice: &ToolChoice) -> String {
     Object::new().object("functionCallingConfig", config).finish()
 }
 
-/// The tool name that goes on the wire.
+/// Spells a tool's name.
 pub(super) fn gemini_name(name: &str) -> Cow<'_, str> {
     let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '-');
     spelled_name(name, 64, begins, legal)
 }
 
-/// The functions that one element of `tools` declares; anything else in it is the provider's own.
+/// The tools in one element of `tools`: its functions, and the provider's own.
 pub(super) fn tools_in(value: Value<'_>) -> Vec<ToolDeclaration> {
     let list = value.given("functionDeclarations").or_else(|| value.given("function_declarations"));
     let functions = list.into_iter().flat_map(Value::items);
@@ -205,7 +205,8 @@ pub(super) fn choice_in(root: Value<'_>) -> Option<ToolChoice> {
     }
 }
 
-/// An element of the list of tools without the functions of these names, and their names; nothing if nothing is left of it.
+/// Removes the functions of these names from an element of `tools`, and returns their names. The element is `None` if nothing is
+/// left of it.
 fn without_functions(element: Value<'_>, names: &[String]) -> (Option<String>, Vec<String>) {
     let mut gone: Vec<String> = Vec::new();
     let mut out = String::from("{");
@@ -238,7 +239,7 @@ fn without_functions(element: Value<'_>, names: &[String]) -> (Option<String>, V
     ((out != "{}" || gone.is_empty()).then_some(out), gone)
 }
 
-/// The system prompt under the other one of its names, where both are given: the API takes one.
+/// The system prompt under its other name, if both are given: the API accepts only one.
 fn the_other(context: &Context, name: &str) -> Option<(&'static str, Context)> {
     let names = WIRE.fields.system;
     let other = names.iter().find(|other| **other != name)?;
@@ -246,7 +247,7 @@ fn the_other(context: &Context, name: &str) -> Option<(&'static str, Context)> {
     Some((other, Context { dialect: Some(WIRE.dialect), fields: vec![field], ..Context::default() }))
 }
 
-/// Whether a system prompt is written as the API wants it: a content of texts.
+/// Whether a system prompt has the form that the API demands: a content of texts.
 fn is_instruction(raw: &str) -> bool {
     let doc = Doc::parse(raw);
     let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return false };
@@ -272,8 +273,8 @@ fn declaration(name: &str, tool: &ToolDeclaration) -> String {
     tool.raw_if("parametersJsonSchema", schema.as_deref()).finish()
 }
 
-/// A value in which the names behind these two fields are spelled as the API wants them; everything else stays. Nothing if all
-/// of them are. Either field may hold one thing or a list.
+/// Respells the names at a path of two fields, each of which may hold one value or a list; `None` if all names are legal.
+/// Everything else stays.
 fn respelled(raw: &str, path: &[&str; 2]) -> Option<String> {
     let clean = render::clean(raw);
     let doc = Doc::parse(&clean);
@@ -294,7 +295,7 @@ fn respelled(raw: &str, path: &[&str; 2]) -> Option<String> {
     (copied > 0).then_some(out)
 }
 
-/// What follows a field, in either spelling of it.
+/// The values of a field, in either spelling.
 fn behind<'d>(value: Value<'d>, name: &str) -> impl Iterator<Item = Value<'d>> {
     let matches = move |key: &Value<'d>| camel(&key.as_str().unwrap_or_default()) == name;
     value.fields().filter(move |(key, _)| matches(key)).flat_map(|(_, value)| items(value))

@@ -1,28 +1,27 @@
-//! A part's own bytes with something of it changed: its signature, or a field of the call or result that it holds.
+//! Changing a part's own bytes: its signature, or a field of its call or result.
 
 use rejoin_record::json::{Doc, Kind, write};
 
 use super::read::fields::{Fields, SENTINEL, camel};
 
-/// What becomes of a part's signature.
+/// What happens to a part's signature.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signing {
-    /// It stays as it is.
+    /// It stays.
     Kept,
-    /// It goes.
+    /// It is removed.
     LeftOut,
-    /// The sentinel takes its place.
+    /// The sentinel replaces it.
     Sentinel,
 }
 
-/// A part with its signature dealt with, and some fields of its call or result given other values (`None` leaves the field
-/// out). Everything else stays.
+/// Changes a part's signature and sets fields of its call or result; `None` removes a field. Everything else stays.
 pub(super) fn edited(raw: &str, signing: Signing, fields: &[(&str, Option<String>)]) -> String {
     let doc = Doc::parse(raw);
     let part = doc.as_ref().ok().and_then(Doc::root).filter(|part| part.kind() == Kind::Object);
     let Some(part) = part else { return raw.to_owned() };
     if signing == Signing::Sentinel && fields.is_empty() && !Fields::of(part).has("thoughtSignature") {
-        // Nothing but one more field.
+        // Only one more field is needed.
         return format!("{},\"thoughtSignature\":\"{SENTINEL}\"}}", &raw[..raw.len() - 1]);
     }
     let mut out = String::with_capacity(raw.len() + 64);
@@ -75,7 +74,7 @@ pub(super) fn id_in(raw: &str) -> Option<String> {
     let part = Fields::of(doc.root()?);
     let holder = part.given("functionCall").or_else(|| part.given("functionResponse"))?;
     let id = Fields::of(holder).given("id")?.as_str()?.into_owned();
-    // An empty one is none.
+    // An empty id counts as none.
     (!id.is_empty()).then_some(id)
 }
 

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::media::Accepts;
 
-/// The dialect.
+/// The descriptor of Gemini's dialect.
 pub static WIRE: Wire = Wire {
     dialect: Dialect::Gemini,
     name: read::FORMAT,
@@ -34,7 +34,7 @@ pub static WIRE: Wire = Wire {
     body_names_model: false,
     ends_with_user: true,
     limits: Limits::NONE,
-    // What it can do with a type depends on the model.
+    // Which types it accepts depends on the model.
     media: Accepts { images: None, documents: None, schemes: &["https://", "http://", "gs://"] },
     tool_name: around::gemini_name,
     legal_id: |_| true,

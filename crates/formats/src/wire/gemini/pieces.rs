@@ -1,4 +1,4 @@
-//! Parts on their way out: text, media, and what only the API itself understands.
+//! Parts to be sent: texts, media, and parts that only the API understands.
 
 use rejoin_record::{
     Block, BlockKind, Message,
@@ -15,8 +15,8 @@ use super::{
 use crate::{media::Usable, wire::gemini::read::fields::Signature};
 
 impl Encoder {
-    /// A block that is no call, no result and no reasoning of a model's. `None` if nothing of it goes out. Its signature
-    /// stays only while everything before it is `intact`.
+    /// A block other than a call, a result or reasoning; `None` if it is left out. Its signature stays only if everything before
+    /// it is `intact`.
     pub(super) fn piece<'i>(
         &mut self,
         message: &'i Message,
@@ -35,7 +35,7 @@ impl Encoder {
                 edited(raw, Signing::LeftOut, &[])
             }
             (_, Some(raw)) => return Some(Piece { json: raw.into(), exact: true }),
-            // Another dialect's way to say that there is no text.
+            // In other dialects, an empty text means no text.
             (BlockKind::Text(text), None) if text.is_empty() => return None,
             (BlockKind::Text(text), None) => {
                 self.sheet.ledger.lossy(text, at);
@@ -58,7 +58,7 @@ pub(super) fn text_part(text: &str) -> String {
     out
 }
 
-/// A picture or a document as the API takes it; `None` where it cannot have it.
+/// A picture or document as a part; `None` if the API cannot take it.
 fn media_part(kind: &BlockKind) -> Option<String> {
     let (field, data) = match WIRE.media.judge(kind).ok()? {
         Usable::Bytes { media_type, data } => {

@@ -1,4 +1,4 @@
-//! Contents of results: those of one content of calls, in call order, and nothing else.
+//! Contents with results: those of one content's calls, in call order, and nothing else.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use super::{
 };
 
 impl Encoder {
-    /// The results of a content's calls; pictures and documents in them follow as what a user shows.
+    /// Writes the results of a content's calls, then a user content with their pictures and documents.
     pub(super) fn results(&mut self, calls: &[Call<'_>]) {
         let mut parts = Vec::new();
         let mut media = Media::default();
         let mut source: Option<(usize, Arc<Message>)> = None;
-        // How many blocks of the source went out as they were, in order; `None` once that is not so.
+        // How many blocks of the source are unchanged and in order; `None` as soon as one is not.
         let mut exact = Some(0);
         let ids_agree = self.ids_agree(calls);
         for call in calls {
@@ -35,7 +35,7 @@ impl Encoder {
                 && self.sheet.ledger.findings.len() == before
                 && call.as_written
             {
-                // It goes out in other words, and nothing has said why: its spelling was not the API's.
+                // It is rewritten, and no finding says why: its form was not the API's.
                 let at = Position::block(index, block);
                 self.sheet.ledger.irregular(at);
             }
@@ -56,13 +56,14 @@ impl Encoder {
         }
         let own =
             source.filter(|(_, message)| exact == Some(message.blocks.len()) && WIRE.is_regular(message));
-        self.push_results(own.map_or(Parts::New(parts), |(_, message)| Parts::Own(message)));
+        let parts = own.map_or(Parts::New(parts), |(_, message)| Parts::Own(message));
+        self.begin(Speaker::User, parts, None, true);
         if let Some(index) = media.index {
             self.push(Speaker::User, Parts::New(media.parts), index);
         }
     }
 
-    /// Notes what of a message of results does not go out: what it says beside them is read with its own item.
+    /// Reports the parts of a message with results that are left out. Text beside the results has its own item.
     fn seen_source(&mut self, message: &Message, index: usize) {
         if WIRE.is_own(message) {
             self.irregular(message, index);
@@ -71,15 +72,15 @@ impl Encoder {
         }
     }
 
-    /// The bytes that the only result of a call has in the source.
+    /// The only result of a call, and its own bytes.
     fn own_result<'i>(&self, call: &Call<'i>) -> Option<(ResultRef<'i>, &'i str)> {
         let mut results = call.exchange.results();
         let only = results.next().filter(|_| results.next().is_none())?;
         Some((only, WIRE.own_bytes(only.message(), only.block())?))
     }
 
-    /// Whether the ids in results' own bytes may stay. They are optional, on either side: so each is its call's, or one side
-    /// has none at all.
+    /// Whether the ids in the results' own bytes may stay. Ids are optional on both sides, so they have to match their calls', or
+    /// one side has none at all.
     fn ids_agree(&self, calls: &[Call<'_>]) -> bool {
         let written = |call: &Call<'_>| match self.own_result(call) {
             Some((_, raw)) => id_in(raw),
@@ -91,7 +92,7 @@ impl Encoder {
             || calls.iter().all(|call| call.id.is_none() && call.as_written)
     }
 
-    /// The result of a call, and whether it is what the source has.
+    /// Writes the result of a call; also returns whether it is verbatim.
     fn result(&mut self, call: &Call<'_>, ids_agree: bool, media: &mut Media) -> (String, bool) {
         if let Some((result, raw)) = self.own_result(call) {
             return self.answer(result, raw, call, ids_agree);
@@ -112,7 +113,7 @@ impl Encoder {
         (Object::new().object("functionResponse", answer.object("response", response)).finish(), false)
     }
 
-    /// A result's own bytes, with the name of its call, and with its id where that is another one now.
+    /// A result's own bytes, with the name of its call, and with its id if that changed.
     fn answer(
         &mut self,
         result: ResultRef<'_>,
@@ -137,7 +138,7 @@ impl Encoder {
         (edited(raw, Signing::Kept, &fields), false)
     }
 
-    /// What results say, text by text; pictures and documents go elsewhere.
+    /// The texts of results; pictures and documents go into `media`.
     fn texts(&mut self, results: &[ResultRef<'_>], media: &mut Media) -> Vec<String> {
         let mut texts = Vec::new();
         for result in results {
@@ -169,6 +170,6 @@ impl Encoder {
 #[derive(Default)]
 struct Media {
     parts: Vec<String>,
-    /// The message that the last of them stood in.
+    /// The source message of the last one.
     index: Option<usize>,
 }

@@ -1,6 +1,6 @@
-//! A response of `generateContent`: of a streamed one every chunk is a small response, and a whole response is one large chunk.
+//! Decoding for `generateContent`. Every chunk of a stream is a small response; a complete response is one large chunk.
 //!
-//! Words that follow words make one part, as long as neither is signed; any other part stays as it came.
+//! Adjacent unsigned texts become one part; any other part stays verbatim.
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ use crate::{
     },
 };
 
-/// A response, as far as it came.
+/// A response, as far as it was received.
 #[derive(Default)]
 pub(super) struct ContentAssembly {
     parts: Vec<Part>,
 }
 
 enum Part {
-    /// Words, or thoughts, without a signature.
+    /// Text or thoughts without a signature.
     Words { thought: bool, text: Streamed },
-    /// Anything else, as it came.
+    /// Anything else, verbatim.
     Other(String),
 }
 
@@ -79,7 +79,7 @@ impl Assembly for ContentAssembly {
     }
 
     fn item(mut self, _: &Seen, complete: bool) -> Option<Item> {
-        // An empty text that nobody signed says nothing.
+        // Empty texts without a signature are dropped.
         self.parts.retain(|part| !matches!(part, Part::Words { text, .. } if text.is_empty()));
         let halted = matches!(self.parts.last()?, Part::Words { .. });
         let parts = self.parts.into_iter().map(|part| match part {

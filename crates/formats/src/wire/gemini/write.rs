@@ -1,8 +1,8 @@
-//! Encoding for Gemini: one forward pass over the view. What the dialect takes goes out byte for byte.
+//! Encoding for Gemini: one forward pass over the view. Contents in this dialect are sent byte for byte where the API accepts
+//! them.
 //!
-//! Roles must alternate, so neighbours of one role share a content; their parts stay apart. Results have a content of
-//! their own, written in `results.rs`. Parts are made in `pieces.rs` and changed in `edit.rs`; the fields around the
-//! contents are in `around.rs`.
+//! Roles must alternate, so neighbours of one role share a content; their parts stay separate. Results have their own content
+//! (`results.rs`). `pieces.rs` makes parts, `edit.rs` changes them; `around.rs` writes the fields around the contents.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -35,30 +35,30 @@ pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> 
     Box::new(Encoder { sheet: Sheet::new(&WIRE, settings), content: None, begun: false })
 }
 
-/// Who speaks in a content.
+/// The author of a content.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speaker {
     User,
     Model,
 }
 
-/// What a content is made of.
+/// The parts of a content.
 pub(super) enum Parts {
-    /// The source's own content, as it is.
+    /// Those of the source's content, verbatim.
     Own(Arc<Message>),
-    /// These.
+    /// New parts.
     New(Vec<String>),
 }
 
-/// The content that was begun last.
+/// The last content.
 #[derive(Clone)]
 struct Content {
     speaker: Speaker,
-    /// The source's own content, as long as nobody joins it: it is not written yet.
+    /// The source's content, which is written only when nothing joins it.
     own: Option<Arc<Message>>,
-    /// Results and nothing else: nothing may be added to it.
+    /// Whether it holds results, so that nothing may be added.
     results: bool,
-    /// The source message that its last part comes from.
+    /// The index of the source message of its last part.
     index: Option<usize>,
 }
 
@@ -66,18 +66,18 @@ struct Content {
 pub(super) struct Encoder {
     pub(super) sheet: Sheet,
     content: Option<Content>,
-    /// Whether a user said something, or a tool did.
+    /// Whether there is a content by a user or a tool.
     begun: bool,
 }
 
-/// A call that went out.
+/// A call that was written.
 pub(super) struct Call<'i> {
     pub(super) exchange: ExchangeRef<'i>,
-    /// The tool's name on the wire.
+    /// The tool's name in the dialect's spelling.
     pub(super) name: String,
-    /// The id on the wire, if the source wrote one.
+    /// The id to send, if the source has one.
     pub(super) id: Option<String>,
-    /// Whether it is what the source has, but for the sentinel.
+    /// Whether it is verbatim, apart from the sentinel.
     pub(super) as_written: bool,
 }
 
@@ -105,7 +105,7 @@ impl Pass for Encoder {
         self.content.as_ref()?.own.clone()
     }
 
-    /// A content of its own that nobody wrote.
+    /// Writes a separate content that is not in the source.
     fn say(&mut self, text: &str, _: usize) {
         self.begin(Speaker::User, Parts::New(vec![text_part(text)]), None, false);
     }
@@ -142,10 +142,10 @@ impl Pass for Encoder {
         let message = item.message();
         let mut pieces: Vec<Piece<'_>> = Vec::new();
         let mut calls: Vec<Call<'_>> = Vec::new();
-        // What is put before a content of the model's is a change, too.
-        let follows = item.exchanges().next().is_none() || !self.needs_opening();
+        // The content that is inserted before the model's is a change, too.
+        let follows = item.exchanges().next().is_none() || self.begun;
         let stand = self.signatures_stand(message);
-        // Whether everything of the message so far goes out as it is; the sentinel takes nothing away.
+        // Whether the message so far is sent verbatim; the sentinel does not count.
         let mut as_it_was = true;
         for (part_place, part) in item.parts().enumerate() {
             as_it_was &= pieces.len() == part_place && is_in_place(part, part_place);
@@ -194,7 +194,8 @@ impl Pass for Encoder {
             self.sheet.ledger.nothing_left(Position::message(item.index()));
             return;
         }
-        if !calls.is_empty() && self.needs_opening() {
+        // A model may speak first as long as it calls nothing, so the first content never changes later.
+        if !calls.is_empty() && !self.begun {
             self.open(Position::message(item.index()), "calls follow a user message");
         }
         self.push_pieces(Speaker::Model, item, pieces);
@@ -205,8 +206,8 @@ impl Pass for Encoder {
 }
 
 impl Encoder {
-    /// Whether what a model signed goes out, if nothing before it in its message was changed. `None` if nobody knows who
-    /// issued it: then it is bound to what it was read with.
+    /// Whether the signatures of a message are still valid, if nothing before them in the message was changed. `None` if their
+    /// issuer is unknown, so that they are bound to their source.
     fn signatures_stand(&mut self, message: &Message) -> Option<bool> {
         let issued = message.blocks.iter().find_map(|block| match &block.kind {
             BlockKind::Reasoning(reasoning) if reasoning.origin.prefix.is_some() => Some(&**reasoning),
@@ -219,13 +220,7 @@ impl Encoder {
         }
     }
 
-    /// Whether calls cannot stand here before a user said something. A model may speak first as long as it calls nothing: so
-    /// the first content stays as it is, whatever comes later.
-    fn needs_opening(&self) -> bool {
-        !self.begun
-    }
-
-    /// Whether everything before a piece of an item is what its model saw. To be joined with the content before is a change.
+    /// Whether the model saw everything before a part unchanged. Joining the previous content is a change.
     fn is_intact(&self, speaker: Speaker, place: usize, part: usize) -> bool {
         self.sheet.ledger.is_intact(place, part) && !self.joins(speaker)
     }
@@ -242,7 +237,7 @@ impl Encoder {
         let own = WIRE.own_bytes(item.message(), &item.message().blocks[exchange.block()]);
         let (name, named) = self.sheet.spelling.tool(call, own, at, &mut self.sheet.ledger);
         let own_id = own.and_then(id_in);
-        // Without an id on the wire there is none to rename.
+        // Without an id in the source there is none to rename.
         let renamed = exchange.renamed().filter(|_| own_id.is_some()).map(ToString::to_string);
         let as_named = renamed.is_none() && named;
         let id = renamed.or(own_id);
@@ -282,7 +277,7 @@ impl Encoder {
         (Piece { json, exact }, wire)
     }
 
-    /// A call as we write it, with the sentinel if it is the first of its content.
+    /// Writes a call, with the sentinel if it is the first of its content.
     fn new_call(&mut self, call: &ToolCall, wire: &Call<'_>, first: bool, at: Position) -> String {
         let args = calls::object(wire.exchange, call, at, &mut self.sheet.ledger);
         let call = Object::new().text_if("id", wire.id.as_ref()).text("name", &wire.name);
@@ -290,7 +285,7 @@ impl Encoder {
         part.text_if("thoughtSignature", first.then_some(SENTINEL)).finish()
     }
 
-    /// Notes why a message of this very dialect does not go out as it was, unless that was said already.
+    /// Reports why a message in this very dialect is not sent verbatim, unless that was reported already.
     pub(super) fn irregular(&mut self, message: &Message, index: usize) {
         let Some(native) =
             message.native.as_ref().filter(|native| !native.regular && &*native.format == FORMAT)
@@ -310,7 +305,7 @@ impl Encoder {
         }
     }
 
-    /// A content of these pieces: the source's own one, if that is what they are.
+    /// Writes a content of these pieces, which is the source's own if nothing changed.
     fn push_pieces(&mut self, speaker: Speaker, item: ItemRef<'_>, pieces: Vec<Piece<'_>>) {
         let message = item.message();
         let issuers = message.blocks.iter().filter(|block| match &block.kind {
@@ -330,17 +325,17 @@ impl Encoder {
         self.push(speaker, parts, item.index());
     }
 
-    /// Whether what this speaker says next goes into the last content.
+    /// Whether the next parts of this author go into the last content.
     fn joins(&self, speaker: Speaker) -> bool {
         self.content.as_ref().is_some_and(|last| last.speaker == speaker && !last.results)
     }
 
-    /// Adds what someone says: to the last content if it is the same one's, else as a content of its own.
+    /// Adds parts to the last content if it has the same author, else begins a new one.
     pub(super) fn push(&mut self, speaker: Speaker, parts: Parts, index: usize) {
         if self.joins(speaker)
             && let Some(last) = &mut self.content
         {
-            // Pieces of one message belong together anyway.
+            // Parts of one message belong together anyway.
             if last.index.replace(index) != Some(index) {
                 self.sheet
                     .ledger
@@ -357,12 +352,8 @@ impl Encoder {
         self.begin(speaker, parts, Some(index), false);
     }
 
-    /// Adds the results of the last content's calls.
-    pub(super) fn push_results(&mut self, parts: Parts) {
-        self.begin(Speaker::User, parts, None, true);
-    }
-
-    fn begin(&mut self, speaker: Speaker, parts: Parts, index: Option<usize>, results: bool) {
+    /// Begins a content; nothing joins one with `results`.
+    pub(super) fn begin(&mut self, speaker: Speaker, parts: Parts, index: Option<usize>, results: bool) {
         self.write_own();
         self.begun |= speaker == Speaker::User;
         let own = match parts {
@@ -376,7 +367,7 @@ impl Encoder {
         self.content = Some(Content { speaker, own, results, index });
     }
 
-    /// Writes the last content, if it is the source's own and still waits.
+    /// Writes the last content, if it was held back.
     fn write_own(&mut self) {
         if let Some(own) = self.content.as_mut().and_then(|last| last.own.take()) {
             self.sheet.list.push(native(&own));
@@ -384,7 +375,7 @@ impl Encoder {
     }
 }
 
-/// What a content begins with, up to its parts.
+/// The beginning of a content, up to its parts.
 fn head(speaker: Speaker) -> &'static str {
     match speaker {
         Speaker::User => "{\"role\":\"user\",\"parts\":[",
@@ -392,19 +383,19 @@ fn head(speaker: Speaker) -> &'static str {
     }
 }
 
-/// What ends the parts of a content, and the content.
+/// The end of a content, after its parts.
 const END: &str = "]}";
 
 fn native(message: &Message) -> &str {
     message.native.as_ref().map_or("", |native| native.raw.as_str())
 }
 
-/// Whether a block says nothing, and just names who issued the signatures of its message.
+/// Whether a block is empty and only names the issuer of its message's signatures.
 fn names_issuer(block: &Block, reasoning: &Reasoning) -> bool {
     block.span.is_none() && reasoning.text.is_empty() && reasoning.sealed && reasoning.origin.prefix.is_some()
 }
 
-/// Whether a part is what its message has at that place.
+/// Whether a part has the same position in its message.
 fn is_in_place(part: PartRef<'_>, place: usize) -> bool {
     match part {
         PartRef::Block(block, _) | PartRef::Orphan(block, _) => block == place,
@@ -413,7 +404,7 @@ fn is_in_place(part: PartRef<'_>, place: usize) -> bool {
 }
 
 impl Parts {
-    /// Each part on its own.
+    /// The parts as separate texts.
     fn into_list(self) -> Vec<String> {
         match self {
             Self::New(list) => list,

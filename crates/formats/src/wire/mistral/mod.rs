@@ -1,4 +1,4 @@
-//! Mistral's own API, as it is hosted: strict about ids, and about who may speak after whom.
+//! Mistral's hosted API, which is strict about ids and about the order of roles.
 
 mod stream;
 mod write;
@@ -9,7 +9,7 @@ use super::{
     registry::{Dialect, Limits, Wire},
 };
 
-/// The dialect.
+/// The descriptor of Mistral's dialect.
 pub static WIRE: Wire = Wire {
     dialect: Dialect::Mistral,
     name: "mistral",

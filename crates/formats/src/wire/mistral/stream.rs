@@ -1,9 +1,9 @@
-//! A response of Mistral's API as a message. It has the shape of Chat Completions, but for what its models think.
+//! Decoding for Mistral. Responses have the form of Chat Completions, apart from reasoning.
 
 use std::sync::Arc;
 
 use rejoin_record::{
-    Block, BlockKind, Message, Origin, Text,
+    Block, BlockKind, Message, Origin,
     json::{Doc, Value},
 };
 
@@ -13,7 +13,7 @@ use crate::wire::{
     stream::Delta,
 };
 
-/// A response, as far as it came.
+/// A response, as far as it was received.
 #[derive(Default)]
 pub(super) struct MistralAssembly(ChatAssembly);
 
@@ -28,21 +28,16 @@ impl Assembly for MistralAssembly {
 
     fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
         let mut message = ChatAssembly::read(item, buffer, seen)?;
-        name_thoughts(&mut message, seen.model_text());
+        for block in &mut message.blocks {
+            if let Some(text) = thought(block) {
+                *block = Block::reasoning(text, false, Origin::of("mistral", seen.model_text()));
+            }
+        }
         Some(message)
     }
 }
 
-/// Thoughts stand among the parts of the content; elsewhere they are reasoning.
-fn name_thoughts(message: &mut Message, model: Option<Text>) {
-    for block in &mut message.blocks {
-        if let Some(text) = thought(block) {
-            *block = Block::reasoning(text, false, Origin::of("mistral", model.clone()));
-        }
-    }
-}
-
-/// The text of a chunk that holds thoughts: they are a list of texts of their own.
+/// The text of a part that holds thoughts as a list of texts.
 fn thought(block: &Block) -> Option<String> {
     let BlockKind::Opaque(opaque) = &block.kind else { return None };
     let doc = Doc::parse(opaque.raw.as_str()).ok()?;

@@ -1,8 +1,8 @@
-//! Encoding for Mistral: one forward pass over the view. Every message is written from scratch, also what Mistral itself said: nothing
-//! in its own items says more than the blocks do.
+//! Encoding for Mistral: one forward pass over the view. Every message is written from scratch, even Mistral's own, since its
+//! items hold no more than the blocks.
 //!
-//! A user may not speak directly after a tool: a short assistant message goes between. It is written with the user's
-//! message and not with the results, so that results at the end of a history stay what they were.
+//! A user message must not follow a tool message directly, so a short assistant message goes between. It is written together
+//! with the user message, so that results at the end of a history do not change.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use super::super::{
 use super::WIRE;
 use crate::convert::Target;
 
-/// Stands between results and a user message.
+/// The assistant message between results and a user message.
 const BRIDGE: &str = "Understood.";
 
 pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
@@ -36,7 +36,7 @@ pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> 
 struct Encoder {
     sheet: Sheet,
     last: Last,
-    /// Whether a tool spoke last.
+    /// Whether the last message is a tool's.
     after_tool: bool,
 }
 
@@ -141,7 +141,7 @@ impl Pass for Encoder {
 }
 
 impl Encoder {
-    /// The results of a batch, one message each, then whatever media they hold.
+    /// Writes the results of a batch, one message each, then a user message with their media.
     fn results(&mut self, sent: &[(ExchangeRef<'_>, Spelled)], at: Position) {
         let mut media = Content::default();
         for (exchange, Spelled { id, name, .. }) in sent {
@@ -173,7 +173,7 @@ impl Encoder {
                     }
                 }
             }
-            // The hosted API takes one text for a result.
+            // The hosted API accepts a single text as a result.
             let texts: Vec<&str> = content.parts.iter().filter_map(|(_, text)| text.as_deref()).collect();
             if texts.len() > 1 {
                 self.sheet.ledger.note(Rule::IrregularContent, at, Action::Joined).about(id.as_str());
@@ -187,7 +187,7 @@ impl Encoder {
         }
     }
 
-    /// A user message, after a bridge where it needs one.
+    /// Writes a user message, after a bridge where it needs one.
     fn push_user(&mut self, content: &str, at: Position) {
         if self.after_tool {
             self.sheet
@@ -206,7 +206,7 @@ impl Encoder {
     }
 }
 
-/// An image or a document as a chunk of a user message, if there is one for it.
+/// An image or document as a chunk of a user message; `None` if the API cannot take it.
 fn media_chunk(kind: &BlockKind) -> Option<String> {
     let url = render::quoted(&render::image_url(&WIRE.media.judge(kind).ok()?)?);
     let BlockKind::Document(media) = kind else {

@@ -13,7 +13,7 @@ use super::{
     usage::UsageFields,
 };
 
-/// The dialect.
+/// The descriptor of Ollama's dialect.
 pub static WIRE: Wire = Wire {
     dialect: Dialect::Ollama,
     name: "ollama",

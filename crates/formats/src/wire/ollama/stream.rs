@@ -1,5 +1,5 @@
-//! A response of Ollama as a message. A streamed one is lines of JSON, each a small response; a whole one is the only line.
-//! Calls come whole.
+//! Decoding for Ollama. A stream is lines of JSON, each a small response; calls are never split. A complete response is a
+//! single line.
 
 use std::sync::Arc;
 

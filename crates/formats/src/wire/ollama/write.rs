@@ -1,8 +1,8 @@
-//! Encoding for Ollama: one forward pass over the view. Every message is written from scratch, also what Ollama itself said: nothing in
-//! its own items says more than the blocks do.
+//! Encoding for Ollama: one forward pass over the view. Every message is written from scratch, even Ollama's own, since its items
+//! hold no more than the blocks.
 //!
-//! A content is one string, so the texts of a message are joined with a blank line. Calls have no ids: results follow them
-//! in call order, each with the name of its tool. Nothing is refused for its role, so a trailing assistant message stays.
+//! A content is one string, so the texts of a message are joined with a blank line. Calls have no ids: results follow them in
+//! call order, each with the name of its tool. A trailing assistant message is accepted.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use super::super::{
 use super::WIRE;
 use crate::{convert::Target, media::Usable};
 
-/// Stands before the text of a result that failed: the dialect has no mark for it.
+/// Precedes the text of a failed result, since the dialect has no error flag.
 const FAILED: &str = "[error]";
 
 pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
@@ -109,7 +109,7 @@ impl Pass for Encoder {
         self.results(&sent);
     }
 
-    /// Tools are declared as in Chat Completions; there is no such thing as a tool choice.
+    /// Tools are declared as in Chat Completions; there is no tool choice.
     fn surroundings(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
         let target = Arc::clone(&self.sheet.target);
@@ -123,11 +123,11 @@ impl Pass for Encoder {
     }
 }
 
-/// A message as it is being put together.
+/// The content of a message under construction.
 #[derive(Default)]
 struct Content {
     texts: Vec<String>,
-    /// Base64, in strict spelling.
+    /// Base64 in the strict spelling.
     images: Vec<String>,
 }
 
@@ -154,7 +154,7 @@ impl Content {
 }
 
 impl Encoder {
-    /// A call as JSON, and the name of its tool.
+    /// Writes a call; also returns the name of its tool.
     fn call(&mut self, exchange: ExchangeRef<'_>, call: &ToolCall, at: Position) -> (String, String) {
         let (name, _) = self.sheet.spelling.tool(call, None, at, &mut self.sheet.ledger);
         let arguments = calls::object(exchange, call, at, &mut self.sheet.ledger);
@@ -162,7 +162,7 @@ impl Encoder {
         (Object::new().object("function", function).finish(), name)
     }
 
-    /// The results of a batch, one message each, then whatever images they hold.
+    /// Writes the results of a batch, one message each, then a user message with their images.
     fn results(&mut self, sent: &[(ExchangeRef<'_>, String)]) {
         let mut shown = Content::default();
         let mut last = Position::default();
@@ -223,7 +223,7 @@ impl Encoder {
         self.sheet.push(&content.add_to(Object::new().text("role", role)).finish());
     }
 
-    /// Notes that several texts became one.
+    /// Reports that several texts were joined.
     fn joined(&mut self, content: &Content, at: Position) {
         if content.texts.len() > 1 {
             self.sheet
@@ -234,7 +234,7 @@ impl Encoder {
     }
 }
 
-/// The bytes of an image, if they are here.
+/// The bytes of an image, if the source has them.
 fn image_data(kind: &BlockKind) -> Option<String> {
     let BlockKind::Image(_) = kind else { return None };
     match WIRE.media.judge(kind).ok()? {

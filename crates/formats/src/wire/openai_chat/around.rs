@@ -1,4 +1,4 @@
-//! What goes around the messages of an OpenAI Chat body: tools and tool choice.
+//! The fields around the messages of an OpenAI Chat body: tools and tool choice.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Encoder {
         }
         tools::leave_out_nulls(&mut self.sheet, &mut around, &["tool_choice"]);
         tools::put_choice(&mut self.sheet, &mut around, &names, &ChoiceSyntax::CHAT);
-        // Where thinking is a field (DeepSeek), it cannot stay on if calls lack the reasoning that led to them (DS-01).
+        // DeepSeek refuses to think if calls in the history lack the reasoning behind them (DS-01).
         if self.calls_lack_reasoning {
             tools::turn_thinking_off(&mut self.sheet, &mut around);
         }

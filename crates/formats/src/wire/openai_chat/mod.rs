@@ -16,10 +16,10 @@ use super::{
 use crate::media::{self, Accepts};
 use crate::messages::Style;
 
-/// The dialect.
+/// The descriptor of the Chat Completions dialect.
 pub static WIRE: Wire = CHAT;
 
-/// What most services do as Chat does: descriptors of other dialects say only where they differ.
+/// The defaults of every descriptor: the other dialects list only their differences.
 pub(crate) const CHAT: Wire = Wire {
     dialect: Dialect::OpenAiChat,
     name: "openai-chat",
@@ -41,7 +41,7 @@ pub(crate) const CHAT: Wire = Wire {
     usage: UsageFields {
         input: &["prompt_tokens"],
         output: &["completion_tokens"],
-        // DeepSeek counts it beside the others.
+        // DeepSeek has a field of its own.
         cached: &["prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens"],
         reasoning: &["completion_tokens_details.reasoning_tokens"],
     },

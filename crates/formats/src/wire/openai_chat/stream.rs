@@ -1,7 +1,7 @@
-//! A response of Chat Completions, in the dress of any of the services that speak it.
+//! Decoding for Chat Completions, in the variants of the services that use it.
 //!
-//! The pieces of a stream become the message that the API would have given at once. Services differ in how they cut it: texts may come as
-//! strings or as lists of parts (Mistral), reasoning in several fields, calls whole or in pieces (`decode_calls.rs`).
+//! The pieces of a stream become the message that the API would have sent without streaming. Services differ: texts are strings
+//! or lists of parts (Mistral), reasoning is in several fields, calls are whole or in pieces (`stream_calls.rs`).
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -21,22 +21,22 @@ use crate::{
     },
 };
 
-/// A response, as far as it came.
+/// A response, as far as it was received.
 #[derive(Default)]
 pub(crate) struct ChatAssembly {
     content: Content,
     details: Details,
     calls: Calls,
-    /// Everything else that the message says: reasoning in fields that are strings, a refusal, lists.
+    /// Other fields of the message: reasoning in strings, a refusal, lists.
     fields: Growing,
     refused: bool,
 }
 
-/// Fields of a message that are lists and belong to it.
+/// Other lists that belong to a message.
 const KEPT: [&str; 2] = ["annotations", "images"];
 
 impl ChatAssembly {
-    /// Takes a piece of the message, or all of it.
+    /// Takes a piece of the message, or the whole message.
     fn delta(&mut self, delta: Value<'_>, out: &mut Vec<Delta>) {
         self.reasoning(delta, out);
         for (key, value) in delta.fields() {
@@ -53,13 +53,13 @@ impl ChatAssembly {
                 name if KEPT.contains(&name) => {
                     self.add(name, value);
                 }
-                // Some services refuse to have back what they say beside the message.
+                // Some services refuse to take other fields back.
                 _ => {}
             }
         }
     }
 
-    /// Adds to a field, if the piece says anything.
+    /// Adds to a field, unless the piece is empty.
     fn add(&mut self, name: &str, value: Value<'_>) -> String {
         let empty_list = value.kind() == Kind::Array && value.items().next().is_none();
         if value.is_null() || value.is_str("") || empty_list {
@@ -68,7 +68,7 @@ impl ChatAssembly {
         self.fields.add(name, value)
     }
 
-    /// Some services say the same in several fields: it is shown once.
+    /// Takes reasoning. Some services repeat it in several fields; it is shown once.
     fn reasoning(&mut self, delta: Value<'_>, out: &mut Vec<Delta>) {
         let mut words = String::new();
         for &(name, sealed) in REASONING_FIELDS {
@@ -91,7 +91,7 @@ impl Assembly for ChatAssembly {
         let counted = event.given("usage").or_else(|| event.given("x_groq")?.given("usage"));
         seen.count(&WIRE.usage, counted);
         let Some(choices) = event.given("choices") else { return counted.is_some() };
-        // Who asks for one answer gets one; a filter's notes come as a choice without a number.
+        // Only one answer was asked for. The notes of a filter come as a choice without a number.
         let first = |choice: &Value<'_>| choice.given("index").and_then(Value::as_u64).unwrap_or(0) == 0;
         for choice in choices.items().filter(first) {
             let whole = choice.given("message").filter(|_| choice.given("delta").is_none());
@@ -133,13 +133,13 @@ impl Assembly for ChatAssembly {
     }
 }
 
-/// What is said: one string, or parts.
+/// The content: one string, or parts.
 #[derive(Default)]
 struct Content {
     parts: Vec<Part>,
-    /// A string came, be it an empty one.
+    /// Whether a string was received, even an empty one.
     given: bool,
-    /// Parts came.
+    /// Whether parts were received.
     listed: bool,
 }
 
@@ -218,18 +218,18 @@ impl Content {
     }
 }
 
-/// `reasoning_details`: they must go back as they came, so pieces of one are put together and nothing else is touched.
+/// `reasoning_details`, which must be sent back unchanged: pieces of one detail are joined, and nothing else is touched.
 #[derive(Default)]
 struct Details {
     list: Vec<Growing>,
-    /// Places by number, kind and id.
+    /// Positions by number, kind and id.
     places: HashMap<(u64, String, String), usize>,
-    /// Kind and id of the last one, where it has no number.
+    /// Kind and id of the last detail, if it has no number.
     last: Option<(String, String)>,
 }
 
 impl Details {
-    /// Adds a piece; what of it can be read.
+    /// Adds a piece and returns its readable text.
     fn add(&mut self, piece: Value<'_>) -> String {
         let word = |name| piece.given(name).and_then(Value::as_str).unwrap_or_default().into_owned();
         let (kind, id) = (word("type"), word("id"));
@@ -240,7 +240,7 @@ impl Details {
                 let next = self.list.len();
                 *self.places.entry((index, kind, id)).or_insert(next)
             }
-            // Without a number, only words go on with words.
+            // Without a number, only text continues text.
             None => {
                 let goes_on = piece.fields().any(|(key, _)| key.as_str().is_some_and(|name| readable(&name)))
                     && self.last.as_ref().is_some_and(|last| *last == (kind.clone(), id.clone()));
@@ -257,7 +257,7 @@ impl Details {
             let name = key.as_str().unwrap_or_default();
             let grows = readable(&name) || &*name == "data";
             if grows {
-                // What cannot be read may come twice; what can be read never does.
+                // Sealed data may be repeated; readable text never is.
                 let twice = !readable(&name) && value.as_str().is_some_and(|data| detail.is(&name, &data));
                 if !twice {
                     let piece = detail.add(&name, value);

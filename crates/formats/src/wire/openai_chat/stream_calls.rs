@@ -1,5 +1,5 @@
-//! Calls of a response. In a stream, by the book, each has a number, its first piece has id and name, the others have arguments.
-//! Services leave the number out, send whole calls, give every call the number 0, or say id and name again and again.
+//! The calls of a response. In a stream, each call should have a number, its first piece an id and a name, the others arguments.
+//! Some services leave the number out, send whole calls, number every call 0, or repeat id and name in every piece.
 
 use std::collections::HashMap;
 
@@ -28,9 +28,9 @@ struct Call {
     id: String,
     name: String,
     arguments: Streamed,
-    /// Called with free text.
+    /// Whether it is called with free text.
     custom: bool,
-    /// What else stands in it, such as a signature of another API.
+    /// Other fields, such as a signature of another API.
     more: Growing,
 }
 
@@ -66,7 +66,7 @@ impl Calls {
         }
     }
 
-    /// Adds a piece of a call in the way that came before calls had ids.
+    /// Adds a piece of a legacy function call, which has no id.
     pub(super) fn add_legacy(&mut self, piece: Value<'_>, out: &mut Vec<Delta>) {
         let place = *self.legacy.get_or_insert(self.list.len());
         if place == self.list.len() {
@@ -77,12 +77,12 @@ impl Calls {
         call.arguments(piece.given("arguments"));
     }
 
-    /// The call that a piece belongs to; a new one if it begins one.
+    /// The call that a piece belongs to, which may be a new one.
     fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
         let known = match index {
             Some(index) => self.by_index.get(&index).copied().filter(|place| {
                 let own = &self.list[*place].id;
-                // Another id and a name under a known number is another call; another id alone is a whim of the server.
+                // A new id and a name under a known number is another call; a new id alone is a quirk of the server.
                 id.is_empty() || own.is_empty() || own == id || name.is_empty()
             }),
             None if !id.is_empty() => self.by_id.get(id).copied(),
@@ -106,7 +106,7 @@ impl Calls {
         self.list.iter_mut().for_each(|call| call.arguments.end());
     }
 
-    /// The calls as the API would have given them at once. One without an id gets one: results could not name it otherwise.
+    /// The calls as the API would have sent them without streaming. A call without an id gets one, so that results can name it.
     pub(super) fn json(&self, seed: &str) -> Vec<String> {
         let calls = self.list.iter().enumerate().map(|(place, call)| {
             let id = match &*call.id {
@@ -123,7 +123,7 @@ impl Calls {
 }
 
 impl Call {
-    /// Names come whole, again, or (rarely) in pieces.
+    /// Takes a name, which is whole, repeated, or (rarely) in pieces.
     fn name(&mut self, name: &str, out: &mut Vec<Delta>) {
         if self.name.is_empty() {
             show(name.to_owned(), Delta::Call, out);
@@ -140,7 +140,7 @@ impl Call {
             Some(text) if text.kind() == Kind::String => {
                 self.arguments.push(text);
             }
-            // Some servers forget that arguments are text.
+            // Some servers send arguments as JSON instead of text.
             Some(value) if matches!(value.kind(), Kind::Object | Kind::Array) => {
                 self.arguments.push_str(value.raw());
             }

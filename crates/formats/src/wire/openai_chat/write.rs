@@ -1,5 +1,5 @@
-//! Encoding for OpenAI Chat: one forward pass over the view. What the dialect takes goes out byte for byte. The fields around
-//! the messages are in `around.rs`.
+//! Encoding for OpenAI Chat: one forward pass over the view. Messages in this dialect are sent byte for byte where the API
+//! accepts them. The fields around the messages are in `around.rs`.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ const CALLS: usize = 128;
 
 pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     let mut sheet = Sheet::new(&WIRE, settings);
-    // Names of tools are no part of what reasoning is bound to here.
+    // In this dialect, reasoning does not depend on the names of tools.
     sheet.ledger = Ledger::new(sheet.keeps_reasoning, WIRE.media);
     pass::begun(Encoder { sheet, fields_of: None, voice: None, calls_lack_reasoning: false })
 }
@@ -39,11 +39,11 @@ pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> 
 #[derive(Clone)]
 pub(super) struct Encoder {
     pub(super) sheet: Sheet,
-    /// The message whose other fields went out last.
+    /// The last message whose other fields were written.
     fields_of: Option<usize>,
-    /// What the message that was seen last says outside its content.
+    /// The fields beside the content of the last message.
     voice: Option<(usize, Voice)>,
-    /// Some message with calls goes out without the reasoning that led to them.
+    /// Whether some message with calls is sent without the reasoning behind them.
     pub(super) calls_lack_reasoning: bool,
 }
 
@@ -76,10 +76,10 @@ impl Pass for Encoder {
         let own = WIRE.is_own(message);
         let mut content = Content::default();
         let mut calls: Vec<Call<'_>> = Vec::new();
-        // Which reasoning of the message goes out with this item: sealed, or plain.
+        // Whether plain and sealed reasoning of the message is sent with this item.
         let mut kept_reasoning = [false; 2];
         let mut left_out_reasoning = false;
-        // A message may be shown in many pieces; its own item is looked at once.
+        // A message may be split over many items, but its native item is read once.
         let voice = match self.voice {
             Some((index, voice)) if index == item.index() => voice,
             _ => voice_of(message),
@@ -103,7 +103,7 @@ impl Pass for Encoder {
                                 self.sheet.ledger.foreign_reasoning(at);
                             }
                         }
-                        // A refusal beside the content stays where it is.
+                        // A refusal beside the content stays there.
                         BlockKind::Text(_)
                             if WIRE.own_bytes(message, kind).is_some_and(|raw| raw.starts_with('"')) =>
                         {
@@ -150,7 +150,7 @@ impl Pass for Encoder {
         fields.push(("function_call", None));
         fields.extend(voice.refusal.then_some(("refusal", None)));
         fields.extend(voice.audio.then_some(("audio", None)));
-        // Other fields go once, with the first piece of their message, and only under its own role.
+        // Other fields are sent once, with the first item of their message, and only under its own role.
         let first = self.fields_of.replace(item.index()) != Some(item.index());
         let mut source = (own && first && message.role == Role::Assistant).then_some(message);
         if calls.is_empty() {
@@ -166,7 +166,7 @@ impl Pass for Encoder {
             fields.push(("tool_calls", Some(list)));
             self.push_fields(source.take(), &fields);
             self.results(&calls);
-            // What was said is said once; the next message holds calls only.
+            // The text is sent once; the next message holds only calls.
             fields =
                 vec![("role", Some(String::from("\"assistant\""))), ("content", Some(String::from("null")))];
             calls = rest;
@@ -174,7 +174,7 @@ impl Pass for Encoder {
     }
 }
 
-/// A call that is ready to go out.
+/// A call that is ready to be sent.
 struct Call<'i> {
     exchange: ExchangeRef<'i>,
     call: &'i ToolCall,
@@ -204,7 +204,7 @@ impl Encoder {
         if item.is_complete() && WIRE.is_own(message) && !content.parts.is_empty() {
             self.sheet.ledger.irregular(Position::message(item.index()));
         }
-        // Other fields of the source's own message stay, unless the message was taken apart.
+        // Other fields of the source's message stay, unless it was split.
         let whole = item.is_complete() && WIRE.is_own(message);
         let fields = [
             ("role", Some(render::quoted(role))),
@@ -215,7 +215,7 @@ impl Encoder {
         self.push_fields(whole.then_some(message), &fields);
     }
 
-    /// Adds a block to the content of a message that is not the model's.
+    /// Adds a block to the content of a message.
     fn part(&mut self, content: &mut Content, message: &Message, block: &Block, role: &str, at: Position) {
         let user = role == "user";
         match &block.kind {
@@ -257,7 +257,7 @@ impl Encoder {
         Call { exchange, call, id: spelled.id, json, exact: own.is_some() }
     }
 
-    /// The results of a batch, one message each, then whatever media they hold.
+    /// Writes the results of a batch, one message each, then a user message with their media.
     fn results(&mut self, calls: &[Call<'_>]) {
         let mut media = Content::default();
         for Call { exchange, call, id, .. } in calls {
@@ -323,8 +323,8 @@ impl Encoder {
         WIRE.is_regular(message) && !(self.is_stored() && has_own_fields(message))
     }
 
-    /// Whether the messages come from a file that some program stored. What that program keeps beside a message is no part of a
-    /// request; in a request, the fields of a message are the caller's.
+    /// Whether the messages come from a file that a program stored. That program's own fields are not part of a request; in a
+    /// request body, all fields are the caller's.
     fn is_stored(&self) -> bool {
         let context = &self.sheet.target.context;
         context.dialect == Some(WIRE.dialect) && !context.whole_body && !context.bare_list
@@ -334,7 +334,7 @@ impl Encoder {
         self.sheet.push(message.native.as_ref().map_or("", |native| native.raw.as_str()));
     }
 
-    /// A message with these fields; every other field of the source's own message stays.
+    /// Writes a message with these fields; every other field of the source's message stays.
     fn push_fields(&mut self, source: Option<&Message>, fields: &[(&str, Option<String>)]) {
         let mut out = String::from("{");
         let mut written: Vec<&str> = Vec::new();
@@ -380,12 +380,12 @@ impl Encoder {
     }
 }
 
-/// What the source's own message says outside its content.
+/// The fields beside the content of a message in this dialect.
 #[derive(Clone, Copy, Default)]
 struct Voice {
-    /// Something.
+    /// Whether they hold a refusal or audio in place of the content.
     speaks: bool,
-    /// A refusal or a sound of a form that is refused.
+    /// Whether a refusal or audio has a form that the API refuses.
     refusal: bool,
     audio: bool,
 }
@@ -403,7 +403,7 @@ fn voice_of(message: &Message) -> Voice {
     }
 }
 
-/// An image or a document as a part of a user message; `None` if the API cannot have it.
+/// An image or document as a part of a user message; `None` if the API cannot take it.
 fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
     let usable = WIRE.media.judge(kind).ok()?;
     let BlockKind::Document(media) = kind else {
@@ -420,14 +420,14 @@ fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
     Some(Object::new().text("type", "file").object("file", file).finish())
 }
 
-/// Whether a field of a message is neither the API's nor one that servers of this dialect take back.
+/// Whether a field of a message is neither the API's nor accepted by servers of this dialect.
 fn is_own_field(name: &str) -> bool {
     const TAKEN: &str = "role content name tool_calls tool_call_id function_call refusal audio annotations prefix \
                          cache_control";
     !is_among(name, TAKEN) && !REASONING_FIELDS.iter().any(|(field, _)| *field == name)
 }
 
-/// Whether a message has such a field.
+/// Whether a message has a field of the program that stored it.
 fn has_own_fields(message: &Message) -> bool {
     let native = message.native.as_ref().filter(|native| native.more);
     let doc = native.and_then(|native| Doc::parse(native.raw.as_str()).ok());

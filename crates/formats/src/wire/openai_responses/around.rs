@@ -1,4 +1,4 @@
-//! What goes around the items of a Responses body: instructions, tools and tool choice.
+//! The fields around the items of a Responses body: instructions, tools and tool choice.
 
 use std::sync::Arc;
 
@@ -61,8 +61,7 @@ impl Encoder {
         around
     }
 
-    /// These declarations, and the source's own after them: those with a name that is refused under another one, none with a
-    /// name that is taken.
+    /// These declarations, then the source's own: illegal names are respelled, and tools with a taken name are left out.
     fn written_tools(&mut self, mut out: Vec<String>, taken: &[String]) -> String {
         let raw = self.sheet.target.context.get("tools").map_or("[]", Raw::as_str);
         let doc = Doc::parse(raw);

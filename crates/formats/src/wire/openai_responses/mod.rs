@@ -1,4 +1,4 @@
-//! OpenAI Responses, and the backend that Codex speaks to.
+//! OpenAI Responses, which Codex uses too.
 
 mod around;
 mod pieces;
@@ -13,7 +13,7 @@ use super::{
     usage::UsageFields,
 };
 
-/// The dialect.
+/// The descriptor of the Responses dialect.
 pub static WIRE: Wire = Wire {
     dialect: Dialect::OpenAiResponses,
     name: read::FORMAT,

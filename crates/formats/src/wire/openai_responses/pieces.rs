@@ -1,4 +1,4 @@
-//! Pieces of items: texts, media, what results say, and items without one of their fields.
+//! Pieces of items: texts, media, results, and items without one of their fields.
 
 use rejoin_record::{
     BlockKind,
@@ -9,13 +9,13 @@ use rejoin_view::{ExchangeRef, ResultRef, sound};
 use super::{super::render, WIRE};
 use crate::media::Usable;
 
-/// The result of a call that has just one, wherever it stood.
+/// The result of a call that has exactly one.
 pub(super) fn only(exchange: ExchangeRef<'_>) -> Option<ResultRef<'_>> {
     let mut results = exchange.results();
     results.next().filter(|_| results.next().is_none())
 }
 
-/// The streams of several results of a shell, one after the other.
+/// Joins the output chunks of several shell results.
 pub(super) fn streams(results: &[ResultRef<'_>]) -> Option<String> {
     let mut chunks: Vec<String> = Vec::new();
     for result in results {
@@ -59,7 +59,7 @@ pub(super) fn part(kind: &str, text: &str) -> String {
     format!("{{\"type\":\"{kind}\",\"text\":{}}}", render::quoted(text))
 }
 
-/// A model's words as an item of their own.
+/// An assistant message with one text.
 pub(super) fn answer_item(text: &str) -> String {
     format!("{{\"type\":\"message\",\"role\":\"assistant\",\"content\":{}}}", render::quoted(text))
 }
@@ -68,12 +68,7 @@ pub(super) fn has_id(raw: &str) -> bool {
     Doc::parse(raw).is_ok_and(|doc| doc.root().is_some_and(|root| root.given("id").is_some()))
 }
 
-/// An item without the provider's own id; everything else stays.
-pub(super) fn without_id(raw: &str) -> String {
-    without_field(raw, "id")
-}
-
-/// An item without one of its fields.
+/// Removes a field from an item.
 pub(super) fn without_field(raw: &str, name: &str) -> String {
     let doc = Doc::parse(raw);
     let mut out = String::from("{");
@@ -87,7 +82,7 @@ pub(super) fn without_field(raw: &str, name: &str) -> String {
     out
 }
 
-/// An image or a document as a part; `None` if the API cannot have it.
+/// An image or document as a part; `None` if the API cannot take it.
 pub(super) fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
     let usable = WIRE.media.judge(kind).ok()?;
     let BlockKind::Document(media) = kind else {

@@ -1,7 +1,7 @@
-//! A response of the Responses API.
+//! Decoding for the Responses API.
 //!
-//! In a stream, items are complete when `response.output_item.done` says so, and only then: those bytes are the truth, encrypted reasoning
-//! included. Deltas are there to be shown, and for what is cut.
+//! In a stream, `response.output_item.done` carries the complete item, including encrypted reasoning. Deltas serve for showing,
+//! and for responses that break off.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,34 +21,34 @@ use crate::{
     },
 };
 
-/// A response, as far as it came.
+/// A response, as far as it was received.
 #[derive(Default)]
 pub(super) struct ResponseAssembly {
-    /// By their number in the output.
+    /// Items by their number in the output.
     items: BTreeMap<u64, Growth>,
-    /// The item that the last event was about.
+    /// The number of the last event's item.
     current: u64,
     refused: bool,
 }
 
-/// An item, as far as it came.
+/// An item, as far as it was received.
 #[derive(Default)]
 struct Growth {
-    /// The complete item; empty where it is a message that holds less than was shown.
+    /// The JSON of the complete item; empty for a message that holds less than was shown.
     done: Option<String>,
     kind: String,
     call_id: String,
     name: String,
-    /// Texts that the complete item does not hold, by their number, and whether each is a refusal.
+    /// Texts that the complete item does not hold, with their numbers, and whether each is a refusal.
     texts: Vec<(u64, Streamed, bool)>,
-    /// What was thought, or what a tool is called with.
+    /// The reasoning, or the arguments of a call.
     input: Streamed,
-    /// Something of it was shown.
+    /// Whether any of it was shown.
     shown: bool,
 }
 
 impl ResponseAssembly {
-    /// The item that an event is about.
+    /// The item of an event.
     fn item(&mut self, event: Value<'_>) -> &mut Growth {
         if let Some(index) = event.given("output_index").and_then(Value::as_u64) {
             self.current = index;
@@ -100,7 +100,7 @@ impl ResponseAssembly {
         show(piece, Delta::Text, out);
     }
 
-    /// Another piece of what was thought begins.
+    /// Separates the next paragraph of reasoning.
     fn next_thought(&mut self, event: Value<'_>, out: &mut Vec<Delta>) {
         let growth = self.item(event);
         if !growth.input.is_empty() {
@@ -119,7 +119,7 @@ impl ResponseAssembly {
         show(piece, Delta::Reasoning, out);
     }
 
-    /// The response as a whole: at the end of a stream, or where there was none.
+    /// Takes the complete response, at the end of a stream or without one.
     fn response(&mut self, response: Value<'_>, ended_as: &str, seen: &mut Seen, out: &mut Vec<Delta>) {
         seen.model(response, "model");
         seen.count(&WIRE.usage, response.given("usage"));
@@ -138,7 +138,7 @@ impl ResponseAssembly {
             ("incomplete", Some("max_output_tokens" | "max_tokens")) => Some(Stop::Length),
             ("incomplete", Some("content_filter")) => Some(Stop::Refused),
             ("incomplete", Some(other)) if !other.is_empty() => Some(Stop::Other(other.to_owned())),
-            // It runs on at the provider's: nobody waits for it here.
+            // It still runs at the provider, but we do not wait for it.
             ("in_progress" | "queued" | "failed", _) => None,
             (other, _) => Some(Stop::Other(other.to_owned())),
         };
@@ -212,13 +212,13 @@ impl Assembly for ResponseAssembly {
         if rest.is_empty() {
             return Some(message);
         }
-        // Something among the items is not the model's own: the answer stays one, without its items.
+        // Not all items are the model's own: the answer stays one message, without its items.
         message.blocks.extend(rest);
         Some(without_item(message, false))
     }
 }
 
-/// What a part of a message says.
+/// The text of a part of a message.
 fn said(part: Value<'_>) -> Option<String> {
     match &*word(part, "type") {
         "output_text" => Some(word(part, "text")),
@@ -228,7 +228,7 @@ fn said(part: Value<'_>) -> Option<String> {
 }
 
 impl Growth {
-    /// The item is complete; the first event that says so counts. What was not shown as it came is shown now.
+    /// Takes the first item that is said to be complete, and shows it if nothing of it was shown before.
     fn complete(&mut self, item: Value<'_>, out: &mut Vec<Delta>) {
         if self.done.is_some() {
             return;
@@ -304,7 +304,7 @@ impl Growth {
     }
 }
 
-/// Whether an item asks for a tool by its name.
+/// Whether an item is a call that names its tool.
 fn is_call(kind: &str) -> bool {
     matches!(kind, "function_call" | "custom_tool_call")
 }

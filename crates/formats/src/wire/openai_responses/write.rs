@@ -1,5 +1,5 @@
-//! Encoding for OpenAI Responses: one forward pass over the view. What the dialect takes goes out byte for byte, item by
-//! item. Pieces of items are made in `pieces.rs`; the fields around the items are in `around.rs`.
+//! Encoding for OpenAI Responses: one forward pass over the view. Items in this dialect are sent byte for byte where the API
+//! accepts them. `pieces.rs` makes pieces of items; `around.rs` writes the fields around the items.
 
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
@@ -22,17 +22,14 @@ use super::super::{
 };
 use super::{
     WIRE,
-    pieces::{
-        answer_item, failed_shell, has_id, media_part, only, only_words, part, streams, without_field,
-        without_id,
-    },
+    pieces::{answer_item, failed_shell, has_id, media_part, only, only_words, part, streams, without_field},
 };
 use crate::{
     convert::Target,
     wire::openai_responses::read::{Call, Hosted, Side},
 };
 
-/// A field of items in rollouts.
+/// A private field of Codex in the items of its rollouts.
 const PRIVATE: &str = "internal_chat_message_metadata_passthrough";
 
 pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
@@ -47,9 +44,9 @@ pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> 
 #[derive(Clone)]
 pub(super) struct Encoder {
     pub(super) sheet: Sheet,
-    /// Another dialect's system prompt, where it is one text.
+    /// Another dialect's system prompt, if it is a single text.
     pub(super) instructions: Option<String>,
-    /// What the provider asked approval for, by the ids of its questions.
+    /// The ids of the provider's requests for approval.
     approvals: HashSet<String>,
 }
 
@@ -60,7 +57,7 @@ impl Pass for Encoder {
         self.around()
     }
 
-    /// An input that is one text stays one.
+    /// Keeps an input that is a single string.
     fn framed(&mut self, view: &SoundView) -> Surroundings {
         let mut around = self.around();
         let mut alone = view.items();
@@ -130,8 +127,8 @@ impl Pass for Encoder {
                             }
                             pieces.push(Piece { native, block, json, exact, reasoning: false });
                         }
-                        BlockKind::Opaque(opaque) if own && opaque.fits && self.is_free(opaque, regular) => {
-                            // One whose id the API would refuse goes without.
+                        BlockKind::Opaque(opaque) if own && opaque.fits && (regular || !needs_id(opaque)) => {
+                            // An id that the API would refuse is left out.
                             let json = if regular { String::new() } else { self.unnamed(opaque, at) };
                             pieces.push(Piece { native, block, json, exact: regular, reasoning: false });
                         }
@@ -157,7 +154,7 @@ impl Pass for Encoder {
             self.sheet.ledger.nothing_left(Position::message(item.index()));
             return;
         }
-        // An item with nothing in it, among others.
+        // Empty items are reported.
         for empty in ranges.iter().filter(|range| range.is_empty()) {
             self.sheet.ledger.nothing_left(Position::block(item.index(), empty.start));
         }
@@ -168,21 +165,21 @@ impl Pass for Encoder {
     }
 }
 
-/// A piece of a model's answer, ready to go out.
+/// A piece of a model's answer, ready to be sent.
 struct Piece {
-    /// The native item that it is in, by number.
+    /// The number of the native item that holds it.
     native: Option<usize>,
-    /// The block it comes from.
+    /// The number of its block.
     block: usize,
-    /// Its own item, if it does not go out as the source has it.
+    /// A new item, for a piece that is not sent verbatim.
     json: String,
-    /// Whether the source's own item says the same.
+    /// Whether the source's item can be sent verbatim.
     exact: bool,
-    /// Whether it is reasoning, which goes only with what follows it.
+    /// Whether it is reasoning, which is sent only with the item after it.
     reasoning: bool,
 }
 
-/// A call that went out, and waits for its result to follow.
+/// A call that was sent and whose result follows.
 struct Sent<'i> {
     exchange: ExchangeRef<'i>,
     call: &'i ToolCall,
@@ -191,7 +188,7 @@ struct Sent<'i> {
 }
 
 impl Encoder {
-    /// Instructions that another dialect keeps outside the list: one text has a field, several are a message.
+    /// Takes another dialect's system prompt: a single text goes into a field, several become a message.
     fn foreign_system(&mut self) {
         let system = self.sheet.target.context.system();
         let texts: Vec<&str> =
@@ -258,7 +255,7 @@ impl Encoder {
     fn part(&mut self, message: &Message, block: &Block, at: Position) -> String {
         let own = WIRE.own_bytes(message, block);
         match (&block.kind, own.filter(|raw| raw.starts_with('{'))) {
-            // What only the API understands is an item of its own.
+            // Items that only the API understands cannot be parts.
             (kind @ BlockKind::Opaque(_), _) => part("input_text", &self.sheet.ledger.as_text(kind, at)),
             (_, Some(raw)) => raw.to_owned(),
             (BlockKind::Text(text), None) => {
@@ -270,7 +267,7 @@ impl Encoder {
         }
     }
 
-    /// An item of the client's whose id the API would refuse, without it.
+    /// A client's item without its id, if the API would refuse that.
     fn unnamed_item(&mut self, item: ItemRef<'_>) -> Option<String> {
         let message = item.message();
         let [Block { kind: BlockKind::Opaque(opaque), .. }] = &message.blocks[..] else { return None };
@@ -280,7 +277,7 @@ impl Encoder {
         (goes && self.is_asked_for(message)).then(|| self.unnamed(opaque, Position::message(item.index())))
     }
 
-    /// Whether a message is no answer to a question of the provider's, or the question stands before it.
+    /// Whether a message is no approval, or approves a request that precedes it.
     fn is_asked_for(&self, message: &Message) -> bool {
         let [Block { kind: BlockKind::Opaque(opaque), .. }] = &message.blocks[..] else { return true };
         let doc = Doc::parse(opaque.raw.as_str());
@@ -288,18 +285,13 @@ impl Encoder {
         &*opaque.kind != "mcp_approval_response" || asked.is_some_and(|id| self.approvals.contains(&*id))
     }
 
-    /// Whether an item that only the API understands can go back: with its id, or without.
-    fn is_free(&self, opaque: &Opaque, regular: bool) -> bool {
-        regular || Hosted::of(&opaque.kind).is_some_and(|known| !known.needs_id)
-    }
-
-    /// Such an item without its id.
+    /// Removes the id of an item that only the API understands.
     fn unnamed(&mut self, opaque: &Opaque, at: Position) -> String {
         self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about("id");
-        without_id(opaque.raw.as_str())
+        without_field(opaque.raw.as_str(), "id")
     }
 
-    /// Reasoning goes with what the model did next: without that it is refused.
+    /// Removes reasoning whose next item is not sent: the API refuses it.
     fn drop_dangling(&mut self, item: ItemRef<'_>, pieces: &mut Vec<Piece>, ranges: &[Range<usize>]) {
         for index in (0..pieces.len()).rev() {
             if !pieces[index].reasoning {
@@ -316,7 +308,7 @@ impl Encoder {
         }
     }
 
-    /// Sends the pieces of an answer: a native item whose blocks are all here goes out as it was.
+    /// Writes the pieces of an answer. A native item whose blocks are all here is sent verbatim.
     fn push_answer(
         &mut self,
         item: ItemRef<'_>,
@@ -328,7 +320,7 @@ impl Encoder {
         let mut index = 0;
         while index < pieces.len() {
             let piece = &pieces[index];
-            // Each native item is looked at once.
+            // Each native item is handled once.
             let run = pieces[index..].iter().take_while(|next| next.native == piece.native);
             let shown: Vec<&Piece> = run.collect();
             let whole = piece.native.zip(native).and_then(|(number, native)| {
@@ -346,21 +338,21 @@ impl Encoder {
                         BlockKind::Opaque(opaque) => Hosted::of(&opaque.kind),
                         _ => None,
                     };
-                    // An id of the provider's own drags its reasoning in; if that was left out, it goes too.
+                    // The API expects reasoning before an item with its own id; without the reasoning, the id is left out.
                     let named = bare[piece.block] && has_id(raw.as_str());
                     if named && hosted.is_some_and(|hosted| hosted.needs_id) {
                         let text = self.sheet.ledger.as_text(&item.message().blocks[piece.block].kind, at);
                         self.push(&answer_item(&text));
                     } else if named {
                         self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about("id");
-                        self.push(&without_id(raw.as_str()));
+                        self.push(&without_field(raw.as_str(), "id"));
                     } else {
                         self.approvals.extend(hosted.and_then(|_| approval_asked(raw.as_str())));
                         self.push(raw.as_str());
                     }
                     index += count;
                 }
-                // An item that is refused as it stands, or that was taken apart.
+                // The item was split, or the API would refuse it.
                 None => {
                     for piece in &shown {
                         self.push(&piece.json);
@@ -371,7 +363,7 @@ impl Encoder {
         }
     }
 
-    /// A call: its item where it does not go out as it was, whether it does, and what is needed for its result.
+    /// Writes a call: its new item, whether it is sent verbatim instead, and what its result needs.
     fn call<'i>(
         &mut self,
         item: ItemRef<'i>,
@@ -383,7 +375,7 @@ impl Encoder {
         let block = &item.message().blocks[exchange.block()];
         let own = if WIRE.is_own(item.message()) { item.message().native_block(block) } else { None };
         let mut kind = own.and_then(Call::of_item).unwrap_or(Call::FUNCTION);
-        // The screen of a computer and the tools that were found cannot be made up: without them, the call is a function's.
+        // The results of these tools cannot be made up; without them, the call becomes a function call.
         let given = || only(exchange).and_then(|result| self.own_result(result, kind));
         let made_up = !matches!(kind.tool, Some("computer" | "tool_search"));
         let own = own.filter(|_| made_up || given().is_some());
@@ -399,8 +391,8 @@ impl Encoder {
             self.sheet.ledger.irregular(at);
         }
         if let Some(raw) = own.filter(|_| kind != Call::FUNCTION && as_written) {
-            // Only its ids changed.
-            let mut json = render::with_field(&without_id(raw), "call_id", &render::quoted(&id));
+            // Only ids and names change.
+            let mut json = render::with_field(&without_field(raw, "id"), "call_id", &render::quoted(&id));
             if kind.tool.is_none() {
                 json = render::with_field(&json, "name", &render::quoted(&name));
             }
@@ -421,7 +413,7 @@ impl Encoder {
                 self.sheet.ledger.left_out_fields(message, result.at().0);
             }
             if let Some(raw) = self.own_result(result, *kind) {
-                // Wherever it stood, it says the same here; only the id may be another.
+                // Its position does not matter; only the id may change.
                 let same_id = id == call.id.as_str();
                 let json =
                     if same_id { raw } else { render::with_field(&raw, "call_id", &render::quoted(id)) };
@@ -429,7 +421,7 @@ impl Encoder {
                 return;
             }
             if WIRE.is_own(message) && self.regular_item(message).is_some() {
-                // It is the answer to a call of another kind.
+                // It answers a call of another kind.
                 self.sheet.ledger.irregular(Position::message(result.at().0));
             }
         }
@@ -468,7 +460,7 @@ impl Encoder {
         self.push(&json.finish());
     }
 
-    /// A result's own item, if it answers that kind of call.
+    /// A result's own item, if it answers this kind of call.
     fn own_result(&self, result: ResultRef<'_>, kind: Call) -> Option<String> {
         let message = result.message();
         self.regular_item(message).filter(|_| WIRE.is_own(message) && message.blocks.len() == 1)?;
@@ -478,7 +470,7 @@ impl Encoder {
         fits.then(|| raw.to_owned())
     }
 
-    /// The only item of a message, if it may be sent again.
+    /// Whether a message has a single item that may be sent again.
     fn regular_item(&self, message: &Message) -> Option<()> {
         let native = message.native.as_ref()?;
         let sound = || message.blocks.iter().all(|block| WIRE.media.keeps(block));
@@ -486,7 +478,7 @@ impl Encoder {
     }
 
     fn push(&mut self, json: &str) {
-        // What Codex notes for itself in its items is no field of the API's.
+        // The API does not know Codex's private field.
         if json.contains(PRIVATE) {
             let json = without_field(json, PRIVATE);
             return self.sheet.push(&json);
@@ -494,13 +486,13 @@ impl Encoder {
         self.sheet.push(json);
     }
 
-    /// A new message with this content.
+    /// Writes a new message with this content.
     fn push_content(&mut self, role: &str, content: &str) {
         self.push(&format!("{{\"type\":\"message\",\"role\":\"{role}\",\"content\":{content}}}"));
     }
 }
 
-/// For each block of an answer: whether the reasoning before it was left out.
+/// Whether the reasoning before a block was left out, for each block of an answer.
 fn without_reasoning(message: &Message, pieces: &[Piece]) -> Vec<bool> {
     let kept: HashSet<usize> =
         pieces.iter().filter(|piece| piece.reasoning).map(|piece| piece.block).collect();
@@ -516,7 +508,12 @@ fn without_reasoning(message: &Message, pieces: &[Piece]) -> Vec<bool> {
         .collect()
 }
 
-/// The id of a question of the provider's, if an item is one.
+/// Whether the API demands the id of an item that only it understands.
+fn needs_id(opaque: &Opaque) -> bool {
+    Hosted::of(&opaque.kind).is_none_or(|known| known.needs_id)
+}
+
+/// The id of an item that is a request for approval.
 fn approval_asked(raw: &str) -> Option<String> {
     let doc = Doc::parse(raw).ok()?;
     let item =
@@ -524,7 +521,7 @@ fn approval_asked(raw: &str) -> Option<String> {
     Some(item.get("id")?.as_str()?.into_owned())
 }
 
-/// The blocks that each native item holds.
+/// The range of blocks of each native item.
 fn block_ranges(counts: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
     counts
         .scan(0, |next, count| {

@@ -1,8 +1,7 @@
-//! Ids for calls and results that need none.
+//! Assigning ids to calls and results that have none.
 //!
-//! A result without an id gets one by the name of its tool; one that names no tool of the newest content with calls gets one by
-//! position. The API asks for unique ids within a turn only: an id that comes up again in a later turn is another one in the
-//! record.
+//! A result without an id gets one by the name of its tool; if the newest content with calls has no such tool, by position. The
+//! API demands unique ids only within a turn: an id that is reused in a later turn becomes another one in the record.
 
 use std::collections::HashMap;
 
@@ -10,15 +9,15 @@ use rejoin_record::{Block, BlockKind, CallId, hash::short_name};
 
 use crate::unused_ids::UnusedIds;
 
-/// What was called so far.
+/// The calls so far.
 pub(super) struct CallIds {
     /// Makes the ids of one list, or of one response, differ from those of another.
     seed: String,
-    /// User contents so far that are more than results: each begins a turn.
-    turn: usize,
-    /// Ids of the source: the turn of their newest call, and the id that it has in the record.
+    /// The number of turns so far: each user content that is more than results begins one.
+    pub(super) turn: usize,
+    /// Ids of the source, with the turn of their newest call and its id in the record.
     ids: HashMap<String, (usize, CallId)>,
-    /// Those of the newest content that has calls.
+    /// The unused ids of the newest content with calls.
     unused: UnusedIds,
 }
 
@@ -27,18 +26,13 @@ impl CallIds {
         Self { seed, turn: 0, ids: HashMap::new(), unused: UnusedIds::default() }
     }
 
-    /// A person speaks: what was called before belongs to another turn.
-    pub(super) fn next_turn(&mut self) {
-        self.turn += 1;
-    }
-
     /// Gives the calls and results of the `index`-th content their ids.
     pub(super) fn assign(&mut self, blocks: &mut [Block], index: usize) {
         if blocks.iter().any(|block| block.as_call().is_some()) {
             self.unused = UnusedIds::default();
             self.calls(blocks, index);
         }
-        // Ids first, then names, then places: so a result that names nobody takes no other one's id.
+        // Ids first, then names, then positions, so that a nameless result takes no id that another one needs.
         let mut named: Vec<usize> = Vec::new();
         let mut nameless: Vec<usize> = Vec::new();
         for (place, block) in blocks.iter_mut().enumerate() {
@@ -55,7 +49,7 @@ impl CallIds {
             let BlockKind::ToolResult(result) = &mut blocks[place].kind else { continue };
             let name = result.name.as_deref().unwrap_or_default();
             if self.unused.has_name(name) {
-                // An id that nobody has stands for a call that has none.
+                // An unknown id belongs to a call without one.
                 let is_unknown = result.call_id.is_some();
                 let next = self.unused.next_named(name, is_unknown);
                 let id = next.or_else(|| self.unused.last_named(name).filter(|_| !is_unknown));
@@ -83,14 +77,14 @@ impl CallIds {
                 let turn = self.turn;
                 let id = match self.ids.get(call.id.as_str()) {
                     None => call.id.clone(),
-                    // Within one turn it is the same id twice, and that is not for a reader to mend.
+                    // Within one turn, the id is used twice, which the reader does not repair.
                     Some((used, id)) if *used == turn => id.clone(),
                     Some(_) => own(call.id.as_str()),
                 };
                 let written = std::mem::replace(&mut call.id, id.clone());
                 self.ids.insert(written.to_string(), (turn, id));
             } else {
-                // Nobody else's id looks like this, and the same file gives the same one. It lacks nothing: ids are optional.
+                // The same file always gives the same id. Ids are optional, so nothing is missing.
                 call.id = own(&format!("{assigned} {} {}", call.name, call.arguments.text()));
                 call.id_given = true;
                 assigned += 1;

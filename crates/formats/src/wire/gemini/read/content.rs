@@ -35,13 +35,13 @@ impl ContentReader {
         Self { model, ids: CallIds::new(String::new()) }
     }
 
-    /// A reader of one response: its calls get ids that no other response's have.
+    /// A reader of one response, whose calls get ids that no other response has.
     #[must_use]
     pub fn of_response(model: Option<Text>, response: &str) -> Self {
         Self { model, ids: CallIds::new(short_name(response, 24)) }
     }
 
-    /// Reads what a model answered; it needs not say who it is.
+    /// Reads a model's answer, which may leave the role out.
     #[must_use]
     pub fn answer(&mut self, content: Value<'_>, buffer: &Arc<str>) -> Option<Message> {
         self.content(content, buffer, 0, Some(Role::Assistant)).map(|read| read.message)
@@ -61,7 +61,7 @@ impl ContentReader {
         let mut findings = Vec::new();
         let fields = Fields::of(item);
         let named = fields.given("role").and_then(Value::as_str).filter(|role| !role.is_empty());
-        // Someone else's name for it is understood too.
+        // Some programs use another name for it.
         let parts = fields.given("parts").or_else(|| fields.given("content"));
         let single = item.kind() != Kind::Object || (parts.is_none() && is_part(&fields));
         if !single && parts.is_none() && named.is_none() && !fields.has("parts") && unnamed.is_none() {
@@ -110,16 +110,16 @@ impl ContentReader {
             blocks.iter_mut().for_each(|block| block.span = None);
         }
         self.ids.assign(&mut blocks, index);
-        // A call that stands under a user's name goes elsewhere, and nobody knows yet where.
+        // A call under the role `user` is moved later, so it does not begin a turn.
         if role == Role::User && blocks.iter().all(|block| block.as_call().is_none()) {
-            self.ids.next_turn();
+            self.ids.turn += 1;
         }
         let role_written = match &role {
             Role::User | Role::Tool => named.as_deref() == Some("user"),
             Role::Assistant => named.as_deref() == Some("model"),
             _ => false,
         };
-        // Calls are a model's, and results stand alone.
+        // Calls have to be the model's, and results must be alone.
         let in_place = blocks.iter().all(|block| match &block.kind {
             BlockKind::ToolCall(_) => role == Role::Assistant,
             kind => matches!(kind, BlockKind::ToolResult(_)) == (role == Role::Tool),
@@ -145,7 +145,7 @@ fn no_role(index: usize, guess: &Role, single: bool) -> Finding {
     let what = if single { "it is a bare part" } else { "it names none" };
     let finding = Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced);
     let finding = finding.because(format!("{what} and is taken for {guess}"));
-    // A request that is a single content of a user's may leave it out: that breaks nothing. Later on it is a guess.
+    // The API lets a single user content leave the role out. Anywhere else it is a guess.
     let documented = *guess == Role::User && !single && index == 0;
     Finding { severity: if documented { Severity::Note } else { finding.severity }, ..finding }
 }
@@ -159,7 +159,7 @@ impl ReadItem for ContentReader {
     }
 }
 
-/// Whether an object is a part that stands where a content should.
+/// Whether an object is a part in place of a content.
 fn is_part(fields: &Fields<'_>) -> bool {
     fields.given("role").is_none()
         && ["text", "inlineData", "fileData", "functionCall", "functionResponse"]
@@ -167,8 +167,8 @@ fn is_part(fields: &Fields<'_>) -> bool {
             .any(|name| fields.given(name).is_some())
 }
 
-/// What a content says that its role and its blocks do not hold: fields that the API does not know, signatures of parts that
-/// are more than reasoning, and what else is said about parts. Each name once.
+/// Lists the fields of a content that its role and blocks do not hold: unknown fields, signatures of parts other than reasoning,
+/// and other fields of parts. Each name occurs once.
 #[must_use]
 pub fn more_fields(item: Value<'_>) -> Vec<String> {
     named_fields(item, |part| {
@@ -179,23 +179,23 @@ pub fn more_fields(item: Value<'_>) -> Vec<String> {
     })
 }
 
-/// Fields of a content and of its parts that the API does not know, each name once.
+/// Lists the unknown fields of a content and of its parts, each name once.
 #[must_use]
 pub fn unknown_fields(item: Value<'_>) -> Vec<String> {
     named_fields(item, |_| Vec::new())
 }
 
-/// The unknown fields of a content, and what else is named in its parts.
+/// Lists the unknown fields of a content, and the fields that `in_part` selects from its parts.
 fn named_fields(item: Value<'_>, in_part: impl Fn(&Fields<'_>) -> Vec<&'static str>) -> Vec<String> {
     let fields = Fields::of(item);
-    // A bare part has its own fields read.
+    // The fields of a bare part are read elsewhere.
     let Some(parts) = fields.given("parts") else { return Vec::new() };
     let own = fields.all().map(|(name, _)| name).filter(|name| !matches!(*name, "role" | "parts"));
     let mut names: BTreeSet<String> = own.map(str::to_owned).collect();
     for part in items(parts) {
         let part = Fields::of(part);
         let unknown = parts::unknown_fields(&part).count();
-        // What holds nothing that is known is kept as it is.
+        // A part without any known field is kept as a whole.
         if unknown > 0 && unknown < part.all().count() {
             names.extend(parts::unknown_fields(&part).map(str::to_owned));
         }

@@ -1,14 +1,13 @@
-//! Fields of Gemini's objects, whichever of the two spellings they are written in.
+//! The fields of Gemini's objects, in either of their two spellings.
 
 use std::borrow::Cow;
 
 use rejoin_record::json::{Doc, Value};
 
-/// Stands where a signature is demanded and none was issued: the documented value that turns the check off, in base64.
+/// The documented value, in base64, that turns the check of a signature off, for calls that were issued elsewhere.
 pub const SENTINEL: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
 
-/// Signatures that were never issued for anything: they are bound to no model and to no prefix. Programs write the two
-/// documented values as they are, and in base64.
+/// Signatures that no provider issued, and that are bound to nothing: the two documented values, plain and in base64.
 const UNBOUND: &[&str] = &[
     SENTINEL,
     "skip_thought_signature_validator",
@@ -52,7 +51,7 @@ impl<'d> Fields<'d> {
         Self { list: list.collect() }
     }
 
-    /// A field that is there and not `null`; of several the last one.
+    /// A field that is present and not `null`; of duplicates the last one.
     #[must_use]
     pub fn given(&self, name: &str) -> Option<Value<'d>> {
         self.list
@@ -63,38 +62,38 @@ impl<'d> Fields<'d> {
             .filter(|v| !v.is_null())
     }
 
-    /// A field that is there, be it `null`.
+    /// Whether a field is present, even as `null`.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.list.iter().any(|(field, _)| field == name)
     }
 
-    /// The names of all of them, in order. The API refuses one that it does not know, whatever it says.
+    /// The names of all fields, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(|(name, _)| &**name)
     }
 
-    /// All of them that say something, in order.
+    /// All fields that are not `null`, in order.
     pub fn all(&self) -> impl Iterator<Item = (&str, Value<'d>)> {
         self.list.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (&**name, *value))
     }
 
-    /// Whether every field is one of these, and none is there twice. The API refuses any other.
+    /// Whether every field is one of these, without duplicates. The API refuses anything else.
     #[must_use]
     pub fn are_among(&self, known: &[&str]) -> bool {
         self.list.iter().all(|(name, _)| known.contains(&&**name)) && self.are_distinct(known.len())
     }
 
-    /// Whether none of the fields is there twice, in whichever spelling. There are at most `names` to choose from.
+    /// Whether no field occurs twice, in any spelling. There are at most `names` different fields.
     #[must_use]
     pub fn are_distinct(&self, names: usize) -> bool {
-        // More fields than names: one of them is there twice. So this stays linear.
+        // More fields than names means a duplicate; this check keeps the search short.
         let twice = |place: usize, name: &str| self.list[..place].iter().any(|(other, _)| other == name);
         self.list.len() <= names && !self.list.iter().enumerate().any(|(place, (name, _))| twice(place, name))
     }
 }
 
-/// Whether a text is bytes as the API writes them: base64 in one of its two alphabets, padded or not.
+/// Whether a text is base64 as the API accepts it: in either alphabet, padded or not.
 #[must_use]
 pub fn is_bytes(text: &str) -> bool {
     let letters = text.trim_end_matches('=');
@@ -107,16 +106,16 @@ pub fn is_bytes(text: &str) -> bool {
         && (padding == 0 || (padding <= 2 && text.len().is_multiple_of(4)))
 }
 
-/// What a part carries as its signature.
+/// The signature of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signature {
-    /// None.
+    /// No signature.
     Absent,
-    /// One that stands for none: it may stay wherever it is.
+    /// A documented placeholder, which may stay anywhere.
     Unbound,
-    /// One that the provider issued, for a model and for what stood before.
+    /// A signature of the provider, bound to a model and to everything before it.
     Bound,
-    /// One that the API cannot even read.
+    /// A signature that the API cannot read.
     Corrupt,
 }
 
@@ -135,7 +134,7 @@ impl Signature {
     /// The signature of a part's own bytes.
     #[must_use]
     pub fn in_part(raw: &str) -> Self {
-        // Most parts have none, and need no closer look. A reader gives no bytes of a part that spells the name otherwise.
+        // Most parts have none and need no parsing. Parts that spell the name with escapes have no span, so they never get here.
         if !raw.contains("ignature\"") {
             return Self::Absent;
         }

@@ -1,18 +1,18 @@
-//! Where contents stand: under `contents` in a request body, under `history` in a checkpoint, or in a bare list.
+//! Finding contents: under `contents` in a request body, under `history` in a checkpoint, or in a bare list.
 
 use rejoin_record::{
     Text,
     json::{Doc, Kind, Value},
 };
 
-use super::{ContentReader, FORMAT, fields::Fields, parts::HELD};
+use super::{super::WIRE, ContentReader, fields::Fields, parts::HELD};
 use crate::{
     messages::{
         list::{Shape, items},
         roles::is_among,
     },
     sessions::sample::{Parsed, Sample},
-    wire::registry::Dialect,
+    wire::registry::Wire,
 };
 
 /// Lists of contents.
@@ -22,12 +22,8 @@ pub struct Contents;
 impl Shape for Contents {
     type Reader = ContentReader;
 
-    fn format(self) -> &'static str {
-        FORMAT
-    }
-
-    fn dialect(self) -> Dialect {
-        Dialect::Gemini
+    fn wire(self) -> &'static Wire {
+        &WIRE
     }
 
     fn reader(self, model: Option<Text>) -> ContentReader {
@@ -38,12 +34,12 @@ impl Shape for Contents {
         if root.kind() == Kind::Array {
             return Some((None, root));
         }
-        // The API takes a single content without brackets, too.
+        // The API accepts a single content without brackets.
         let listed = |list: &Value<'_>| matches!(list.kind(), Kind::Array | Kind::Object | Kind::String);
         if let Some(list) = root.get("contents").filter(listed) {
             return Some((Some(root), list));
         }
-        // A checkpoint is no request: what stands beside the history is not a setting.
+        // A checkpoint is no request: its other fields are not settings.
         root.get("history").filter(|list| list.kind() == Kind::Array).map(|list| (None, list))
     }
 
@@ -52,14 +48,14 @@ impl Shape for Contents {
     }
 }
 
-/// Whether a value is a content, and no message of another shape: `parts` without types.
+/// Whether a value is a content: it has `parts` without types.
 #[must_use]
 pub fn is_content(value: Value<'_>) -> bool {
     let Some(parts) = value.get("parts") else { return false };
     let role = value.given("role").and_then(Value::as_str);
     let named = value.get("role").is_none_or(|role| role.is_null() || role.kind() == Kind::String);
     let known = |part: Value<'_>| {
-        // Other tools have `parts` too; theirs say what they are.
+        // Other programs have `parts`, too, but with types.
         part.get("type").is_none()
             && Fields::of(part).all().any(|(name, _)| is_among(name, HELD) || name == "thoughtSignature")
     };
@@ -79,7 +75,7 @@ pub fn is_content(value: Value<'_>) -> bool {
 #[must_use]
 pub fn sniff(sample: &Sample<'_>) -> bool {
     let beginning = sample.beginning_text();
-    // A long beginning may tell nothing: then all of it is looked at.
+    // If the beginning is not enough, the whole text is examined.
     sniff_text(beginning, sample.beginning())
         || (beginning.len() < sample.text().len() && sniff_text(sample.text(), sample.whole()))
 }
@@ -89,7 +85,7 @@ fn sniff_text(text: &str, (doc, error): &Parsed<'_>) -> bool {
     if doc.root().filter(whole).is_some_and(sniff_value) {
         return true;
     }
-    // One value a line: each may tell, and some may be damaged.
+    // In a file of lines, each line may show the format, and some may be damaged.
     error.is_some()
         && text.lines().filter(|line| !line.trim().is_empty()).any(|line| {
             let (doc, _) = Doc::parse_prefix(line);
@@ -107,7 +103,7 @@ fn sniff_value(root: Value<'_>) -> bool {
             let contents =
                 root.get("contents").filter(|list| matches!(list.kind(), Kind::Array | Kind::Object));
             let history = root.get("history").filter(|list| list.kind() == Kind::Array);
-            // An empty list is a conversation too: one that has not begun.
+            // An empty list is a conversation that has not begun.
             let not_begun =
                 contents.is_some_and(|list| list.kind() == Kind::Array && list.items().next().is_none());
             not_begun || contents.or(history).is_some_and(|list| items(list).any(is_content))

@@ -1,8 +1,8 @@
-//! Reading Gemini's contents: whole request bodies, bare lists, and the checkpoints that a command-line agent makes of them.
+//! Reading Gemini's contents: request bodies, bare lists, and the checkpoints of a command-line agent.
 //!
-//! The API takes every field name in two spellings, `functionCall` and `function_call`; `fields.rs` makes them one. Calls
-//! and results need no ids there: `call_ids.rs` assigns them. `parts.rs` and `content.rs` read one content,
-//! `list.rs` says where contents stand, `schema.rs` translates the schemas of tools.
+//! The API accepts every field name in two spellings, `functionCall` and `function_call`, which `fields.rs` unifies. Calls and
+//! results need no ids; `call_ids.rs` assigns them. `parts.rs` and `content.rs` read one content, `list.rs` finds the contents,
+//! `schema.rs` translates the schemas of tools.
 
 mod call_ids;
 mod content;
@@ -17,7 +17,7 @@ pub use content::{ContentReader, more_fields, unknown_fields};
 pub use list::{Contents, is_content, sniff};
 pub use schema::json_schema;
 
-/// Whether a provider signed a part of a message, other than what its model thought.
+/// Whether the provider signed a part of a message other than reasoning.
 #[must_use]
 pub fn is_signed(message: &rejoin_record::Message) -> bool {
     let own = message.native.as_ref().is_some_and(|native| &*native.format == FORMAT);
@@ -25,7 +25,7 @@ pub fn is_signed(message: &rejoin_record::Message) -> bool {
     own && parts.into_iter().any(|part| fields::Signature::in_part(part) == fields::Signature::Bound)
 }
 
-/// Fields of a content that hold no words of the conversation.
+/// Fields of a content that hold no text of the conversation.
 pub(crate) const KNOWN: &[Known] = &[
     // A signature that cannot be read is reported as such.
     Known::fields("parts.thoughtSignature parts.thought_signature parts.partMetadata parts.part_metadata"),

@@ -1,4 +1,4 @@
-//! Reading one part. A part gets a span only if the API takes it as it is, so a span means: these bytes may be sent again.
+//! Reading one part. A part gets a span only if the API accepts it unchanged, so a span means: these bytes may be sent again.
 
 use rejoin_record::{
     Arguments, Block, BlockKind, Form, Media, MediaSource, Origin, Role, Span, Text, ToolCall, ToolResult,
@@ -16,10 +16,10 @@ use crate::{
     wire::gemini,
 };
 
-/// What a part may hold: one of these.
+/// The fields that hold a part's data, of which a part has one.
 pub(super) const HELD: &str =
     "text inlineData fileData functionCall functionResponse executableCode codeExecutionResult";
-/// What may be said about it.
+/// The other fields of a part.
 const ABOUT: &str = "thought thoughtSignature videoMetadata mediaResolution partMetadata";
 /// How many fields a part can have.
 const MOST_FIELDS: usize = 12;
@@ -36,7 +36,7 @@ impl PartReader<'_> {
         self.0.text(value)
     }
 
-    /// Reads what stands in one part: one block, unless someone put several things in it.
+    /// Reads a part: one block, unless it holds several things.
     pub(super) fn part(&self, item: Value<'_>, role: &Role, blocks: &mut Vec<Block>) {
         if let Some(text) = self.text(item) {
             blocks.push(Block::text(text));
@@ -49,7 +49,7 @@ impl PartReader<'_> {
             && unknown_fields(&fields).next().is_none()
             && fields.are_distinct(MOST_FIELDS)
             && about_fits(&fields)
-            // A name that is spelled with escapes is found by nobody who looks for the signature.
+            // The search for signatures does not find a name with escapes.
             && (signature == Signature::Absent || item.raw().contains("ignature\""))
             && signature != Signature::Corrupt
             && item.is_clean();
@@ -65,18 +65,18 @@ impl PartReader<'_> {
                 "functionResponse" => self.response(*value),
                 name => (None, fits_opaque(name, *value, role)),
             };
-            // Only words are thoughts.
+            // Only text can be a thought.
             let fits = fits && whole && (!thought || *name == "text");
             blocks.push(match block {
                 Some(block) if fits => block.at(span),
                 Some(block) => block,
-                // Of a part that holds several things, each is kept on its own.
+                // If a part holds several things, each is kept separately.
                 None if held.len() == 1 => self.opaque(name, item, fits.then_some(span)),
                 None => self.opaque(name, *value, None),
             });
         }
         if held.is_empty() && signature != Signature::Absent {
-            // A signature that stands alone cannot be sent.
+            // A signature alone cannot be sent.
             blocks.push(self.reasoning(Text::new(""), true));
         } else if held.is_empty() {
             let kind = unknown_fields(&fields).next().unwrap_or_default();
@@ -148,7 +148,7 @@ impl PartReader<'_> {
         let name = fields.given("name").and_then(|name| self.text(name));
         let args = fields.given("args");
         let arguments = match args {
-            // Not to say anything is to pass nothing.
+            // Missing arguments mean no arguments.
             None => Arguments::new("{}"),
             args => self.0.arguments(args),
         };
@@ -174,7 +174,7 @@ impl PartReader<'_> {
         let mut media_fit = true;
         let parts = fields.given("parts");
         for part in parts.into_iter().flat_map(Value::items) {
-            // What stands in a result goes out with it, or is written from scratch: it needs no span.
+            // Media in a result are sent with it or written from scratch, so they need no span.
             let (block, fits) = self.response_media(part);
             media_fit &= fits;
             content.push(block);
@@ -193,7 +193,7 @@ impl PartReader<'_> {
         (Some(Block::result(ToolResult { call_id, name, content, form, is_error })), whole)
     }
 
-    /// What a result says, and whether it says that the tool failed.
+    /// The content of a result, and whether it reports an error.
     fn response_content(&self, response: Value<'_>) -> (Vec<Block>, bool) {
         let mut fields = response.fields();
         let only = match (fields.next(), fields.next()) {
@@ -217,18 +217,18 @@ impl PartReader<'_> {
             (None, Some(file)) => self.file_data(file),
             _ => (None, false),
         };
-        // Of files that it must fetch, the API takes none in a result.
+        // In a result, the API accepts no files that it would have to fetch.
         let whole = fits && fields.are_among(&["inlineData"]);
         (block.unwrap_or_else(|| self.opaque("", part, None)), whole)
     }
 }
 
-/// Fields of a part that the API does not know.
+/// Lists the fields of a part that the API does not know.
 pub(super) fn unknown_fields<'f>(part: &'f Fields<'_>) -> impl Iterator<Item = &'f str> {
     part.names().filter(|name| !is_among(name, HELD) && !is_among(name, ABOUT))
 }
 
-/// Whether what a part says about itself has the types that the API asks for.
+/// Whether the other fields of a part have the types that the API demands.
 fn about_fits(fields: &Fields<'_>) -> bool {
     let is = |name, kind| fields.given(name).is_none_or(|value: Value<'_>| value.kind() == kind);
     is("thought", Kind::Bool)
@@ -247,7 +247,7 @@ fn id_fits(fields: &Fields<'_>) -> bool {
     }
 }
 
-/// Parts that only the API itself understands: it writes them, and gets them back.
+/// Whether the API accepts a part that only it understands.
 fn fits_opaque(name: &str, value: Value<'_>, role: &Role) -> bool {
     let (needed, text) = match name {
         "executableCode" => ("language", "code"),

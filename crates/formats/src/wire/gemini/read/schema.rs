@@ -1,10 +1,10 @@
-//! Schemas of tools. Gemini's own `parameters` spell the types of JSON Schema in capitals; everybody else refuses that.
+//! Schemas of tools. Gemini's `parameters` spell the types of JSON Schema in capitals, which every other API refuses.
 
 use rejoin_record::json::{Doc, Kind, Value};
 
 const TYPES: &[&str] = &["STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"];
 
-/// A schema with its types in small letters; everything else as it was.
+/// Turns the types of a schema into lower case; everything else stays.
 #[must_use]
 pub fn json_schema(schema: Value<'_>) -> String {
     let raw = schema.raw();

@@ -1,4 +1,4 @@
-//! Putting a session together from items: what a model said between two words of others is one message.
+//! Building a session from items: all items of a model between two other messages become one message.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::{
     session::{Aside, Detail, Place, Session, SetAside, derive_id},
 };
 
-/// Where an item stands: the bytes that are kept of it, which may be more than the item itself.
+/// The bytes that are kept of an item, which may be more than the item itself.
 pub struct Source<'s> {
     /// The text that holds it.
     pub buffer: &'s Arc<str>,
     /// The first byte that is kept.
     pub start: usize,
-    /// The byte after the last one.
+    /// The end of the bytes that are kept.
     pub end: usize,
     /// Its place in the input.
     pub place: Place,
@@ -49,13 +49,13 @@ pub struct Assembler {
     pub details: Vec<Detail>,
     pub findings: Vec<Finding>,
     pub set_aside: Vec<SetAside>,
-    /// What compactions hid, in order.
+    /// Messages that compactions hid, in order.
     hidden: Vec<SetAside>,
-    /// How many messages at the front stayed in sight at the last compaction.
+    /// How many messages stayed visible at the last compaction.
     stayed: usize,
 }
 
-/// An answer of a model, as far as it was read.
+/// An unfinished answer of a model.
 struct Group {
     blocks: Vec<Block>,
     items: Vec<NativeItem>,
@@ -64,7 +64,7 @@ struct Group {
     detail: Detail,
 }
 
-/// The bytes of a message's items: a stretch of the source, or copies with a comma between any two.
+/// The bytes of a message's items: a range of the source, or copies separated by commas.
 enum Kept {
     Stretch(Arc<str>, usize, usize),
     Copies(String),
@@ -78,7 +78,7 @@ impl Kept {
             && source.buffer.get(*end..source.start).is_some_and(|between| between.trim() == ",")
     }
 
-    /// Where the bytes of one more item would begin.
+    /// Where the bytes of the next item would begin.
     fn next(&self, source: &Source<'_>) -> usize {
         match self {
             Self::Stretch(_, start, _) if self.is_followed_by(source) => source.start - start,
@@ -87,7 +87,7 @@ impl Kept {
         }
     }
 
-    /// Adds the bytes of one more item.
+    /// Adds the bytes of the next item.
     fn add(&mut self, source: &Source<'_>) {
         let followed = self.is_followed_by(source);
         let bytes = &source.buffer[source.start..source.end];
@@ -114,7 +114,7 @@ impl Kept {
 }
 
 impl Assembler {
-    /// An empty session whose messages are kept in the shape of a format.
+    /// An empty session in a format.
     #[must_use]
     pub fn new(format: &'static str) -> Self {
         Self {
@@ -132,22 +132,22 @@ impl Assembler {
         }
     }
 
-    /// The model that speaks from here on.
+    /// Sets the model of the following items.
     pub fn set_model(&mut self, model: Option<Text>) {
         self.items.model = model;
     }
 
-    /// Adds an item. False if it is none.
+    /// Adds an item; false if it is not one.
     pub fn add(&mut self, item: Value<'_>, source: &Source<'_>) -> bool {
         let place = source.place;
-        // An answer goes on, anything else starts over: spans count from where the message begins.
+        // An answer continues, anything else begins a message: spans count from the start of the message.
         let open = self.open.as_ref().filter(|_| is_answer(item));
         let goes_on = open.is_some();
         let offset = open.map_or(0, |group| group.raw.next(source));
         let base = source.start.wrapping_sub(offset);
         let Some(read) = self.items.read(item, source.buffer, base) else { return false };
         if let Some(role) = &read.guessed {
-            // In a file of lines, a message is known by its number among the messages.
+            // In a file of lines, messages are counted without the other lines.
             let number = if place.line.is_some() { self.messages.len() } else { place.index };
             let at = Position { message: Some(number), block: None, line: place.line };
             let finding = Finding::new(Rule::UnknownRole, at, Action::Replaced);
@@ -189,7 +189,7 @@ impl Assembler {
                 self.push(role, blocks, form, vec![item], raw, place, detail);
             }
             Item::Snapshot => {
-                // In a rollout it is what one expects; a request that holds one goes out without it.
+                // Snapshots are normal in a rollout, but a request loses them.
                 if self.format == FORMAT {
                     let at = Position::message(place.index);
                     let finding = Finding::new(Rule::ForeignBlock, at, Action::SetAside);
@@ -202,7 +202,7 @@ impl Assembler {
         true
     }
 
-    /// Adds an item; what is none is kept, with a finding at its position.
+    /// Adds an item; anything else is set aside with a finding at its position.
     pub fn add_or_report(&mut self, item: Value<'_>, source: &Source<'_>, at: Position) {
         if !self.add(item, source) {
             self.aside(source.place, Aside::Unknown(Text::new(item.raw())));
@@ -211,7 +211,7 @@ impl Assembler {
         }
     }
 
-    /// Adds an item that only the provider can make sense of, in its place.
+    /// Adds an item that only the provider understands, in its place.
     pub fn add_as_it_is(&mut self, item: Value<'_>, source: &Source<'_>) {
         self.flush();
         let raw = |start, end| Raw::slice(source.buffer, start, end).unwrap_or_else(|| Raw::new(""));
@@ -224,18 +224,18 @@ impl Assembler {
         self.push(Role::User, vec![block], Form::Parts, items, bytes, source.place, detail);
     }
 
-    /// Keeps something that no model would see.
+    /// Sets aside something that the model does not see.
     pub fn aside(&mut self, place: Place, what: Aside) {
-        // What an answer is still being put together around comes after it.
+        // An unfinished answer counts as a message before it.
         let after = self.messages.len() + usize::from(self.open.is_some());
         self.set_aside.push(SetAside { place, after, what });
     }
 
-    /// Everything so far was replaced: it is kept, and hidden. These messages stay in sight.
+    /// Hides everything so far, except the messages that stay.
     pub fn compact(&mut self, place: Place, stays: impl Fn(&Message) -> bool, summary: Text) {
         self.flush();
-        self.items.begin_anew();
-        // What stayed in sight at the last compaction is kept already.
+        self.items.ids.clear();
+        // Messages that stayed at the last compaction were kept then.
         let from = if self.stayed <= self.messages.len() { self.stayed } else { 0 };
         let messages = self.messages.split_off(from);
         let places = self.places.split_off(from);
@@ -259,7 +259,7 @@ impl Assembler {
         self.stayed = self.messages.len();
     }
 
-    /// Everything so far was replaced, and nothing of it stays.
+    /// Hides everything so far.
     pub fn replace(&mut self, place: Place) {
         self.compact(place, |_| false, Text::new(""));
         self.messages.clear();
@@ -268,12 +268,12 @@ impl Assembler {
         self.stayed = 0;
     }
 
-    /// The last turns were taken back: they are kept, and hidden. A turn begins with a message that `begins` one.
+    /// Hides the last turns. A turn starts at a message for which `begins` is true.
     pub fn roll_back(&mut self, turns: usize, begins: impl Fn(&Message) -> bool) {
         self.flush();
         let starts = self.messages.iter().enumerate().rev().filter(|(_, message)| begins(message));
         let Some(from) = starts.map(|(index, _)| index).take(turns).last() else { return };
-        // Only the end of the list is touched, whatever came before.
+        // Only the end of the list changes.
         let tail = self.set_aside.partition_point(|item| item.after <= from);
         let mut tail = self.set_aside.split_off(tail);
         tail.iter_mut().for_each(|item| item.after = from);
@@ -282,13 +282,13 @@ impl Assembler {
         for ((message, place), detail) in self.messages.drain(from..).zip(places).zip(details) {
             tail.push(SetAside { place, after: from, what: Aside::Hidden(message, detail) });
         }
-        // In the order of the source, also beside what was set aside between them.
+        // Everything that is set aside stays in the order of the source.
         tail.sort_by_key(|item| item.place.index);
         self.set_aside.extend(tail);
         self.stayed = self.stayed.min(self.messages.len());
     }
 
-    /// Adds a message that stands in the source under no item of its own.
+    /// Adds a message that has no item in the source.
     pub fn push_message(&mut self, message: Message, place: Place, time: Option<Text>) {
         self.flush();
         self.messages.push(Arc::new(message));
@@ -296,14 +296,14 @@ impl Assembler {
         self.details.push(Detail { time, ..Detail::default() });
     }
 
-    /// Ends an answer that is still open.
+    /// Completes an unfinished answer.
     pub fn flush(&mut self) {
         let Some(group) = self.open.take() else { return };
         let Group { blocks, items, raw, place, detail } = group;
         self.push(Role::Assistant, blocks, Form::Parts, items, raw.into_raw(), place, detail);
     }
 
-    /// The session of a file of that name; its id comes from the source's own, if there is one.
+    /// Returns the session of a file; its id derives from the source's own id, if there is one.
     #[must_use]
     pub fn into_session(mut self, name: &str, own_id: Option<&str>, context: Context) -> Session {
         self.flush();
@@ -344,7 +344,7 @@ impl Assembler {
     }
 }
 
-/// Whether an item is a piece of a model's answer, by its type alone.
+/// Whether an item is part of a model's answer, by its type.
 fn is_answer(item: Value<'_>) -> bool {
     let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
     let message = matches!(&*kind, "message" | "")
@@ -363,21 +363,21 @@ fn is_answer(item: Value<'_>) -> bool {
     }
 }
 
-/// Whether a message is a person's word: not what an agent put before it, and not an earlier summary.
+/// Whether a person wrote a message, rather than an agent that added context or a summary.
 #[must_use]
 pub fn is_said_by_a_person(message: &Message) -> bool {
     let mut texts =
         message.blocks.iter().filter_map(Block::as_text).filter(|text| !text.is_blank()).peekable();
     let speaks = texts.peek().is_none() || texts.any(|text| !is_put_there(text));
     let is_result = |block: &Block| matches!(block.kind, BlockKind::ToolResult(_));
-    // A summary has no item of its own. Results of tools stand under the same name in some formats.
+    // A summary has no native item. In some formats, results of tools have the role `user`.
     message.role == Role::User
         && message.native.as_ref().is_some_and(|native| !is_marked(native))
         && (message.blocks.is_empty() || !message.blocks.iter().all(is_result))
         && speaks
 }
 
-/// Whether an agent marked the line of a message as one that it wrote itself.
+/// Whether an agent marked a message as its own.
 fn is_marked(native: &Native) -> bool {
     const MARKS: [&str; 2] = ["isMeta", "isCompactSummary"];
     let raw = native.raw.as_str();
@@ -388,7 +388,7 @@ fn is_marked(native: &Native) -> bool {
     }
 }
 
-/// Whether a user's text was put there by an agent.
+/// Whether an agent wrote a user's text.
 #[must_use]
 pub fn is_put_there(text: &str) -> bool {
     const BEGINNINGS: &[&str] = &[

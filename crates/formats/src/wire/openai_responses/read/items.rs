@@ -49,7 +49,7 @@ const fn call(
 }
 
 impl Call {
-    /// A function with JSON arguments: what every other dialect calls a tool.
+    /// A function with JSON arguments, the only kind of call in other dialects.
     pub const FUNCTION: Call = call("function_call", "function_call_output", None, "arguments", "fc_");
 
     const ALL: [Call; 7] = [
@@ -71,14 +71,14 @@ impl Call {
     /// The kind of call that an item of this type answers.
     #[must_use]
     pub fn of_output(kind: &str) -> Option<Call> {
-        // Some agents have words of their own for it.
+        // Some agents use other names.
         if matches!(kind, "function_call_result" | "function_result") {
             return Some(Self::FUNCTION);
         }
         Self::ALL.into_iter().find(|call| call.output == kind)
     }
 
-    /// The kind of call that an item is: one that waits for an answer.
+    /// The kind of call that an item is, if the client has to answer it.
     #[must_use]
     pub fn of(item: Value<'_>) -> Option<Call> {
         Self::of_call(&item.get("type")?.as_str()?).filter(|call| call.waits(item))
@@ -90,7 +90,7 @@ impl Call {
         Self::of_output(&item.get("type")?.as_str()?).filter(|call| call.waits(item))
     }
 
-    /// Whether a client answers it: a search that the provider made by itself has no id to answer.
+    /// Whether the client answers the call: a search by the provider itself has no call id.
     fn waits(self, item: Value<'_>) -> bool {
         self.tool != Some("tool_search") || item.given("call_id").is_some()
     }
@@ -107,9 +107,9 @@ impl Call {
 pub(super) enum Item {
     /// A piece of a model's answer.
     Answer(Vec<Block>),
-    /// A message of someone else.
+    /// A message that is not the model's.
     Message(Role, Vec<Block>, Form),
-    /// The state of an agent.
+    /// A snapshot of an agent's state.
     Snapshot,
 }
 
@@ -117,7 +117,7 @@ pub(super) enum Item {
 pub(super) struct ReadItem {
     pub item: Item,
     pub regular: bool,
-    /// It names no role and is taken for this one.
+    /// The assumed role, if it names none.
     pub guessed: Option<Role>,
 }
 
@@ -125,12 +125,12 @@ pub(super) struct ReadItem {
 #[derive(Default)]
 pub(super) struct ItemReader {
     pub model: Option<Text>,
-    /// Ids of items so far: each may occur once.
-    ids: hashbrown::HashSet<String>,
+    /// Ids of the items of this list so far, each of which may occur once.
+    pub ids: hashbrown::HashSet<String>,
 }
 
 impl ItemReader {
-    /// Reads an item that stands in `buffer`; spans count from `base`, which may wrap around. `None` if it is no item.
+    /// Reads an item of the text in `buffer`; spans count from `base`, which may wrap around. `None` if it is no item.
     pub fn read(&mut self, item: Value<'_>, buffer: &Arc<str>, base: usize) -> Option<ReadItem> {
         let model = self.model.clone();
         let reader = Reader {
@@ -150,12 +150,7 @@ impl ItemReader {
         Some(read)
     }
 
-    /// A new list begins: ids of the old one may occur again.
-    pub fn begin_anew(&mut self) {
-        self.ids.clear();
-    }
-
-    /// Whether an item's own id, if it has one, begins as the type demands and is new.
+    /// Whether an item's id, if it has one, has the prefix of its type and is new.
     fn id_fits(&mut self, item: Value<'_>) -> bool {
         let Some(id) = item.get("id") else { return true };
         let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
@@ -208,7 +203,7 @@ impl Reader<'_> {
                 Some(ReadItem { item: Item::Answer(vec![block]), regular, guessed: None })
             }
             "ghost_snapshot" => Some(ReadItem { item: Item::Snapshot, regular: false, guessed: None }),
-            // A loose content part where an item should be.
+            // A content part in place of an item.
             "text" | "input_text" | "output_text" | "input_image" | "input_file" | "refusal" | "tool_use"
             | "tool_result" => {
                 let role = match &*kind {
@@ -228,8 +223,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Something that the provider ran itself, or that is newer than this reader. A reference to an item that only the
-    /// provider has cannot be followed.
+    /// Reads an item of a tool that the provider ran, or of an unknown type. References to items that only the provider has
+    /// cannot be resolved.
     fn other(&self, item: Value<'_>, kind: &str) -> ReadItem {
         let known = Hosted::of(kind);
         let fits = item.is_clean()
@@ -243,7 +238,7 @@ impl Reader<'_> {
             Side::User => Item::Message(Role::User, blocks, Form::Parts),
             Side::Developer => Item::Message(Role::Developer, blocks, Form::Parts),
         };
-        let guessed = (known.is_none() && is_somebodys_word(item, kind)).then_some(Role::Assistant);
+        let guessed = (known.is_none() && has_text_without_author(item, kind)).then_some(Role::Assistant);
         ReadItem { item: read, regular: fits && named, guessed }
     }
 
@@ -279,7 +274,7 @@ impl Reader<'_> {
         regular &= said.is_none();
         regular &= known && typed;
         if let Some(calls) = item.given("tool_calls").filter(|calls| calls.items().next().is_some()) {
-            // Chat's way to call tools, in a list of items.
+            // Calls in the form of Chat Completions.
             let calls = calls.items().filter(|call| call.kind() == Kind::Object);
             blocks.extend(calls.map(|call| irregular(self.blocks.tool_call(call))));
             regular = false;
@@ -301,7 +296,7 @@ impl Reader<'_> {
                         block
                     })
                     .collect();
-                // An empty list says nothing, and no model's answer is like that.
+                // An empty list is not regular content.
                 let filled = !blocks.is_empty();
                 (blocks, Form::Parts, regular && filled)
             }
@@ -340,7 +335,7 @@ impl Reader<'_> {
         let holder = part.given("image_url");
         let url = holder.and_then(|holder| self.blocks.text(holder.get("url").unwrap_or(holder)));
         let file = part.given("file_id").and_then(|id| self.blocks.text(id)).filter(|id| !id.is_empty());
-        // One of the two; an address that is empty says nothing where there is a file.
+        // Either of the two; an empty address does not count beside a file id.
         let url = url.filter(|url| !url.is_empty() || file.is_none());
         let alone = url.is_none() || file.is_none();
         let address = url.clone().unwrap_or_else(|| Text::new(""));
@@ -362,10 +357,10 @@ impl Reader<'_> {
         let name = field("filename");
         let sources = ["file_data", "file_url", "file_id"];
         let given = sources.iter().filter(|name| filled(name).is_some()).count();
-        // Fields that are empty say nothing where another one is not.
+        // Empty fields do not count beside one that is not.
         let field = |name| if given == 0 { field(name) } else { filled(name) };
         let (data, url) = (field("file_data"), field("file_url"));
-        // Data stands in an address that holds it, and what is behind an address is elsewhere.
+        // Data has to be a data URL, and an address must not be one.
         let held = data.as_deref().is_none_or(media::is_data_url)
             && !url.as_deref().is_some_and(|url| data.is_none() && media::is_data_url(url));
         let address = data.clone().or_else(|| url.clone()).unwrap_or_else(|| Text::new(""));
@@ -385,7 +380,7 @@ impl Reader<'_> {
 
     fn call(&self, item: Value<'_>, kind: Call) -> (Block, bool) {
         let given = item.given("call_id");
-        // Some shells are called by the id of the item.
+        // Some shell calls have only the id of the item.
         let id = self.blocks.call_id(given.or_else(|| item.given("id")));
         let id_written = given.is_some_and(|id| id.kind() == Kind::String && !id.is_str(""));
         let function = item.given("function").filter(|_| item.get("name").is_none());
@@ -422,10 +417,10 @@ impl Reader<'_> {
         let typed = item.get("type").is_some_and(|name| name.is_str(kind.output));
         let (content, form, regular) = match output {
             Some(list) if list.kind() == Kind::Array && kind.tool != Some("shell") && !searched => {
-                // No call, and no other result, stands inside a result.
+                // A result holds no calls and no other results.
                 self.content(output, &Role::User, Under::Result)
             }
-            // The screen of a computer is a picture.
+            // The screenshot of a computer.
             Some(value) if kind.tool == Some("computer") && value.kind() == Kind::Object => {
                 let screen = self.image(value).map(irregular);
                 let known = value.get("type").is_some_and(|kind| kind.is_str("computer_screenshot"));
@@ -436,7 +431,7 @@ impl Reader<'_> {
                     None => (vec![Block::text(value.to_raw_text(self.blocks.base))], Form::Text, false),
                 }
             }
-            // The streams of a shell, the tools that were found: kept as they are, shown as JSON.
+            // Shell output and found tools are kept as JSON.
             Some(value) if matches!(value.kind(), Kind::Array | Kind::Object) => {
                 let text = Block::text(value.to_raw_text(self.blocks.base));
                 (vec![text], Form::Text, kind.tool.is_some())
@@ -487,15 +482,15 @@ impl Reader<'_> {
     }
 }
 
-/// Whether an item of a type that is not known holds what someone said, and does not say who. What tools do is a model's.
-fn is_somebodys_word(item: Value<'_>, kind: &str) -> bool {
+/// Whether an item of an unknown type holds text without an author. Calls and results of tools are the model's.
+fn has_text_without_author(item: Value<'_>, kind: &str) -> bool {
     let of_tools = ["_call", "_output", "_request", "_response"].iter().any(|end| kind.ends_with(end));
     let own = matches!(kind, "compaction_summary" | "context_compaction");
     let says = || Doc::parse(item.raw()).is_ok_and(|doc| doc.strings().any(|text| has_words(&text)));
     !of_tools && !own && says()
 }
 
-/// Whether an item of no known type is a message all the same: it says who speaks, and what.
+/// Whether an item of an unknown type is a message, since it has an author and content.
 pub(super) fn is_message(item: Value<'_>, kind: &str) -> bool {
     const KNOWN: [&str; 2] = ["reasoning", "ghost_snapshot"];
     let speaker = || {
@@ -505,20 +500,20 @@ pub(super) fn is_message(item: Value<'_>, kind: &str) -> bool {
     !KNOWN.contains(&kind) && Hosted::of(kind).is_none() && item.given("content").is_some() && speaker()
 }
 
-/// Whether a message calls tools the way OpenAI Chat does, so that it can only be a model's.
+/// Whether a message has the calls of OpenAI Chat, so that it can only be the model's.
 pub(super) fn lists_calls(item: Value<'_>) -> bool {
     let is_call = |call: Value<'_>| call.kind() == Kind::Object;
     item.get("tool_calls").is_some_and(|calls| calls.kind() == Kind::Array && calls.items().any(is_call))
 }
 
-/// Whether each of these fields is a text where it is there.
+/// Whether each of these fields is a text or missing.
 fn are_texts(part: Value<'_>, names: &[&str]) -> bool {
     names
         .iter()
         .all(|name| part.get(name).is_none_or(|value| matches!(value.kind(), Kind::String | Kind::Null)))
 }
 
-/// Whether an item says how far it came in one of the API's words; some items have to.
+/// Whether an item's status is one of the API's words; some items need one.
 fn status_fits(item: Value<'_>, needed: bool) -> bool {
     let words = ["in_progress", "completed", "incomplete", "failed"];
     item.get("status").map_or(!needed, |status| {
@@ -528,7 +523,7 @@ fn status_fits(item: Value<'_>, needed: bool) -> bool {
     })
 }
 
-/// Whether what a shell, a patch or a computer is asked for has the form that the API knows.
+/// Whether the action of a shell or patch call has the API's form.
 fn action_fits(item: Value<'_>, kind: Call) -> bool {
     let texts =
         |list: Value<'_>| list.kind() == Kind::Array && list.items().all(|text| text.kind() == Kind::String);

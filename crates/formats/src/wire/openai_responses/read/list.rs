@@ -17,7 +17,7 @@ use crate::{
     wire::registry::Dialect,
 };
 
-/// How many items are looked at to tell the shape.
+/// How many items are examined to recognise the format.
 const LOOK_AT: usize = 2_000;
 
 /// Whether a text looks like a Responses body, or a list of its items.
@@ -42,7 +42,7 @@ fn looks_like_item(value: Value<'_>) -> bool {
     value.kind() == Kind::Object && (value.given("role").is_some() || value.given("type").is_some())
 }
 
-/// Whether no other dialect writes such an item.
+/// Whether only this dialect has such an item.
 fn is_only_here(value: Value<'_>) -> bool {
     let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
     let parts = || value.get("content").into_iter().flat_map(Value::items);
@@ -101,13 +101,13 @@ pub fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError
     let mut assembler = Assembler::new(FORMAT);
     assembler.set_model(context.model().map(Text::from));
     assembler.findings.extend(replaced_bytes(input));
-    // Of several lists of that name the last one counts.
+    // Of several lists with this name, the last one counts.
     let others = body.into_iter().flat_map(Value::fields);
     for (_, other) in others.filter(|(key, value)| key.is_str("input") && value.start() != list.start()) {
         let place = Place { index: 0, offset: other.start(), line: None };
         assembler.aside(place, Aside::Unknown(Text::new(other.raw())));
     }
-    // A request that goes on from an earlier response may answer calls that stand there.
+    // A request that continues an earlier response may answer the calls of that response.
     let chained = ["previous_response_id", "conversation"].iter().any(|name| context.get(name).is_some());
     let called: HashSet<String> = items()
         .filter(|item| Call::of(*item).is_some())
@@ -121,7 +121,7 @@ pub fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError
         if item.is_cut() {
             assembler.aside(place, Aside::Raw(Text::new(&input.text[item.start()..])));
         } else if list.kind() == Kind::String {
-            // The whole input as one text: the first word of a conversation.
+            // The input is a single text, the first message of a conversation.
             add_text(&mut assembler, item, &source);
         } else if chained && answers_elsewhere(item, &called) {
             assembler.add_as_it_is(item, &source);
@@ -142,7 +142,7 @@ pub fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError
     Ok(vec![assembler.into_session(&input.name, own_id.as_deref(), context)])
 }
 
-/// A list of items is one text: a file of lines is not in this format.
+/// Refuses a file of lines, since a list of items is one JSON text.
 ///
 /// # Errors
 /// Always.
@@ -150,7 +150,7 @@ pub fn read_stream(_: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     Err(ReadError::NoConversation("a list of items is read as one text, and this is too large for one"))
 }
 
-/// Whether an item is the result of a call that does not stand in this list.
+/// Whether an item is the result of a call that is not in this list.
 fn answers_elsewhere(item: Value<'_>, called: &HashSet<String>) -> bool {
     let output = item.get("type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("_output"));
     let whole = item.get("output").is_some_and(|output| output.kind() == Kind::String) && item.is_clean();
@@ -166,7 +166,7 @@ fn add_text(assembler: &mut Assembler, item: Value<'_>, source: &Source<'_>) {
     assembler.push_message(message, source.place, None);
 }
 
-/// The other fields of a body, and the id of the conversation if one of them says it.
+/// Reads the other fields of a body; returns the id of the conversation if one of them holds it.
 fn fields(context: &mut Context, body: Value<'_>, text: &Arc<str>) -> Option<String> {
     let mut own_id = None;
     for (key, value) in body.fields() {

@@ -1,8 +1,8 @@
-//! Reading lists of Responses items, as request bodies, Codex rollouts and files of turns have them.
+//! Reading lists of Responses items, which occur in request bodies, Codex rollouts and files of turns.
 //!
-//! One answer of a model is several items there: reasoning, text, each call. They are put together into one message, so
-//! that a batch of parallel calls is a batch here too; each item keeps its own bytes. `items.rs` reads an item, `hosted.rs`
-//! knows those that have no counterpart, `assemble.rs` puts messages and a session together, `list.rs` finds the items in a request body.
+//! One answer of a model is several items: reasoning, text, each call. They become one message, so that parallel calls stay one
+//! batch; each item keeps its own bytes. `items.rs` reads an item, `hosted.rs` lists items without a counterpart, `assemble.rs`
+//! builds messages and a session, `list.rs` finds the items in a request body.
 
 mod assemble;
 mod hosted;
@@ -11,7 +11,7 @@ pub mod list;
 
 use crate::accounting::Known;
 
-/// Fields of an item that hold no words of the conversation.
+/// Fields of an item that hold no text of the conversation.
 pub(crate) const KNOWN: &[Known] = &[
     // What a text refers to; the text itself is read.
     Known::fields("content.annotations content.logprobs"),
