@@ -23,17 +23,24 @@ pub fn bench(name: Option<&str>, part: Option<&str>) -> Result<()> {
         let mut command = cargo(&["bench", "--package", package, "--bench", bench, "--"]);
         run(command.args(part.filter(|_| name.is_some())))
     };
-    if wanted("conversation") {
-        run_one("rejoin-formats", "conversation")?;
-    }
-    if wanted("rollout") {
-        run_one("rejoin-cli", "rollout")?;
-    }
-    if wanted("store") {
-        run_one("rejoin-store", "store")?;
+    for (package, bench) in
+        [("rejoin-formats", "conversation"), ("rejoin-cli", "rollout"), ("rejoin-store", "store")]
+    {
+        if wanted(bench) {
+            run_one(package, bench)?;
+        }
     }
     if wanted("turn") {
-        turn(part)?;
+        // What a turn costs in a long conversation, how fast the binary starts, and how large it is.
+        if part.is_none_or(|part| !["start", "size"].contains(&part)) {
+            run_one("rejoin-engine", "turn")?;
+        }
+        if part.is_none_or(|part| part == "start") {
+            start()?;
+        }
+        if part.is_none_or(|part| part == "size") {
+            size()?;
+        }
     }
     if name == Some("peers") { peers() } else { Ok(()) }
 }
@@ -44,22 +51,6 @@ fn peers() -> Result<()> {
     let folder = target()?.join("bench-peers");
     let manifest = ["--manifest-path", "xtask/rig/Cargo.toml"];
     run(cargo(&["run", "--release"]).args(manifest).arg("--target-dir").arg(folder))
-}
-
-/// What a turn costs in a long conversation, how soon the binary is there, and how large it is.
-fn turn(part: Option<&str>) -> Result<()> {
-    if part.is_none_or(|part| !["start", "size"].contains(&part)) {
-        let mut command = cargo(&["bench", "--package", "rejoin-engine", "--bench", "turn", "--"]);
-        command.args(part);
-        run(&mut command)?;
-    }
-    if part.is_none_or(|part| part == "start") {
-        start()?;
-    }
-    if part.is_none_or(|part| part == "size") {
-        size()?;
-    }
-    Ok(())
 }
 
 /// How often a process is started; the median counts.
@@ -96,7 +87,7 @@ fn start() -> Result<()> {
     Ok(())
 }
 
-/// How large the binary is, as `cargo build --release` makes it and as it is handed out.
+/// The size of the binary, as `cargo build --release` makes it and as it is released.
 fn size() -> Result<()> {
     println!("\nthe binary (promised: less than 30 MB)");
     for (profile, flags) in [("release", ["--profile", "release"]), ("dist", ["--profile", "dist"])] {

@@ -11,7 +11,7 @@ use crate::{
 pub fn ci() -> Result<()> {
     run(&mut cargo(&["fmt", "--all", "--check"]))?;
     run(&mut cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    // What is built by choice is built.
+    // Optional features must build, too.
     for features in [&["--no-default-features"][..], &["--no-default-features", "--features", "store"]] {
         run(cargo(&["check", "--locked", "-p", "rejoin"]).args(features))?;
     }
@@ -28,7 +28,7 @@ pub fn ci() -> Result<()> {
     Ok(())
 }
 
-/// The corpus test uses real sessions that lie beside the project, and passes without a word where there are none.
+/// The corpus test uses real sessions that lie next to the project, and passes silently if there are none.
 fn say_about_the_corpus() {
     let given = std::env::var_os("REJOIN_CORPUS").map(std::path::PathBuf::from);
     let folder = given.unwrap_or_else(|| run::root().join("../shared/corpus"));
@@ -39,7 +39,7 @@ fn say_about_the_corpus() {
     }
 }
 
-/// Tests that this machine cannot run leave a line each (`testkit::faults::skip`); they are counted where nobody overlooks it.
+/// Tests that this machine cannot run leave one line each (`testkit::faults::skip`); the last lines of a run count them.
 fn say_what_was_skipped(lines: &std::path::Path) {
     let lines = std::fs::read_to_string(lines).unwrap_or_default();
     println!("skipped: {}", lines.lines().count());

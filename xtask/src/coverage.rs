@@ -25,7 +25,7 @@ const FLOORS: &[(&str, f64)] = &[
     ("crates/cli/src/", 75.0),
 ];
 
-/// What all of it together must reach.
+/// The floor for all rooms together.
 const OVERALL: f64 = 80.0;
 
 pub fn coverage() -> Result<()> {
@@ -72,13 +72,13 @@ pub fn coverage() -> Result<()> {
     Ok(())
 }
 
-/// Whether a file holds tests and what they need, rather than what is tested.
+/// Whether a file holds tests or their helpers.
 fn is_of_tests(file: &str) -> bool {
     let names = ["tests.rs", "/testing.rs"];
     file.contains("/tests/") || file.contains("/benches/") || names.iter().any(|name| file.ends_with(name))
 }
 
-/// The line where the tests in a file begin: a module of their own. Single lines for tests stand anywhere.
+/// The line where the test module of a file begins. Single items for tests may be anywhere.
 fn tests_begin(source: &str) -> Option<usize> {
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
     let begins =

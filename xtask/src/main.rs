@@ -1,9 +1,8 @@
-//! `cargo xtask`: what is done to the project, as opposed to by it. A command is a file, or a function in `suites.rs`.
+//! `cargo xtask`: the project's automation. A command is a file, or a function in `suites.rs`.
 
 mod bench;
 mod ci;
 mod coverage;
-mod faults;
 mod peers;
 mod rows;
 mod run;
@@ -15,23 +14,23 @@ use anyhow::{Result, bail};
 
 const HELP: &str = "cargo xtask COMMAND
 
-  ci                  everything that must pass: format, lints, tests, docs, tidy, rows
-  laws [CASES]        the laws over at least 100,000 arbitrary histories, in release mode
-  fuzz [OPTIONS]      arbitrary bytes into every reader and decoder, for a minute or --seconds N (docs/fuzzing.md)
-  faults [KILLS]      full disks, failing calls and at least 500 kills for each store that lives on a disk
-  faults --long [N]   10,000 kills over everything that a store is asked to do, half of them at a chosen call
-  corrupt [N]         5,000 damaged stores: nothing lost beyond what was struck, nothing different without a word
-  kill [RUNS]         at least 500 turns on every provider, killed at random moments and resumed
-  sabotage [PART]     puts small bugs into a copy of the code and sees that the tests notice: all, a room, 10..20, or `left`
-  rows [--missing]    which test proves which row of docs/requirements.md
-  tidy                the house rules: edges between rooms, file headers, registries, documents
-  coverage            line coverage per room, with the promised minimum (needs cargo-llvm-cov and LLVM tools)
-  bench [NAME]        benchmarks, as ratios within one run: `conversation [MESSAGES]`, `rollout`, `store [PART]` (minutes, and some
-                      disk), `turn [PART]`; only if named `peers`, which converts beside rig-core (needs the network once)
-  docs                writes docs/reference from the registries and the command line
-  loopback [OPTIONS]  a provider on 127.0.0.1 that speaks every provider's API, for any client: `loopback --help`
-  peers [NAME]        hands what rejoin writes to the Codex CLI, Claude Code and mistral-common (needs npm, python3, the network once)
-  wasm                builds the library for wasm32-unknown-unknown, if that target is installed
+  ci                  run everything that must pass: format, lints, tests, docs, tidy, rows
+  laws [CASES]        test the laws over 100,000 arbitrary histories, in release mode
+  fuzz [OPTIONS]      feed arbitrary bytes to every reader and decoder, for a minute or --seconds N (docs/fuzzing.md)
+  faults [KILLS]      test stores with full disks, failing calls and 500 kills per store
+  faults --long [N]   kill processes 10,000 times during every store operation, half of them at a chosen call
+  corrupt [N]         damage 5,000 stores: only the entries hit may be lost, and no change may go unreported
+  kill [RUNS]         kill 500 turns on every provider at random moments, and resume them
+  sabotage [PART]     put small bugs into a copy of the code and check that the tests notice: all, a room, 10..20, or `left`
+  rows [--missing]    show which test proves which row of docs/requirements.md
+  tidy                check the house rules: edges between rooms, file headers, registries, documents
+  coverage            measure line coverage per room against its floor (needs cargo-llvm-cov and LLVM tools)
+  bench [NAME]        run benchmarks, as ratios within one run: `conversation [MESSAGES]`, `rollout`, `store [PART]` (takes
+                      minutes and disk space), `turn [PART]`; only if named `peers`, against rig-core (needs the network once)
+  docs                write docs/reference from the registries and the command line
+  loopback [OPTIONS]  start a provider on 127.0.0.1 that speaks every provider's API, for any client: `loopback --help`
+  peers [NAME]        give what rejoin writes to Codex CLI, Claude Code and mistral-common (needs npm, python3, the network once)
+  wasm                build the library for wasm32-unknown-unknown, if that target is installed
 ";
 
 fn main() -> Result<()> {
@@ -40,11 +39,8 @@ fn main() -> Result<()> {
     let rest = arguments.get(1..).unwrap_or_default();
     match arguments.first().map(String::as_str) {
         Some("ci") => ci::ci(),
-        Some("laws") => suites::laws(rest.first().map(String::as_str)),
+        Some(suite @ ("laws" | "faults" | "corrupt" | "kill")) => suites::suite(suite, rest),
         Some("fuzz") => suites::fuzz(rest),
-        Some("faults") => faults::faults(rest),
-        Some("corrupt") => faults::corrupt(rest),
-        Some("kill") => suites::kill(rest.first().map(String::as_str)),
         Some("sabotage") => sabotage::sabotage(rest.first().map(String::as_str)),
         Some("rows") if rest.iter().any(|argument| argument == "--missing") => {
             rows::rows(rows::Listing::Missing)

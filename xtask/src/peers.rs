@@ -23,26 +23,26 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-/// Where the peers are installed and conversations are handed over.
+/// Where the peers are installed and do their work.
 const FOLDER: &str = "target/peers";
 
 /// How many bodies are made from the fixtures, beside the fixtures themselves.
 const MUTATIONS: usize = 300;
 
-/// How many failures of a peer are told; all are saved.
+/// How many failures of a peer are printed; all are saved.
 const TOLD: usize = 10;
 
-/// What a peer said of everything it was given.
+/// The verdict of a peer on everything it was given.
 struct Verdict {
     peer: String,
-    /// What was written by hand, sound and broken, and judged rightly; if it was not, there is no verdict.
+    /// How many hand-written inputs, sound and broken, it judged rightly; a wrong one is an error.
     by_hand: usize,
-    /// What rejoin wrote.
+    /// How many conversations written by rejoin it was given.
     given: usize,
     failures: Vec<Failure>,
 }
 
-/// A conversation that a peer did not take, with everything needed to look into it.
+/// A conversation that a peer refused, with everything needed to find out why.
 struct Failure {
     name: String,
     reason: String,
@@ -50,7 +50,6 @@ struct Failure {
     evidence: Vec<(&'static str, String)>,
 }
 
-/// The peers.
 const PEERS: &[&str] = &["codex", "claude-code", "mistral"];
 
 pub fn peers(arguments: &[String]) -> Result<()> {
@@ -116,7 +115,7 @@ fn ask(peer: &str, folder: &Path, rejoin: Option<&rejoin::Rejoin>) -> Result<Vec
     }
 }
 
-/// Keeps what a peer did not take, so that it can be made a fixture.
+/// Saves what a peer refused, so that it can become a fixture.
 fn save(failed: &Path, peer: &str, failure: &Failure) -> Result<PathBuf> {
     let legal = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
     let name: String = format!("{peer} {}", failure.name).chars().map(legal).collect();

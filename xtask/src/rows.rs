@@ -19,7 +19,6 @@ const PROMISED: &str = "
     B1..B4 B15 B17..B18 B22..B30 B32 B35..B36 B40..B45 B48..B51
 ";
 
-/// What to print.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Listing {
     /// Every row with its tests, then those without.
@@ -53,9 +52,10 @@ pub fn rows(listing: Listing) -> Result<()> {
     if listing != Listing::Count {
         println!("without one: {}", missing.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(" "));
     }
-    let broken: Vec<String> = promised(&all).into_iter().filter(|id| !proofs.contains_key(id)).collect();
+    let promised = ids(PROMISED);
+    let broken: Vec<&String> = promised.iter().filter(|id| !proofs.contains_key(*id)).collect();
     ensure!(broken.is_empty(), "promised rows without a test: {broken:?}");
-    let both: Vec<String> = promised(&all).into_iter().filter(|id| partial.contains(id)).collect();
+    let both: Vec<&String> = promised.iter().filter(|id| partial.contains(id)).collect();
     ensure!(
         both.is_empty(),
         "promised, though docs/requirements.md says that something is missing: {both:?}"
@@ -92,22 +92,6 @@ fn is_id(word: &str) -> bool {
     }
 }
 
-fn promised(all: &[String]) -> Vec<String> {
-    let mut wanted = Vec::new();
-    for promise in PROMISED.split_whitespace() {
-        match promise.split_once("..") {
-            None => wanted.push(promise.to_owned()),
-            Some((first, last)) => {
-                let place = |id: &str| all.iter().position(|other| other == id);
-                if let (Some(first), Some(last)) = (place(first), place(last)) {
-                    wanted.extend(all[first..=last].iter().cloned());
-                }
-            }
-        }
-    }
-    wanted
-}
-
 /// Ids quoted above tests, with the tests' names.
 fn proofs() -> Result<BTreeMap<String, Vec<String>>> {
     let mut proofs: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -135,10 +119,10 @@ fn proofs() -> Result<BTreeMap<String, Vec<String>>> {
     Ok(proofs)
 }
 
-/// The ids in a comment: single ones, and ranges such as `S2-26..S2-31`.
-fn ids(comment: &str) -> Vec<String> {
+/// The ids in a text: single ones, and ranges such as `S2-26..S2-31`.
+fn ids(text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for word in comment.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '.')) {
+    for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '.')) {
         let word = word.trim_matches('.');
         match word.split_once("..") {
             Some((first, last)) if is_id(first) && is_id(last) => {

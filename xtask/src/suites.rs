@@ -1,4 +1,4 @@
-//! Commands that hand the work to cargo: longer runs of suites, and programs of the workspace that explain themselves.
+//! Commands that hand the work to cargo: longer runs of suites, and programs of the workspace.
 
 use std::{
     path::Path,
@@ -6,43 +6,47 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::run::{cargo, run};
 
-/// What `cargo xtask laws` promises.
-const LAW_CASES: u32 = 100_000;
-
-/// What `cargo xtask kill` promises.
-const KILLED_TURNS: &str = "500";
+/// Suites with more cases than an ordinary test run has time for: the command, how many cases it promises, the variable
+/// that sets their number, and the tests.
+const SUITES: &[(&str, u32, &str, &str)] = &[
+    ("laws", 100_000, "REJOIN_LAW_CASES", "--release -p rejoin-formats --test laws"),
+    ("faults", 500, "REJOIN_FAULTS", "-p rejoin-store -p rejoin-engine --test faults -- --nocapture"),
+    ("faults --long", 10_000, "REJOIN_LONG_KILLS", "-p rejoin-engine --test faults kills:: -- --nocapture"),
+    ("corrupt", 5_000, "REJOIN_CORRUPTIONS", "-p rejoin-store --test faults corrupt:: -- --nocapture"),
+    ("kill", 500, "REJOIN_KILLS", "--locked -p rejoin-cli --test kill -- --nocapture"),
+];
 
 const WASM: &str = "wasm32-unknown-unknown";
 
-/// The laws, over many more histories than an ordinary test run has time for.
-pub fn laws(cases: Option<&str>) -> Result<()> {
-    let cases: u32 = cases.map_or(Ok(LAW_CASES), str::parse)?;
+/// Runs a suite with as many cases as it promises, or with another number: `[OPTION] [CASES]`.
+pub fn suite(command: &str, arguments: &[String]) -> Result<()> {
+    let options = arguments.iter().take_while(|argument| argument.starts_with('-')).count();
+    let (options, cases) = arguments.split_at(options);
+    let name = [&[command.to_owned()], options].concat().join(" ");
+    let suite = SUITES.iter().find(|(suite, ..)| *suite == name);
+    let (_, promised, variable, tests) = suite.with_context(|| format!("no suite `{name}`"))?;
+    let cases: u32 = cases.first().map_or(Ok(*promised), |cases| cases.parse())?;
     ensure!(cases > 0, "no cases, no proof");
-    println!("{cases} cases for each law");
-    run(cargo(&["test", "--release", "--package", "rejoin-formats", "--test", "laws"])
-        .env("REJOIN_LAW_CASES", cases.to_string()))
-}
-
-/// Turns on every provider, killed at random moments, which differ each time, and resumed.
-pub fn kill(turns: Option<&str>) -> Result<()> {
+    // The moments of kills differ each time; the seed repeats them.
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());
-    println!("seed {seed}");
-    run(cargo(&["test", "--locked", "-p", "rejoin-cli", "--test", "kill", "--", "--nocapture"])
-        .env("REJOIN_KILLS", turns.unwrap_or(KILLED_TURNS))
+    println!("{name}: {cases} cases, seed of kills {seed}");
+    run(cargo(&["test"])
+        .args(tests.split(' '))
+        .env(variable, cases.to_string())
         .env("REJOIN_KILL_SEED", seed.to_string()))
 }
 
-/// Fuzzing, in release mode; the program explains its options.
+/// Fuzzes in release mode; the program explains its options.
 pub fn fuzz(arguments: &[String]) -> Result<()> {
     run(cargo(&["run", "--release", "--quiet", "--package", "testkit", "--bin", "fuzz", "--"])
         .args(arguments))
 }
 
-/// The loopback provider on its own; the program explains its options.
+/// Runs the loopback provider on its own; the program explains its options.
 pub fn loopback(arguments: &[String]) -> Result<()> {
     run(cargo(&["run", "--quiet", "--package", "testkit", "--no-default-features", "--features", "loopback"])
         .args(["--bin", "loopback", "--"])

@@ -123,14 +123,23 @@ pub(crate) struct Check<'a, D: Dialect> {
 
 /// Lists every reason why the provider would refuse a body, in the order of the document; none means it is accepted.
 pub(crate) fn judge<D: Dialect>(body: &[u8], scope: Scope) -> Verdict {
-    let request = read_body(body, D::PROVIDER.schema);
+    judge_read::<D>(&read_body(body, D::PROVIDER.schema), body.len(), scope)
+}
+
+/// The same for messages that were parsed already; `bytes` is the length of the request they are part of.
+pub(crate) fn judge_list<D: Dialect>(list: &str, messages: Vec<Value>, bytes: usize) -> Verdict {
+    let request = Value::Object(serde_json::Map::from_iter([(list.to_owned(), Value::Array(messages))]));
+    judge_read::<D>(&Ok(request), bytes, Scope::Messages)
+}
+
+fn judge_read<D: Dialect>(request: &Result<Value, Violation>, bytes: usize, scope: Scope) -> Verdict {
     let mut check = Check::<D> { scope, verdict: Verdict::default(), state: D::State::default() };
     let (largest, rule) = D::PROVIDER.largest_body;
-    if body.len() > largest {
+    if bytes > largest {
         let message = format!("request_too_large: Request exceeds the maximum size of {largest} bytes");
         check.refuse(rule, "body", message);
     }
-    match &request {
+    match request {
         Ok(body @ Value::Object(_)) => {
             D::request(&mut check, At { path: String::new(), value: Some(body) });
         }

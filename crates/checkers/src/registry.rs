@@ -1,5 +1,7 @@
 //! The checkers, by dialect.
 
+use serde_json::Value;
+
 use crate::{
     Violation, anthropic::Anthropic, bedrock::Bedrock, check, gemini::Gemini, mistral::Mistral,
     ollama::Ollama, openai_chat::OpenAiChat, openai_responses::OpenAiResponses,
@@ -44,6 +46,7 @@ pub struct Checker {
     /// The field of a request that holds its messages.
     pub list: &'static str,
     pub(crate) judge: fn(&[u8], Scope) -> Verdict,
+    judge_list: fn(&str, Vec<Value>, usize) -> Verdict,
 }
 
 /// Every checker.
@@ -62,7 +65,7 @@ const fn checker<D: check::Dialect>(
     provider: &'static str,
     list: &'static str,
 ) -> Checker {
-    Checker { dialect, provider, list, judge: check::judge::<D> }
+    Checker { dialect, provider, list, judge: check::judge::<D>, judge_list: check::judge_list::<D> }
 }
 
 /// The checker of the dialect with this name.
@@ -82,6 +85,12 @@ impl Checker {
     #[must_use]
     pub fn check_draft(&self, body: &[u8]) -> Verdict {
         if is_list(body) { self.check_list(body) } else { (self.judge)(body, Scope::Draft) }
+    }
+
+    /// Judges a list of messages that was parsed already, in a request of so many bytes.
+    #[must_use]
+    pub fn check_messages(&self, messages: Vec<Value>, bytes: usize) -> Verdict {
+        (self.judge_list)(self.list, messages, bytes)
     }
 
     fn check_list(&self, list: &[u8]) -> Verdict {

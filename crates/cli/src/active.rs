@@ -16,10 +16,10 @@ use rejoin::{
 
 use crate::failure::Failure;
 
-/// What a pointer takes at most: an id and two paths.
+/// The largest pointer file: an id and two paths.
 const MOST_BYTES: u64 = 64 * 1024;
 
-/// The pointer of a folder and a store.
+/// The pointer to the active conversation of a folder in a store.
 #[derive(Debug)]
 pub struct Pointer {
     pointers: PrivateFolder,
@@ -29,39 +29,25 @@ pub struct Pointer {
 }
 
 impl Pointer {
-    /// Where it is.
+    /// Locates the pointer; the file need not exist.
     pub fn new(data: &Path, folder: &Path, store: &Location) -> Self {
-        let whole = |path: &Path| {
-            let path = fs::canonicalize(path).or_else(|_| std::path::absolute(path));
-            path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
-        };
-        let folder = whole(folder);
-        let store = match store {
-            Location::Sqlite(path) => format!("sqlite:{}", whole(path)),
-            Location::Jsonl(path) => format!("jsonl:{}", whole(path)),
-            Location::Memory => String::from("memory:"),
-        };
+        let (folder, store) = (whole(folder), whole_location(store));
         // No path has a NUL in it, so no two pairs are spelled the same.
         let name = hash::of_bytes(format!("{folder}\0{store}").as_bytes()).to_string();
         let pointers = PrivateFolder::inside(data.join("active"));
         Self { pointers, name: format!("{}.json", &name[..32]), folder, store }
     }
 
-    /// The conversation it points to; none if there is no pointer, or if it makes no sense.
+    /// Reads the active conversation; none if there is no pointer, or if its content is not valid.
     ///
     /// # Errors
     /// If there is one that may not be read. If that were taken for none, another conversation would take its place.
     pub fn get(&self) -> Result<Option<ConversationId>, Failure> {
-        named_in(&self.pointers, &self.name).map_err(|why| Failure::Unreadable {
-            name: self.pointers.path_of(&self.name).display().to_string(),
-            why: why.to_string(),
-            hint: Some(String::from(
-                "it names the active conversation of this folder; check who may read it",
-            )),
-        })
+        let hint = "it names the active conversation of this folder; check its permissions";
+        named_in(&self.pointers, &self.name)
+            .map_err(|why| Failure::unreadable(self.pointers.path_of(&self.name).display(), why, Some(hint)))
     }
 
-    /// Points to a conversation.
     pub fn set(&self, conversation: ConversationId) -> Result<(), Failure> {
         let text = Object::new()
             .text("conversation", conversation)
@@ -71,6 +57,20 @@ impl Pointer {
         let text = format!("{text}\n");
         let written = self.pointers.make().and_then(|()| self.pointers.replace(&self.name, text.as_bytes()));
         written.map_err(|why| Failure::unwritable(self.pointers.path_of(&self.name).display(), &why))
+    }
+}
+
+fn whole(path: &Path) -> String {
+    let path = fs::canonicalize(path).or_else(|_| std::path::absolute(path));
+    path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// A store's location, the same however its path is spelled.
+pub fn whole_location(store: &Location) -> String {
+    match store {
+        Location::Sqlite(path) => format!("sqlite:{}", whole(path)),
+        Location::Jsonl(path) => format!("jsonl:{}", whole(path)),
+        Location::Memory => String::from("memory:"),
     }
 }
 
@@ -84,7 +84,7 @@ pub fn forget(data: &Path, conversation: ConversationId) {
     }
 }
 
-/// The conversation that the file of a pointer names.
+/// Reads the conversation that a pointer file names.
 fn named_in(pointers: &PrivateFolder, name: impl AsRef<OsStr>) -> io::Result<Option<ConversationId>> {
     let Some(bytes) = pointers.read(name, MOST_BYTES)? else { return Ok(None) };
     let named = || {

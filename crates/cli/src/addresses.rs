@@ -18,10 +18,9 @@ const FILE: &str = "addresses";
 const NO_KEY: &str = "-";
 /// Older lines are dropped beyond this, so that the file stays small.
 const MOST_LINES: usize = 1_000;
-/// What the file takes at most: addresses are short.
+/// The largest file that is read: addresses are short.
 const MOST_BYTES: u64 = 1024 * 1024;
 
-/// Every address that was named here.
 pub fn known(home: &Home) -> Vec<TrustedAddress> {
     let bytes = PrivateFolder::new(&home.data).read(FILE, MOST_BYTES).ok().flatten().unwrap_or_default();
     let text = String::from_utf8(bytes).unwrap_or_default();

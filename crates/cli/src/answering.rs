@@ -7,13 +7,13 @@ pub use rejoin::answering::{Answering, Outcome};
 use rejoin::{
     answering::{AnsweringError, Asking},
     engine::{
-        Wanted,
+        Effort, Wanted,
         auth::{KeyFile, Keys},
         provider::{
             ProviderError,
-            decide::{Preference, Sources, TrustedAddress},
+            decide::{Sources, TrustedAddress},
             http::{Addresses, HttpOptions, public},
-            registry::{Effort, account_elsewhere},
+            registry::account_elsewhere,
         },
     },
 };
@@ -26,6 +26,7 @@ use crate::{
     failure::Failure,
     home::{self, Home},
     output,
+    places::AGENTS,
     settings::{SettingOrigin, Settings},
 };
 
@@ -45,7 +46,7 @@ pub fn choose(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Ans
     Ok(answering)
 }
 
-/// The same for a turn, which needs a model. It is better to say so before anything is recorded.
+/// The same for a turn, which needs a model; a missing one is an error before anything is recorded.
 pub fn choose_for_turn(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Answering, Failure> {
     let answering = choose(desk, talk, recorded)?;
     let endpoint = answering.provider.endpoint();
@@ -77,35 +78,29 @@ fn failure(error: AnsweringError) -> Failure {
 }
 
 fn asking(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Asking {
+    let keys = keys(&desk.home, &desk.settings);
+    let sources = sources(desk, talk, recorded, &keys);
+    Asking { sources, ollama: ollama(), keys, options: options(&desk.settings) }
+}
+
+/// Gathers what each source names.
+fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> Sources {
     let settings = &desk.settings;
+    let layer = |from: SettingOrigin| {
+        let value = |name: &str| settings.value_from(name, from).map(str::to_owned);
+        Wanted {
+            provider: value("provider"),
+            api: value("api"),
+            model: value("model"),
+            base_url: value("base_url"),
+            ..Wanted::default()
+        }
+    };
     let effort = match settings.value("effort") {
         Some("low") => Some(Effort::Low),
         Some("medium") => Some(Effort::Medium),
         Some("high") => Some(Effort::High),
         _ => None,
-    };
-    let keys = keys(&desk.home, settings);
-    Asking {
-        sources: sources(desk, talk, recorded, &keys),
-        effort,
-        max_tokens: settings.value("limits.answer_tokens").and_then(|value| value.parse().ok()),
-        ollama: ollama(),
-        keys,
-        options: options(settings),
-    }
-}
-
-/// What every source says.
-fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> Sources {
-    let settings = &desk.settings;
-    let layer = |from: SettingOrigin| {
-        let value = |name: &str| settings.value_from(name, from).map(str::to_owned);
-        Preference {
-            provider: value("provider"),
-            api: value("api"),
-            model: value("model"),
-            base_url: value("base_url"),
-        }
     };
     let mut trusted = addresses::known(&desk.home);
     // Ollama's own variable names its address on this machine.
@@ -115,20 +110,25 @@ fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> 
         account: account_elsewhere("ollama", keys),
     }));
     Sources {
-        flags: Preference {
+        flags: Wanted {
             provider: talk.provider.clone(),
-            api: talk.api.map(|api| api.name().to_owned()),
+            api: talk.api.clone(),
             model: talk.model.clone(),
             base_url: talk.base_url.clone(),
+            ..Wanted::default()
         },
-        conversation: recorded.map(Preference::from).unwrap_or_default(),
+        conversation: recorded.cloned().unwrap_or_default(),
         environment: layer(SettingOrigin::Environment),
-        settings: layer(SettingOrigin::File),
+        settings: Wanted {
+            max_tokens: settings.number("limits.answer_tokens"),
+            effort,
+            ..layer(SettingOrigin::File)
+        },
         trusted,
     }
 }
 
-/// Where Ollama says that it is.
+/// The address in Ollama's own variable.
 fn ollama() -> Option<String> {
     let host = env::var("OLLAMA_HOST").ok().filter(|host| !host.trim().is_empty())?;
     let host = host.trim();
@@ -138,64 +138,56 @@ fn ollama() -> Option<String> {
 }
 
 /// The folders of Codex and of Claude Code, which keep logins.
-fn folders_of_others() -> (Option<PathBuf>, Option<PathBuf>) {
-    let folder = |variable: &str, usual: &str| {
-        let set = env::var_os(variable).filter(|folder| !folder.is_empty()).map(PathBuf::from);
-        set.or_else(|| Some(env::home_dir()?.join(usual)))
-    };
-    (folder("CODEX_HOME", ".codex"), folder("CLAUDE_CONFIG_DIR", ".claude"))
+fn folders_of_others() -> [Option<PathBuf>; 2] {
+    ["codex", "claude-code"].map(|format| AGENTS.iter().find(|agent| agent.format == format)?.home())
 }
 
 /// The files that keys come from. No model is shown them: someone may work in their home folder.
 pub fn files_with_keys(home: &Home) -> Vec<PathBuf> {
-    let (codex, claude) = folders_of_others();
+    let [codex, claude] = folders_of_others();
     let others =
         [codex.map(|folder| folder.join("auth.json")), claude.map(|folder| folder.join(".credentials.json"))];
     let own = [key_file(home).path().to_owned(), home.data.join(home::CALLS_KEY)];
     others.into_iter().flatten().chain(own).collect()
 }
 
-/// Where keys are looked for.
 pub fn keys(home: &Home, settings: &Settings) -> Keys {
-    let (codex, claude) = folders_of_others();
+    let [codex, claude] = folders_of_others();
     let method = settings.value("auth").unwrap_or("any");
-    let mut keys = Keys::none();
+    let mut keys = Keys::default();
     if matches!(method, "any" | "key") {
-        keys = keys.variables(|name| env::var(name).ok()).stored(key_file(home));
+        keys.variables = Some(Box::new(|name| env::var(name).ok()));
+        keys.stored = Some(key_file(home));
         #[cfg(feature = "keyring")]
         if settings.is_on("keyring") {
-            keys = keys.other(Box::new(rejoin::engine::auth::keyring::Keyring));
+            keys.other = Some(Box::new(rejoin::engine::auth::keyring::Keyring));
         }
     }
-    if let Some(folder) = codex.filter(|_| matches!(method, "any" | "chatgpt")) {
-        keys = keys.codex(folder);
-    }
-    if let Some(folder) = claude.filter(|_| matches!(method, "any" | "claude")) {
-        keys = keys.claude(folder);
-    }
+    keys.codex = codex.filter(|_| matches!(method, "any" | "chatgpt"));
+    keys.claude = claude.filter(|_| matches!(method, "any" | "claude"));
     #[cfg(feature = "keyring")]
     if settings.is_on("keyring") && matches!(method, "any" | "claude") {
         let user = env::var("USER").or_else(|_| env::var("LOGNAME")).or_else(|_| env::var("USERNAME"));
-        if let Ok(user) = user {
-            keys = keys.login(Box::new(rejoin::engine::auth::keyring::ClaudeCode::of(user)));
-        }
+        use rejoin::engine::auth::{KeySource, keyring::ClaudeCode};
+        keys.login = user.ok().map(|user| Box::new(ClaudeCode::of(user)) as Box<dyn KeySource>);
     }
     keys
 }
 
-/// The file with keys.
 pub fn key_file(home: &Home) -> KeyFile {
     KeyFile::new(home.data.join("auth.json"))
 }
 
-/// How requests are sent.
 pub fn options(settings: &Settings) -> HttpOptions {
-    let number = |name: &str| settings.value(name).and_then(|value| value.parse::<u64>().ok());
     let usual = HttpOptions::default();
     let address = |name: &str, usual: String| settings.value(name).map_or(usual, str::to_owned);
     HttpOptions {
-        retries: number("limits.retries").map_or(usual.retries, |n| u32::try_from(n).unwrap_or(u32::MAX)),
-        read_timeout: number("limits.silence_seconds").map_or(usual.read_timeout, Duration::from_secs),
+        retries: settings
+            .number("limits.retries")
+            .map_or(usual.retries, |n| u32::try_from(n).unwrap_or(u32::MAX)),
+        read_timeout: settings
+            .number("limits.silence_seconds")
+            .map_or(usual.read_timeout, Duration::from_secs),
         addresses: Addresses {
             chatgpt: address("addresses.chatgpt", usual.addresses.chatgpt),
             claude: address("addresses.claude", usual.addresses.claude),

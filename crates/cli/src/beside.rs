@@ -11,17 +11,15 @@ use rejoin::Companions;
 /// How many folders deep the sessions of an agent lie: year, month, day.
 const DEPTH: usize = 4;
 
-/// No file beside a session is larger than this.
+/// Larger files beside a session are not read.
 const LARGEST: u64 = 256 * 1024 * 1024;
 
-/// What lies beside a session file.
 #[derive(Debug)]
 pub struct Beside {
     session: PathBuf,
 }
 
 impl Beside {
-    /// What lies beside this file.
     pub fn new(session: &Path) -> Self {
         // However it is spelled, it lies where it lies.
         Self { session: fs::canonicalize(session).unwrap_or_else(|_| session.to_owned()) }
@@ -63,7 +61,7 @@ fn is_without_links(file: &Path) -> bool {
     fs::canonicalize(file).is_ok_and(|found| found == file)
 }
 
-/// The file under a folder whose name ends so.
+/// Finds a file below a folder by the end of its name.
 fn find(root: &Path, ends: &[String]) -> Option<PathBuf> {
     let mut folders = vec![(root.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {

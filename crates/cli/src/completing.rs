@@ -26,7 +26,7 @@ const VARIABLE: &str = "REJOIN_COMPLETE";
 /// How many conversations are offered: what fits a screen, newest first.
 const OFFERED: usize = 30;
 
-/// How many conversations are looked at for one that begins as typed.
+/// How many conversations are searched for a typed beginning.
 const LOOKED_AT: usize = 5000;
 
 /// Completes and exits, if a shell asks for it.
@@ -36,7 +36,7 @@ pub fn if_asked() {
     }
 }
 
-/// The script that makes a shell ask.
+/// The script that makes a shell ask for completions.
 pub fn script(shell: clap_complete::Shell) -> String {
     let mut script = Vec::new();
     let shells = Shells::builtins();
@@ -47,10 +47,9 @@ pub fn script(shell: clap_complete::Shell) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Conversations of the store by id, with their titles.
 pub fn conversations(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
-    let flags = Flags { store: named_store(std::env::args_os()), pager: false };
+    let flags = Flags { store: named_store(std::env::args_os()), ..Flags::default() };
     let Ok(desk) = Desk::new(&flags) else { return Vec::new() };
     let Ok(Some(store)) = desk.read_store() else { return Vec::new() };
     let limit = if current.is_empty() { OFFERED } else { LOOKED_AT };
@@ -72,28 +71,25 @@ pub fn conversations(current: &OsStr) -> Vec<CompletionCandidate> {
     fitting.enumerate().map(candidate).collect()
 }
 
-/// Files, and conversations of the store.
 pub fn subjects(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut offered = PathCompleter::any().stdio().complete(current);
     offered.extend(conversations(current));
     offered
 }
 
-/// Providers by name.
 pub fn providers(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
     let names = registry::all().map(|service| service.name).filter(|name| name.starts_with(&*current));
     names.map(CompletionCandidate::new).collect()
 }
 
-/// Settings by name.
 pub fn settings(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
     let keys = KEYS.iter().filter(|key| key.name.starts_with(&*current));
     keys.map(|key| CompletionCandidate::new(key.name).help(Some(key.about.into()))).collect()
 }
 
-/// The store that the line names so far.
+/// The store that the line being completed names.
 fn named_store(words: impl Iterator<Item = OsString>) -> Option<rejoin::store::Location> {
     let mut words = words.map(|word| word.to_string_lossy().into_owned());
     while let Some(word) = words.next() {

@@ -10,34 +10,14 @@ use rejoin::{
     store::{Access, Holder, Location, Query, Store, StoreError},
 };
 
-use crate::{
-    active::Pointer, args::CommandLine, failure::Failure, home::Home, output, pager, settings::Settings,
-};
-
-/// The flags that every command takes.
-#[derive(Debug, Clone)]
-pub struct Flags {
-    /// The store that was named.
-    pub store: Option<Location>,
-    /// Whether a pager may be used.
-    pub pager: bool,
-}
-
-impl Flags {
-    /// As they were given.
-    pub fn of(arguments: &CommandLine) -> Self {
-        Self { store: arguments.store.clone(), pager: !arguments.no_pager }
-    }
-}
+pub use crate::args::Flags;
+use crate::{active::Pointer, failure::Failure, home::Home, output, pager, settings::Settings};
 
 /// Folders, settings and the place of the store.
 #[derive(Debug)]
 pub struct Desk {
-    /// rejoin's own folders.
     pub home: Home,
-    /// The settings.
     pub settings: Settings,
-    /// Where the store is.
     pub location: Location,
     /// The folder that the command runs in.
     pub folder: PathBuf,
@@ -45,17 +25,17 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// As flags, environment and settings have it.
+    /// Reads the settings; opens nothing.
     pub fn new(flags: &Flags) -> Result<Self, Failure> {
         let home = Home::from_environment()?;
         let settings = Settings::load(&home.config)?;
         let set = settings.value("store").and_then(|store| store.parse().ok());
         let location = flags.store.clone().or(set).unwrap_or_else(|| home.store());
         let folder = std::env::current_dir().unwrap_or_default();
-        Ok(Self { home, settings, location, folder, pager: flags.pager })
+        Ok(Self { home, settings, location, folder, pager: !flags.no_pager })
     }
 
-    /// The store, to be read; none if there is none yet.
+    /// Opens the store for reading; none if it does not exist.
     pub fn read_store(&self) -> Result<Option<Box<dyn Store>>, Failure> {
         match engine::open_store(&self.location, Access::Read) {
             Err(StoreError::Missing(_)) => Ok(None),
@@ -67,12 +47,12 @@ impl Desk {
         }
     }
 
-    /// The store, to be written; made if it is not there.
+    /// Opens the store for writing; creates it if it does not exist.
     pub fn write_store(&self) -> Result<Box<dyn Store>, Failure> {
         Self::open_other(&self.location)
     }
 
-    /// Opens another store, to be written. One that can only be read is an error before anything is tried.
+    /// Opens another store for writing. A read-only store is an error at once.
     pub fn open_other(location: &Location) -> Result<Box<dyn Store>, Failure> {
         let store = engine::open_store(location, Access::Write).map_err(|why| unusable(location, why))?;
         say_what_is_damaged(&*store);
@@ -82,7 +62,6 @@ impl Desk {
         }
     }
 
-    /// The pointer to the active conversation of this folder.
     pub fn pointer(&self) -> Pointer {
         Pointer::new(&self.home.data, &self.folder, &self.location)
     }
@@ -101,14 +80,14 @@ impl Desk {
         }
     }
 
-    /// The conversation that is meant.
+    /// Finds the conversation that an argument names.
     pub fn resolve(&self, store: &dyn Store, given: &str) -> Result<ConversationId, Failure> {
         // Only `@` asks for the pointer.
         let active = if given == "@" { self.active(store)? } else { None };
         engine::resolve(store, given, active).map_err(|error| loading(store, error))
     }
 
-    /// Opens the store to read a conversation; without a store there is none.
+    /// Opens the store to read a conversation.
     pub fn find(&self, given: &str) -> Result<(Box<dyn Store>, ConversationId), Failure> {
         let opened = self.read_store().map_err(|failure| match failure {
             Failure::Store { location, why } => Failure::Load { location, why },
@@ -119,7 +98,7 @@ impl Desk {
         Ok((store, id))
     }
 
-    /// Opens the store to change a conversation; without a store there is none, and none is made.
+    /// Opens the store to change a conversation; creates no store.
     pub fn find_to_write(&self, given: &str) -> Result<(Box<dyn Store>, ConversationId), Failure> {
         self.read_store()?.ok_or_else(|| unknown(given))?;
         let store = self.write_store()?;
@@ -149,48 +128,40 @@ pub fn newest_of(store: &dyn Store, folder: &str) -> Result<Option<ConversationI
     }
 }
 
-/// Says what was found to be damaged when a store was opened, without being asked.
+/// Warns about damage that opening the store found.
 pub fn say_what_is_damaged(store: &dyn Store) {
     for damage in store.damage().iter().filter(|damage| !damage.torn) {
         output::warning(format!("the store: {}", output::harmless(&damage.why)));
     }
 }
 
-/// The error for a store that cannot be used.
 pub fn unusable(location: &Location, why: StoreError) -> Failure {
     Failure::Store { location: location.clone(), why: Box::new(why) }
 }
 
-/// The error for a conversation that does not exist.
 fn unknown(given: &str) -> Failure {
     let error = if given == "@" { EngineError::NoActive } else { EngineError::Unknown(given.to_owned()) };
     Failure::Engine(Box::new(error))
 }
 
-/// Reads a conversation.
+/// Reads a conversation, and keeps copies of what is damaged.
 pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorded, Failure> {
     let recorded = engine::read(store, id, mode).map_err(|error| loading(store, error))?;
-    keep_aside(store, &recorded);
+    // A last line that is cut off may be another process's append.
+    let damaged = recorded.damage.iter().filter(|damage| !damage.torn);
+    // If it cannot be copied, it is still in its own place.
+    let kept = damaged.filter_map(|damage| store.set_aside(recorded.id, damage).ok().flatten());
+    for path in kept.collect::<std::collections::BTreeSet<_>>() {
+        output::note(format!("a copy of the damage is kept in {}", output::shown(&path)));
+    }
     Ok(recorded)
 }
 
-/// Keeps copies of what is damaged beside the store, and says where. A last line that is cut off may be another process's
-/// append under way.
-fn keep_aside(store: &dyn Store, recorded: &Recorded) {
-    let damaged = recorded.damage.iter().filter(|damage| !damage.torn);
-    // Where that is not possible it stays in its own place as well.
-    let kept = damaged.filter_map(|damage| store.set_aside(recorded.id, damage).ok().flatten());
-    for path in kept.collect::<std::collections::BTreeSet<_>>() {
-        output::note(format!("what is damaged is kept in {}", output::shown(&path)));
-    }
-}
-
-/// A writer to the store; processes that wait for its lock are told the command.
+/// A writer to the store; processes that wait for its lock are shown the command.
 pub fn writer<'s>(store: &'s dyn Store, command: &'s str) -> Writer<'s> {
     Writer { store, clock: &SystemClock, command }
 }
 
-/// This process, as the holder of a lock.
 pub fn holder(command: &str) -> Holder {
     Holder::this(command, SystemClock.now())
 }
@@ -202,7 +173,7 @@ pub fn settle(store: &dyn Store) {
     }
 }
 
-/// Turns what a store says on reading into an error about the conversation.
+/// Turns an error on reading into one about the conversation.
 pub fn loading(store: &dyn Store, error: EngineError) -> Failure {
     match error {
         EngineError::Store(StoreError::NotFound(id)) => {

@@ -13,80 +13,72 @@ use crate::output;
 pub const FAILED: u8 = 1;
 /// Usage, or nothing that could be read.
 pub const UNREADABLE: u8 = 2;
-/// A person stopped it.
+/// The user stopped it.
 pub const INTERRUPTED: u8 = 130;
 /// A bug of ours.
 pub const BUG: u8 = 255;
 
-/// Why a command did not do its work. What others need to tell apart has a variant of its own.
+/// Why a command failed. Cases that callers tell apart have their own variants.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// An input cannot be read.
     #[error("cannot read {name}: {why}")]
     Unreadable { name: String, why: String, hint: Option<String> },
-    /// Something that was given does not fit.
+    /// Wrong usage.
     #[error("{what}")]
     Usage { what: String, hint: Option<String> },
-    /// Something could not be done.
     #[error("{what}")]
     Failed { what: String, hint: Option<String> },
-    /// A store cannot be used.
     #[error("the store {location} cannot be used: {why}")]
     Store { location: Location, why: Box<StoreError> },
     /// A conversation cannot be read from its store.
     #[error("Failed to load conversation: {why} ({location})")]
     Load { location: Location, why: Box<StoreError> },
-    /// Something could not be done with a conversation.
     #[error(transparent)]
     Engine(Box<EngineError>),
-    /// A conversation cannot be resumed.
     #[error("{what}")]
     NotResumed { what: String, then: String },
-    /// A provider cannot be used.
     #[error("{0}")]
     Provider(Box<ProviderError>),
-    /// A turn did not come to its end. What was found was said already.
+    /// A turn failed. Its findings were printed already.
     #[error("{0}")]
     Turn(Box<TurnError>),
-    /// A file is damaged and was to be read strictly.
+    /// A file is damaged, and `--strict` was given.
     #[error("{name} is damaged at line {line}: {why}")]
     Damaged { name: String, line: usize, why: String },
-    /// A person would have to be asked, and there is no terminal.
+    /// The user would have to be asked, and there is no terminal.
     #[error("{what} needs confirmation")]
     Unasked { what: String },
-    /// A person was asked and said no.
+    /// The user was asked and declined.
     #[error("nothing was changed")]
     Declined,
-    /// The program that read our output stopped reading.
+    /// The reader of standard output has closed it.
     #[error("the output is closed")]
     ClosedPipe,
 }
 
 impl Failure {
-    /// Something that was given does not fit, and what to do.
     pub fn usage(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Usage { what: what.into(), hint: Some(hint.into()) }
     }
 
-    /// Something could not be done, and what to do.
+    pub fn unreadable(name: impl Display, why: impl Display, hint: Option<&str>) -> Self {
+        Self::Unreadable { name: name.to_string(), why: why.to_string(), hint: hint.map(str::to_owned) }
+    }
+
     pub fn failed(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Failed { what: what.into(), hint: Some(hint.into()) }
     }
 
-    /// Some of several could not be done; each was said already.
+    /// Some of several failed; each failure was printed already.
     pub fn some(failed: usize, all: usize) -> Self {
         Self::Failed { what: format!("{failed} of {all} failed"), hint: None }
     }
 
-    /// A file cannot be written.
     pub fn unwritable(path: impl Display, why: &io::Error) -> Self {
-        Self::failed(
-            format!("cannot write {path}: {why}"),
-            "check that the folder exists and who may write there",
-        )
+        Self::failed(format!("cannot write {path}: {why}"), "check that the folder exists and is writable")
     }
 
-    /// A conversation is broken and must not be repaired.
     pub fn refused(name: impl Display) -> Self {
         Self::failed(
             format!("{name} is broken, and repairing it is turned off"),
@@ -94,7 +86,6 @@ impl Failure {
         )
     }
 
-    /// The provider takes nothing this large.
     pub fn too_large(name: impl Display, why: impl Display) -> Self {
         Self::failed(
             format!("{name} cannot be sent: {why}"),
@@ -102,12 +93,11 @@ impl Failure {
         )
     }
 
-    /// A key could not be kept, or a login did not work.
     pub fn auth(why: impl Display) -> Self {
-        Self::failed(why.to_string(), "`rejoin auth status` says what there is")
+        Self::failed(why.to_string(), "`rejoin auth status` lists the keys")
     }
 
-    /// Whether it is about something that is damaged, and could be read otherwise.
+    /// Whether it is about damage, so that reading without `--strict` would work.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Damaged { .. } => true,
@@ -116,7 +106,7 @@ impl Failure {
         }
     }
 
-    /// Whether it is about a store that cannot be used, and not about what was asked for.
+    /// Whether the store itself cannot be used.
     pub fn is_store_trouble(&self) -> bool {
         match self {
             Self::Store { .. } | Self::Load { .. } => true,
@@ -130,12 +120,11 @@ impl Failure {
         }
     }
 
-    /// Whether it says that conversations may be there and cannot be seen: a store, or the pointer to the active one.
+    /// Whether conversations may exist that cannot be seen: the store or the pointer to the active one cannot be read.
     pub fn hides_conversations(&self) -> bool {
         self.is_store_trouble() || matches!(self, Self::Unreadable { .. })
     }
 
-    /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Unreadable { hint, .. } | Self::Usage { hint, .. } | Self::Failed { hint, .. } => {
@@ -161,7 +150,7 @@ impl Failure {
         }
     }
 
-    /// Says it on stderr, with the hint apart.
+    /// Prints it on stderr, with its hint.
     pub fn say(&self) {
         if let Self::Engine(error) = self
             && let EngineError::Unknown(id) = &**error
@@ -183,7 +172,7 @@ impl Failure {
         }
     }
 
-    /// Says it and gives the exit code.
+    /// Prints it and returns the exit code.
     pub fn report(&self) -> ExitCode {
         self.say();
         ExitCode::from(self.code())
@@ -212,7 +201,7 @@ fn engine_hint(error: &EngineError) -> Option<String> {
             return Some(format!("give the id of one of them:{lines}"));
         }
         EngineError::NoActive => {
-            "`rejoin new` starts one; `rejoin list` shows those that are there, `@1` is the newest"
+            "`rejoin new` starts one; `rejoin list` lists the existing ones, `@1` is the newest"
         }
         EngineError::Corrupted { .. } | EngineError::Empty(_) => {
             "leave out `--strict`: everything that can be read is used, nothing is lost"
@@ -232,36 +221,34 @@ fn engine_hint(error: &EngineError) -> Option<String> {
 fn store_hint(error: &StoreError) -> Option<&'static str> {
     Some(match error {
         StoreError::NotFound(_) => "Run: rejoin list",
-        StoreError::Missing(_) => "check `--store` and REJOIN_STORE; `rejoin new` makes a store",
+        StoreError::Missing(_) => "check `--store` and REJOIN_STORE; `rejoin new` creates a store",
         StoreError::Locked(_) => {
-            "wait until it is done, or end it; reading works all the while, and a fork can be written to"
+            "wait until it is done, or end it; reading still works, and a fork can be written to"
         }
-        StoreError::ReadOnly(_) => "check who may write there, or copy it: `rejoin copy --all --to STORE`",
-        StoreError::TooNew { .. } => {
-            "use the newer version; what it wrote stays readable there, and nothing was changed"
-        }
+        StoreError::ReadOnly(_) => "check its permissions, or copy it: `rejoin copy --all --to STORE`",
+        StoreError::TooNew { .. } => "use the newer version; nothing was changed",
         StoreError::Refused(_) => {
-            "if you trust where the file is from, look at it with `sqlite3` and drop what does not belong there"
+            "if you trust the origin of the file, open it with `sqlite3` and drop what does not belong there"
         }
         StoreError::Damaged { place: Place::Store, .. } => {
-            "it cannot be read as it is: put a copy in its place, or move it away to begin a new store"
+            "restore a copy, or move it away to start a new store"
         }
         StoreError::Damaged { .. } => "`rejoin verify` lists what is damaged; everything else can be read",
-        StoreError::TailMoved { .. } => "try again: it was changed at the same time",
+        StoreError::TailMoved { .. } => "another process changed it at the same time: try again",
         StoreError::Io { why, .. } => match why.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 "the disk is full: make room and try again; nothing that was saved is lost"
             }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                "check who may use the folder, or name another store: `--store`"
+                "check the permissions of the folder, or name another store: `--store`"
             }
             _ => return None,
         },
         StoreError::Database { unwritable: true, .. } => {
-            "check that there is room on the disk and who may write there; nothing that was saved is lost"
+            "check free space and permissions; nothing that was saved is lost"
         }
         StoreError::Database { .. } => {
-            "is it one of rejoin's stores? if it is, put a copy in its place; if not, name another: `--store`"
+            "if it is one of rejoin's stores, restore a copy; if not, name another: `--store`"
         }
         StoreError::NoSuchEntry(_) | StoreError::BrokenBatch(_) => return None,
     })

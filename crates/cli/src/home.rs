@@ -10,27 +10,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rejoin::store::{
-    Location,
-    files::{self, PrivateFolder},
-};
+use rejoin::store::{Location, files::PrivateFolder};
 
 use crate::failure::Failure;
 
-/// The file in the data folder with the secret behind the hashes of `history calls`.
+/// The file in the data folder with the key for the hashes of `history calls`.
 pub const CALLS_KEY: &str = "calls.key";
 
 /// rejoin's own folders.
 #[derive(Debug, Clone)]
 pub struct Home {
-    /// The folder for data.
     pub data: PathBuf,
-    /// The file with settings.
     pub config: PathBuf,
 }
 
 impl Home {
-    /// As the environment says.
+    /// Finds the folders by the environment.
     pub fn from_environment() -> Result<Self, Failure> {
         if let Some(folder) = variable("REJOIN_HOME") {
             // It stays the same folder if we change folders later.
@@ -54,7 +49,7 @@ impl Home {
         })
     }
 
-    /// The store that is used if none is named.
+    /// The default store.
     pub fn store(&self) -> Location {
         Location::Sqlite(self.data.join("rejoin.db"))
     }
@@ -64,20 +59,7 @@ fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Reads a small file of our own.
-pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
-    files::read_small(path, OWN_BYTES)
-}
-
-/// The largest file of our own: settings, pointers, keys and addresses are a few kilobytes.
-const OWN_BYTES: u64 = 16 * 1024 * 1024;
-
-/// Creates a folder that only its owner can look into, and those above it, each durable in the one above.
-fn make_folder(folder: &Path) -> io::Result<()> {
-    PrivateFolder::new(folder).make()
-}
-
-/// Makes the names in the folder of a file durable. Where a folder cannot be opened, the system sees to it.
+/// Makes the names in the folder of a file durable. Systems that cannot open a folder do so themselves.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     let Ok(folder) = File::open(folder_of(path)) else { return Ok(()) };
     match folder.sync_all() {
@@ -87,18 +69,18 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What becomes of a file that is there already.
+/// What happens to a file that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// The new one takes its place, with the same permissions.
+    /// The new file replaces it, with the same permissions.
     Replaced,
     /// It stays, and writing fails.
     Kept,
 }
 
-/// Writes a file and the folders above it: see [`write`].
+/// Writes a file as [`write`] does, and the folders above it, which only their owner can open.
 pub fn write_with_folders(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
-    make_folder(folder_of(path))?;
+    PrivateFolder::new(folder_of(path)).make()?;
     write(path, bytes, existing)
 }
 

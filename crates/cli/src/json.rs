@@ -24,14 +24,14 @@ pub fn steady(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Puts each value on a line of its own. Tokens stay as they are.
+/// Puts each value on its own line. Tokens are not changed.
 pub fn indented(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
     let mut characters = json.chars().peekable();
     let new_line = |out: &mut String, depth: usize| {
         out.push('\n');
-        // Nesting costs its own depth in every line; past that nobody reads it any more.
+        // Deeper nesting would cost its depth in every line, and is not readable anyway.
         out.extend(std::iter::repeat_n("  ", depth.min(DEEPEST)));
     };
     while let Some(c) = characters.next() {
@@ -73,7 +73,6 @@ pub fn indented(json: &str) -> String {
     out
 }
 
-/// How deep indentation goes.
 const DEEPEST: usize = 64;
 
 #[cfg(test)]

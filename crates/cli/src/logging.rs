@@ -10,14 +10,13 @@ use tracing_subscriber::{
 
 use crate::output;
 
-/// Sets it up, once.
 pub fn start() {
     let given = std::env::var("RUST_LOG").ok().filter(|given| !given.is_empty());
     let wanted = given.as_deref().map(str::parse::<Targets>);
     let targets = match wanted {
         Some(Ok(targets)) => targets,
         Some(Err(error)) => {
-            output::talk(&format!("RUST_LOG is not understood ({error}); warnings are shown"));
+            output::talk(&format!("RUST_LOG is not valid ({error}); warnings are shown"));
             warnings()
         }
         None => warnings(),

@@ -36,7 +36,7 @@ use clap::{
 fn main() -> ExitCode {
     completing::if_asked();
     if only_version() {
-        // If nobody listens, nobody needs it.
+        // A closed output is no error here.
         let _ = output::raw_data(concat!("rejoin ", env!("CARGO_PKG_VERSION")));
         return ExitCode::SUCCESS;
     }
@@ -65,9 +65,9 @@ fn only_version() -> bool {
     first.is_some_and(|first| first == "--version" || first == "-V") && arguments.next().is_none()
 }
 
-/// When to use colours: as the flag says, else as the setting does. A setting that cannot be read is said by whoever needs it.
+/// When to use colours: as the flag says, else the setting. Commands that need the settings report a broken file.
 fn colour(arguments: &args::CommandLine) -> args::Colour {
-    if let Some(colour) = arguments.color {
+    if let Some(colour) = arguments.flags.color {
         return colour;
     }
     let home = home::Home::from_environment().ok();
@@ -79,7 +79,7 @@ fn colour(arguments: &args::CommandLine) -> args::Colour {
     }
 }
 
-/// Help and version are no errors; anything else is wrong usage.
+/// Prints help, the version, or a usage error.
 fn usage(error: clap::Error, given: &[std::ffi::OsString]) -> ExitCode {
     let code = u8::from(error.use_stderr()) * failure::UNREADABLE;
     if meaning::suggest(&error, given) {
@@ -87,7 +87,7 @@ fn usage(error: clap::Error, given: &[std::ffi::OsString]) -> ExitCode {
     }
     match with_visible_escapes(given) {
         Some(message) => output::talk(message.trim_end()),
-        // If standard error is closed, nobody needs help.
+        // A closed standard error is no error here.
         None => drop(error.print()),
     }
     ExitCode::from(code)

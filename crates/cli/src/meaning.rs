@@ -12,61 +12,58 @@ use clap::{
 
 use crate::{near::is_near, output};
 
-/// Words by their meaning. `{}` stands for the rest of the line.
-const MEANINGS: &[(&[&str], &[&str])] = &[
-    (&["search", "find", "grep"], &["history search {}"]),
-    (&["show", "view", "read", "cat", "log", "print"], &["history show {}"]),
-    (&["ls", "conversations", "sessions", "threads"], &["list {}"]),
-    (&["export", "save", "dump", "backup"], &["history export {}"]),
-    (&["delete", "rm", "remove", "del"], &["history delete {}"]),
-    (&["fork", "branch"], &["history fork {}"]),
-    (&["rename", "title", "mv"], &["history rename {}"]),
-    (&["erase", "redact", "scrub", "wipe"], &["history erase {}"]),
-    (&["calls", "tools", "audit"], &["history calls {}"]),
-    (&["continue", "open", "attach", "go", "restore"], &["resume {}"]),
-    (&["ask", "say", "talk", "send", "prompt", "message", "run"], &["chat {}"]),
-    (&["create", "start", "init", "begin"], &["new {}"]),
-    (&["fix", "repair", "mend", "heal", "recover", "clean"], &["check {}", "convert {} --to FORMAT"]),
-    (&["validate", "lint", "inspect", "test"], &["check {}"]),
-    (&["diagnose", "scan"], &["doctor {}"]),
-    (&["status", "info", "about", "where"], &["list", "doctor --self"]),
-    (&["login", "signin"], &["auth login {}"]),
-    (&["logout", "signout"], &["auth logout {}"]),
-    (&["key", "keys", "token", "whoami"], &["auth status"]),
-    (&["settings", "setting", "preferences", "options", "configure"], &["config list"]),
-    (&["set"], &["config set {}"]),
-    (&["get"], &["config get {}"]),
-    (&["unset"], &["config unset {}"]),
-    (&["model"], &["models list {}"]),
-    (&["provider", "use", "switch"], &["set-provider {}"]),
-    (&["load", "ingest", "add", "restore-backup"], &["import {}"]),
-    (&["cp", "clone", "sync", "migrate"], &["copy {}"]),
-    (&["hash", "fsck"], &["verify {}"]),
-    (&["why", "describe", "man", "rule", "rules"], &["explain {}"]),
-    (&["completion", "complete", "autocomplete"], &["completions {}"]),
-    (&["tutorial", "example", "try", "tour"], &["demo"]),
-    (&["version"], &["--version"]),
-];
-
-/// The same for the commands of a group.
-const IN_GROUPS: &[(&str, &[&str], &str)] = &[
-    ("history", &["ls"], "list {}"),
-    ("history", &["find", "grep"], "search {}"),
-    ("history", &["view", "read", "cat", "open", "print", "log"], "show {}"),
-    ("history", &["rm", "remove", "del"], "delete {}"),
-    ("history", &["save", "dump", "backup"], "export {}"),
-    ("history", &["title", "mv"], "rename {}"),
-    ("history", &["branch"], "fork {}"),
-    ("history", &["redact", "scrub", "wipe"], "erase {}"),
-    ("history", &["tools", "audit"], "calls {}"),
-    ("config", &["ls", "show", "print"], "list"),
-    ("config", &["edit", "open", "file", "where"], "path"),
-    ("config", &["remove", "delete", "rm", "reset", "clear"], "unset {}"),
-    ("auth", &["add", "set", "signin"], "login {}"),
-    ("auth", &["remove", "delete", "rm", "signout"], "logout {}"),
-    ("auth", &["list", "ls", "show", "whoami"], "status"),
-    ("models", &["ls"], "list {}"),
-    ("models", &["show", "describe"], "info {}"),
+/// Words that people try for a command of a group (none: at the beginning of the line), and the commands they mean. `{}`
+/// stands for the rest of the line.
+const MEANINGS: &[(&str, &[&str], &[&str])] = &[
+    ("", &["search", "find", "grep"], &["history search {}"]),
+    ("", &["show", "view", "read", "cat", "log", "print"], &["history show {}"]),
+    ("", &["ls", "conversations", "sessions", "threads"], &["list {}"]),
+    ("", &["export", "save", "dump", "backup"], &["history export {}"]),
+    ("", &["delete", "rm", "remove", "del"], &["history delete {}"]),
+    ("", &["fork", "branch"], &["history fork {}"]),
+    ("", &["rename", "title", "mv"], &["history rename {}"]),
+    ("", &["erase", "redact", "scrub", "wipe"], &["history erase {}"]),
+    ("", &["calls", "tools", "audit"], &["history calls {}"]),
+    ("", &["continue", "open", "attach", "go", "restore"], &["resume {}"]),
+    ("", &["ask", "say", "talk", "send", "prompt", "message", "run"], &["chat {}"]),
+    ("", &["create", "start", "init", "begin"], &["new {}"]),
+    ("", &["fix", "repair", "mend", "heal", "recover", "clean"], &["check {}", "convert {} --to FORMAT"]),
+    ("", &["validate", "lint", "inspect", "test"], &["check {}"]),
+    ("", &["diagnose", "scan"], &["doctor {}"]),
+    ("", &["status", "info", "about", "where"], &["list", "doctor --self"]),
+    ("", &["login", "signin"], &["auth login {}"]),
+    ("", &["logout", "signout"], &["auth logout {}"]),
+    ("", &["key", "keys", "token", "whoami"], &["auth status"]),
+    ("", &["settings", "setting", "preferences", "options", "configure"], &["config list"]),
+    ("", &["set"], &["config set {}"]),
+    ("", &["get"], &["config get {}"]),
+    ("", &["unset"], &["config unset {}"]),
+    ("", &["model"], &["models list {}"]),
+    ("", &["provider", "use", "switch"], &["set-provider {}"]),
+    ("", &["load", "ingest", "add", "restore-backup"], &["import {}"]),
+    ("", &["cp", "clone", "sync", "migrate"], &["copy {}"]),
+    ("", &["hash", "fsck"], &["verify {}"]),
+    ("", &["why", "describe", "man", "rule", "rules"], &["explain {}"]),
+    ("", &["completion", "complete", "autocomplete"], &["completions {}"]),
+    ("", &["tutorial", "example", "try", "tour"], &["demo"]),
+    ("", &["version"], &["--version"]),
+    ("history", &["ls"], &["list {}"]),
+    ("history", &["find", "grep"], &["search {}"]),
+    ("history", &["view", "read", "cat", "open", "print", "log"], &["show {}"]),
+    ("history", &["rm", "remove", "del"], &["delete {}"]),
+    ("history", &["save", "dump", "backup"], &["export {}"]),
+    ("history", &["title", "mv"], &["rename {}"]),
+    ("history", &["branch"], &["fork {}"]),
+    ("history", &["redact", "scrub", "wipe"], &["erase {}"]),
+    ("history", &["tools", "audit"], &["calls {}"]),
+    ("config", &["ls", "show", "print"], &["list"]),
+    ("config", &["edit", "open", "file", "where"], &["path"]),
+    ("config", &["remove", "delete", "rm", "reset", "clear"], &["unset {}"]),
+    ("auth", &["add", "set", "signin"], &["login {}"]),
+    ("auth", &["remove", "delete", "rm", "signout"], &["logout {}"]),
+    ("auth", &["list", "ls", "show", "whoami"], &["status"]),
+    ("models", &["ls"], &["list {}"]),
+    ("models", &["show", "describe"], &["info {}"]),
 ];
 
 /// Puts `chat` into a command line that begins with a message, or with a flag of `chat`.
@@ -89,7 +86,7 @@ pub fn with_chat(root: &Command, mut given: Vec<OsString>) -> Vec<OsString> {
         let (flag, of_chat) = match (flag(root, &text), flag(chat, &text)) {
             (Some(flag), _) => (flag, false),
             (None, Some(flag)) => (flag, true),
-            // Help, or something that nobody knows: clap says so.
+            // Help, or an unknown flag, which clap reports.
             (None, None) => return given,
         };
         if of_chat && flags_begin.is_none() {
@@ -120,74 +117,61 @@ pub fn suggest(error: &clap::Error, given: &[OsString]) -> bool {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return false };
     let Some(at) = given.iter().position(|other| other == OsStr::new(word)) else { return false };
     // A group comes right before the word; anything else is a flag or its value.
-    let group = given[..at].last().and_then(|group| group.to_str());
-    let group = group.filter(|group| IN_GROUPS.iter().any(|(name, _, _)| name == group));
+    let group = given[..at].last().and_then(|group| group.to_str()).unwrap_or_default();
+    let group = if MEANINGS.iter().any(|(name, ..)| *name == group) { group } else { "" };
+    let prefix = if group.is_empty() { String::new() } else { format!("{group} ") };
     let rest: Vec<String> = given[at + 1..].iter().map(|word| quoted(&word.to_string_lossy())).collect();
     let similar = match error.get(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(names)) => names.clone(),
         Some(ContextValue::String(name)) => vec![name.clone()],
         _ => Vec::new(),
     };
-    let meant = meant(group, word, &similar);
-    let in_group = group.map_or_else(String::new, |group| format!("{group} "));
-    output::error(output::harmless(&format!("there is no command `rejoin {in_group}{word}`")));
+    output::error(output::harmless(&format!("there is no command `rejoin {prefix}{word}`")));
     let hint = |text: &str| output::hint(output::harmless(text));
-    for command in &meant {
+    for command in meant(group, &prefix, word, &similar) {
         let command = command.replace("{}", &rest.join(" "));
         let command = command.split_whitespace().collect::<Vec<_>>().join(" ");
         hint(&format!("did you mean `rejoin {command}`?"));
     }
-    match group {
-        Some(group) => hint(&format!("`rejoin {group} --help` lists the commands")),
-        None => {
-            let message: Vec<String> =
-                given[at..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
-            hint(&format!(
-                "`rejoin --help` lists the commands; to send it as a message: rejoin chat {}",
-                quoted(&message.join(" "))
-            ));
+    let message = given[at..].iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    hint(&match group {
+        "" => {
+            let message = quoted(&message);
+            format!("`rejoin --help` lists the commands; to send it as a message: rejoin chat {message}")
         }
-    }
+        group => format!("`rejoin {group} --help` lists the commands"),
+    });
     true
 }
 
 /// The commands that a word probably means, best first, without `rejoin`.
-fn meant(group: Option<&str>, word: &str, similar: &[String]) -> Vec<String> {
+fn meant(group: &str, prefix: &str, word: &str, similar: &[String]) -> Vec<String> {
     let word = word.to_lowercase();
-    let fits = |words: &[&str], near: bool| {
-        words.iter().any(|known| if near { is_near(known, &word) } else { *known == word })
+    let with_prefix =
+        |meanings: &[&str]| meanings.iter().map(|meaning| format!("{prefix}{meaning}")).collect();
+    let in_table = |fits: &dyn Fn(&str) -> bool| {
+        let mut of_group = MEANINGS.iter().filter(|(name, ..)| *name == group);
+        of_group.find(|(_, words, _)| words.iter().any(|known| fits(known)))
     };
-    for near in [false, true] {
-        let found: Vec<String> = match group {
-            Some(group) => IN_GROUPS
-                .iter()
-                .filter(|(name, words, _)| *name == group && fits(words, near))
-                .map(|(_, _, meaning)| format!("{group} {meaning}"))
-                .collect(),
-            None => {
-                let found = MEANINGS.iter().find(|(words, _)| fits(words, near));
-                found
-                    .map(|(_, meanings)| meanings.iter().map(ToString::to_string).collect())
-                    .unwrap_or_default()
-            }
-        };
-        if !found.is_empty() {
-            return found;
-        }
-        if !similar.is_empty() {
-            let prefix = group.map_or_else(String::new, |group| format!("{group} "));
-            // One that differs by a letter is meant; clap also names those that merely look alike.
-            let near: Vec<String> = similar.iter().filter(|name| is_near(name, &word)).cloned().collect();
-            let similar = if near.is_empty() { similar } else { &near };
-            return similar.iter().map(|name| format!("{prefix}{name} {{}}")).collect();
-        }
+    if let Some((_, _, meanings)) = in_table(&|known| known == word) {
+        return with_prefix(meanings);
+    }
+    if !similar.is_empty() {
+        // One that differs by a letter is meant; clap also names those that merely look alike.
+        let near: Vec<String> = similar.iter().filter(|name| is_near(name, &word)).cloned().collect();
+        let similar = if near.is_empty() { similar } else { &near };
+        return similar.iter().map(|name| format!("{prefix}{name} {{}}")).collect();
+    }
+    if let Some((_, _, meanings)) = in_table(&|known| is_near(known, &word)) {
+        return with_prefix(meanings);
     }
     // A word that another group knows.
-    let elsewhere = IN_GROUPS.iter().find(|(_, words, _)| group.is_some() && words.contains(&word.as_str()));
-    elsewhere.map(|(group, _, meaning)| format!("{group} {meaning}")).into_iter().collect()
+    let elsewhere = MEANINGS
+        .iter()
+        .find(|(other, words, _)| !group.is_empty() && !other.is_empty() && words.contains(&word.as_str()));
+    elsewhere.map(|(other, _, meanings)| format!("{other} {}", meanings[0])).into_iter().collect()
 }
 
-/// A word as a shell takes it.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -207,23 +191,16 @@ mod tests {
     #[test]
     fn suggestions_are_real_commands() {
         let root = crate::args::CommandLine::command();
-        for (words, meanings) in MEANINGS {
-            for word in *words {
-                assert!(root.find_subcommand(word).is_none(), "{word} is a command");
-            }
+        for (group, words, meanings) in MEANINGS {
+            let group = root.find_subcommand(group).unwrap_or(&root);
+            assert!(words.iter().all(|word| group.find_subcommand(word).is_none()), "{words:?}");
             for meaning in *meanings {
-                let mut command = &root;
+                let mut command = group;
                 let names = meaning.split_whitespace().take_while(|part| !part.starts_with(['{', '-']));
                 for name in names {
                     command = command.find_subcommand(name).unwrap_or_else(|| panic!("{meaning}"));
                 }
             }
-        }
-        for (group, words, meaning) in IN_GROUPS {
-            let group = root.find_subcommand(group).unwrap();
-            let name = meaning.split_whitespace().next().unwrap();
-            assert!(group.find_subcommand(name).is_some(), "{meaning}");
-            assert!(words.iter().all(|word| group.find_subcommand(word).is_none()), "{words:?}");
         }
     }
 

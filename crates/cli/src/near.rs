@@ -1,16 +1,24 @@
 //! Names that were probably meant: the known ones that a mistyped word is closest to.
 
-/// How many names are suggested at most.
+use strsim::osa_distance as edits;
+
 const SUGGESTED: usize = 3;
+
+/// No name is this long; comparing a longer word would only take time.
+const LONGEST: usize = 64;
 
 /// The known names closest to a mistyped one, if any is close. It may lack a table (`audit.`), or be one word of the known name.
 pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
+    if name.len() > LONGEST {
+        return Vec::new();
+    }
     // A long name may have more wrong letters than a short one.
     let most = ((name.chars().count() + 1) / 3).clamp(1, 3);
     let distance = |known: &str| {
         let last = known.rsplit('.').next().unwrap_or(known);
-        let is_word = name.len() >= 3 && last.split(['_', '-']).any(|word| word == name);
-        if is_word { 1 } else { edits(name, known).min(edits(name, last) + usize::from(last != known)) }
+        let words = last.split(['_', '-']).filter(|word| word.len() >= 3);
+        let of_a_word = words.map(|word| edits(name, word) + 1).min().unwrap_or(usize::MAX);
+        edits(name, known).min(edits(name, last) + usize::from(last != known)).min(of_a_word)
     };
     let mut near: Vec<(usize, &str)> = known.map(|known| (distance(known), known)).collect();
     near.sort_unstable();
@@ -25,32 +33,9 @@ pub fn did_you_mean<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Str
     if near.is_empty() { String::new() } else { format!("did you mean {}? ", near.join(" or ")) }
 }
 
-/// Whether two words differ by one letter at most, or by two that changed places. Short words are too close to each other.
+/// Whether two words differ by at most one letter, or by two that changed places. Short words are too close to each other.
 pub fn is_near(known: &str, word: &str) -> bool {
-    known.chars().count() >= 4 && edits(known, word) <= 1
-}
-
-/// How many letters have to be changed, added or removed to turn one word into another. Two neighbours that changed places
-/// count as one.
-fn edits(one: &str, other: &str) -> usize {
-    // No name is this long; a longer one is close to none.
-    let (one, rest): (Vec<char>, usize) = (one.chars().take(64).collect(), one.chars().skip(64).count());
-    let other: Vec<char> = other.chars().collect();
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (place, letter) in one.iter().enumerate() {
-        let mut next = vec![place + 1];
-        for (at, known) in other.iter().enumerate() {
-            let changed = row[at] + usize::from(letter != known);
-            let mut least = changed.min(row[at + 1] + 1).min(next[at] + 1);
-            if place > 0 && at > 0 && *letter == other[at - 1] && one[place - 1] == *known {
-                least = least.min(before[at - 1] + 1);
-            }
-            next.push(least);
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    row[other.len()] + rest
+    known.len() >= 4 && word.len() <= LONGEST && edits(known, word) <= 1
 }
 
 #[cfg(test)]
@@ -76,6 +61,8 @@ mod tests {
             ("url", &["base_url"]),
             ("colour", &["color"]),
             ("orphan", &["orphan-call", "orphan-result"]),
+            ("orphn", &["orphan-call", "orphan-result"]),
+            ("argument", &["audit.full_arguments"]),
             ("completely different", &[]),
         ] {
             assert_eq!(nearest(name), near, "{name}");

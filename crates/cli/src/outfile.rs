@@ -18,7 +18,7 @@ use crate::{
     output, stream,
 };
 
-/// What to make of a conversation: as `--to` says, else by the ending of the file, else the usual format of the command.
+/// The format to write: as `--to` says, else by the ending of the file, else the command's default.
 pub fn destination(
     to: Option<Destination>,
     output: &OutputArguments,
@@ -51,9 +51,7 @@ fn file(output: &OutputArguments) -> Option<&Path> {
 /// What must not be overwritten, whatever is asked for.
 #[derive(Debug, Default)]
 pub struct Untouched {
-    /// The file that is read.
     pub file: Option<PathBuf>,
-    /// The store that is read.
     pub store: Option<Location>,
 }
 
@@ -74,11 +72,11 @@ impl Untouched {
     }
 }
 
-/// Says no before any work is done, if the file may not be written.
+/// Fails before any work is done if the file may not be written.
 pub fn check(output: &OutputArguments, source: &Untouched) -> Result<(), Failure> {
     let Some(path) = file(output) else { return Ok(()) };
     if source.is(path) {
-        let what = format!("{} is what is being read, and is never overwritten", path.display());
+        let what = format!("{} is the source, which is never overwritten", path.display());
         return Err(Failure::usage(what, "choose another file for `-o`"));
     }
     let is_file = path.symlink_metadata().is_ok_and(|there| there.is_file() || there.is_symlink());
@@ -91,7 +89,6 @@ pub fn put_report(path: &Path, json: &str) -> Result<(), Failure> {
     write(path, json, true, Existing::Replaced).map_err(|why| Failure::unwritable(path.display(), &why))
 }
 
-/// Writes to whatever a path names, and ends the last line.
 fn write(path: &Path, text: &str, is_json: bool, existing: Existing) -> io::Result<()> {
     if is_stream(path) {
         return write_to_stream(path, text, is_json);
@@ -99,7 +96,6 @@ fn write(path: &Path, text: &str, is_json: bool, existing: Existing) -> io::Resu
     home::write(path, format!("{text}\n").as_bytes(), existing)
 }
 
-/// Whether a path names a pipe or a device.
 fn is_stream(path: &Path) -> bool {
     path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir())
 }

@@ -15,21 +15,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{args::Colour, failure::Failure, json};
 
-/// For errors.
 pub const ERROR: Style = AnsiColor::Red.on_default().bold();
-/// For warnings.
 pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-/// For notes.
 pub const NOTE: Style = AnsiColor::Cyan.on_default();
-/// For good news.
 pub const GOOD: Style = AnsiColor::Green.on_default().bold();
-/// For hints.
 pub const HINT: Style = AnsiColor::Blue.on_default().bold();
-/// For what was searched for.
+/// The words that a search found.
 pub const HIT: Style = AnsiColor::Red.on_default().bold();
-/// For names and headings.
 pub const STRONG: Style = Style::new().bold();
-/// For what is beside the point.
+/// Secondary text.
 pub const DIM: Style = Style::new().dimmed();
 
 /// Sets whether colours are used; by default they are, on a terminal without NO_COLOR.
@@ -87,7 +81,7 @@ fn write_line(out: &mut impl io::Write, line: &str) -> Result<(), Failure> {
     written.map_err(|error| closed_or(&error))
 }
 
-/// What to say if standard output cannot be written: nothing, if its reader has left.
+/// The error for standard output that cannot be written: a quiet one if its reader has closed it.
 pub fn closed_or(error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe {
         Failure::ClosedPipe
@@ -96,37 +90,32 @@ pub fn closed_or(error: &io::Error) -> Failure {
     }
 }
 
-/// Prints a line of talk. If standard error is closed, the work goes on.
+/// Prints a line on stderr. If it is closed, the command continues.
 pub fn talk(line: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{}", guarded(line));
 }
 
-/// Tells a user something worth knowing.
 pub fn note(text: impl Display) {
     talk(&format!("{} {text}", paint("note:", NOTE)));
 }
 
-/// Warns a user.
 pub fn warning(text: impl Display) {
     talk(&format!("{} {text}", paint("warning:", WARNING)));
 }
 
-/// Says what went wrong.
 pub fn error(text: impl Display) {
     talk(&format!("{} {text}", paint("error:", ERROR)));
 }
 
-/// Says what to do about it.
 pub fn hint(text: impl Display) {
     talk(&format!("{} {text}", paint("hint:", HINT)));
 }
 
-/// Says that something was done.
 pub fn done(text: impl Display) {
     talk(&format!("{} {text}", paint("✓", GOOD)));
 }
 
-/// A bar on a terminal that shows how far a command is.
+/// A progress bar, on a terminal only.
 pub fn progress(length: usize, template: &str) -> ProgressBar {
     let bar = ProgressBar::new(length as u64);
     match ProgressStyle::with_template(template) {
@@ -135,14 +124,14 @@ pub fn progress(length: usize, template: &str) -> ProgressBar {
     }
 }
 
-/// Shows on a terminal that something takes its time.
+/// A spinner for work that takes a while, on a terminal only.
 pub fn spinner(what: &'static str) -> ProgressBar {
     let spinner = progress(0, "{spinner} {msg}, {elapsed}").with_message(what);
     spinner.enable_steady_tick(Duration::from_millis(120));
     spinner
 }
 
-/// Prints a question or a part of a line of talk: no newline is added.
+/// Prints a part of a line on stderr, without a newline.
 pub fn prompt(text: &str) {
     let mut err = anstream::stderr().lock();
     let _ = write!(err, "{}", guarded(text)).and_then(|()| err.flush());
@@ -151,7 +140,7 @@ pub fn prompt(text: &str) {
 /// Standard error for log lines, which may quote the text of others.
 #[derive(Debug)]
 pub struct LogLines {
-    /// What was logged so far, if each line is to be shown only once.
+    /// The lines logged so far, if each is shown only once.
     pub shown: Option<Arc<Mutex<HashSet<String>>>>,
 }
 
@@ -281,7 +270,7 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A moment as a person's clock shows it.
+/// A time in the local time zone.
 pub fn local_time(time: jiff::Timestamp) -> String {
     let zone = jiff::tz::TimeZone::system();
     time.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S").to_string()

@@ -10,10 +10,10 @@ use crate::{failure::Failure, output};
 /// The default pager: it leaves at once if everything fits, and lets colours through.
 const USUAL: &[&str] = &["less", "-FRX"];
 
-/// Words for no pager.
+/// Values that turn the pager off.
 const NONE: &[&str] = &["", "none", "off", "never", "false", "cat"];
 
-/// Shows a text: through the pager on a terminal, as it is elsewhere.
+/// Shows a text: through the pager on a terminal, otherwise directly.
 pub fn show(text: &str, pager: Option<&str>, wanted: bool) -> Result<(), Failure> {
     let text = &*output::guarded(text);
     let words: Vec<&str> = match pager {
@@ -26,7 +26,7 @@ pub fn show(text: &str, pager: Option<&str>, wanted: bool) -> Result<(), Failure
     }
     match through(&words, text) {
         Ok(()) => Ok(()),
-        // No pager there: the text is what counts.
+        // If the pager cannot be started, the text is printed without it.
         Err(_) => output::data(text.trim_end_matches('\n')),
     }
 }

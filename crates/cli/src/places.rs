@@ -16,33 +16,28 @@ use crate::{
 
 /// An agent whose sessions are looked for.
 pub struct AgentPlace {
-    /// What people call it.
     pub name: &'static str,
-    /// The format of its sessions.
     pub format: &'static str,
-    /// The variable that moves its folder.
+    /// The environment variable that names its folder.
     variable: &'static str,
-    /// Its folder in the home folder, otherwise.
+    /// Its default folder, below the home folder.
     folder: &'static str,
-    /// Where in it the sessions are.
+    /// The folders below it that hold sessions.
     sessions: &'static [&'static str],
     /// How the name of a session begins and ends.
     names: (&'static str, &'static str),
-    /// Where in its folder a session belongs, and the command that resumes it.
+    /// The path of a new session in its folder, and the command that resumes it.
     pub installs: fn(&NewSession) -> (PathBuf, String),
 }
 
-/// A session that is put where its agent finds it.
+/// A session to be installed for an agent.
 pub struct NewSession {
-    /// The id that the file gives it.
     pub id: String,
-    /// When it began.
     pub began: jiff::Timestamp,
-    /// The folder that it is about.
+    /// The folder that the session works in.
     pub directory: PathBuf,
 }
 
-/// The agents.
 pub const AGENTS: &[AgentPlace] = &[
     AgentPlace {
         name: "Codex",
@@ -74,19 +69,19 @@ pub const AGENTS: &[AgentPlace] = &[
 ];
 
 impl AgentPlace {
-    /// Its folder, whether it is there or not.
+    /// Its folder, whether it exists or not.
     pub fn home(&self) -> Option<PathBuf> {
         let set = env::var_os(self.variable).filter(|value| !value.is_empty()).map(PathBuf::from);
         set.or_else(|| Some(env::home_dir()?.join(self.folder)))
     }
 
-    /// The folders that hold its sessions, whether they are there or not.
+    /// The folders that hold its sessions, whether they exist or not.
     pub fn folders(&self) -> Vec<PathBuf> {
         let Some(home) = self.home() else { return Vec::new() };
         self.sessions.iter().map(|folder| home.join(folder)).collect()
     }
 
-    /// Whether it has a session of that id.
+    /// Whether it has a session with that id.
     pub fn has(&self, id: &str) -> bool {
         let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().contains(id));
         self.folders().iter().flat_map(|folder| walk(folder).0).any(|path| named(&path))
@@ -103,7 +98,6 @@ impl AgentPlace {
 
 /// A file to look at, and whose it is.
 pub struct Candidate {
-    /// Where it is.
     pub path: PathBuf,
     /// The agent in whose folder it lies.
     pub agent: Option<&'static AgentPlace>,
@@ -112,7 +106,6 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Its conversations.
     pub fn read(&self, from: Option<&str>) -> Result<Vec<Session>, Failure> {
         self.try_read(from).map_err(|unread| unread.failure(&self.path, from))
     }
@@ -135,14 +128,14 @@ impl Candidate {
     }
 }
 
-/// Where to look, and what came of it.
+/// The files to look at, and the paths that are left out.
 #[derive(Default)]
 pub struct Candidates {
     /// Files to read.
     pub files: Vec<Candidate>,
     /// Paths that were given and do not exist.
     pub missing: Vec<PathBuf>,
-    /// What lies in a folder and cannot be a session, with the reason.
+    /// Files in a folder that cannot be sessions, each with the reason.
     pub passed_over: Vec<(PathBuf, &'static str)>,
 }
 

@@ -11,22 +11,21 @@ use std::{
 
 use crate::output;
 
-/// How long nothing may come before a person is told that we wait.
+/// After this time without data the user is told that rejoin is waiting.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The most that is read from a pipe or a terminal. It is all kept in memory, and a program that never stops writing must not
 /// fill that.
 const PIPE_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// The most that is read from a device. Those that end are far smaller.
+/// The most that is read from a device. Devices that end give far less.
 const DEVICE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How much is read at once, and how many such pieces may wait to be used.
 const PIECE_BYTES: usize = 64 * 1024;
 const PIECES: usize = 4;
 
-/// A source of bytes.
-pub type ByteSource = Box<dyn Read>;
+pub type ByteSource = Box<dyn Read + Send>;
 
 /// Opens what a path names. A pipe is not opened before it is read, since that waits for its other end.
 pub fn open(path: &Path) -> io::Result<ByteSource> {
@@ -48,7 +47,7 @@ pub fn open_to_write(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
     let kind = fs::metadata(path)?.file_type();
     if kind.is_block_device() {
-        return Err(io::Error::other("it is a disk, and is never written over"));
+        return Err(io::Error::other("it is a disk, which is never overwritten"));
     }
     // Opened like this, a pipe without a reader says so at once.
     let mut options = OpenOptions::new();
@@ -78,11 +77,11 @@ pub fn open_to_write(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).open(path)
 }
 
-/// What the system says of a pipe without a reader.
+/// The system's error for a pipe without a reader.
 #[cfg(unix)]
 const NO_READER: i32 = rustix::io::Errno::NXIO.raw_os_error();
 
-/// How often a pipe without a reader is looked at.
+/// How often a pipe without a reader is tried again.
 #[cfg(unix)]
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -98,7 +97,6 @@ pub fn begun_stdin() -> Option<ByteSource> {
     }
 }
 
-/// Standard input.
 pub fn stdin() -> ByteSource {
     match input_metadata() {
         Ok(metadata) if metadata.is_file() => Box::new(io::stdin()),
@@ -109,7 +107,6 @@ pub fn stdin() -> ByteSource {
     }
 }
 
-/// What the system knows about standard input.
 #[cfg(unix)]
 pub fn input_metadata() -> io::Result<fs::Metadata> {
     use std::os::fd::AsFd as _;
@@ -121,7 +118,7 @@ pub fn input_metadata() -> io::Result<fs::Metadata> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// What is read, where that is no file.
+/// A source that is not a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// A pipe, or a terminal: a person or a program ends it.
@@ -157,8 +154,8 @@ impl Kind {
     fn too_much(self) -> io::Error {
         let mib = self.most() / (1024 * 1024);
         io::Error::other(match self {
-            Self::Pipe => format!("more than {mib} MiB came, and no end; save it in a file first"),
-            Self::Device => format!("it is a device that gave more than {mib} MiB, and may have no end"),
+            Self::Pipe => format!("it sent more than {mib} MiB without an end; save it in a file first"),
+            Self::Device => format!("it is a device that sent more than {mib} MiB and may have no end"),
         })
     }
 }
@@ -170,12 +167,12 @@ fn is_terminal(device: u64) -> bool {
     matches!(rustix::fs::major(device), 4 | 5 | 136..=143) || cfg!(not(target_os = "linux"))
 }
 
-/// Something that is read by a thread of its own, because a read cannot be given up, nor asked how long it takes.
+/// A source that is read in a separate thread, because a read cannot be cancelled or timed.
 struct Patient {
     name: String,
     kind: Kind,
     pieces: Receiver<io::Result<Vec<u8>>>,
-    /// The first piece, if it was waited for.
+    /// The first piece, if it was already received.
     first: Option<io::Result<Vec<u8>>>,
     piece: Vec<u8>,
     used: usize,
@@ -218,7 +215,7 @@ impl Patient {
         Self::new(String::from("standard input"), kind, || Ok(Box::new(io::stdin().lock())))
     }
 
-    /// The next bytes; none at the end.
+    /// The next bytes; empty at the end.
     fn next(&mut self) -> io::Result<Vec<u8>> {
         let received = match self.first.take().map_or_else(|| self.pieces.recv_timeout(PATIENCE), Ok) {
             Err(RecvTimeoutError::Timeout) => {

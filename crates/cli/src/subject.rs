@@ -19,9 +19,8 @@ use crate::{
 pub struct ReadOptions<'r> {
     /// The format of a file, if it was named.
     pub from: Option<&'r str>,
-    /// What becomes of damage.
+    /// Whether damage is an error.
     pub mode: Mode,
-    /// Where the store is.
     pub flags: &'r Flags,
     /// Whether a JSON object in a named dialect is wanted even if it holds no conversation.
     pub bodies: bool,
@@ -80,7 +79,7 @@ fn looks_like_path(given: &str) -> bool {
     given.is_empty() || given.contains(std::path::is_separator) || ending
 }
 
-/// Whether a text is an id by its looks.
+/// Whether a text looks like an id.
 fn is_surely_id(given: &str) -> bool {
     given.starts_with(ConversationId::PREFIX) || given.starts_with('@')
 }

@@ -250,7 +250,7 @@ fn a_device_without_end_is_no_message() {
     let output = command.stdin(fs::File::open("/dev/zero").unwrap()).output().unwrap();
     let ran = Ran::of(output);
     assert_eq!(ran.code, 2, "{}", ran.err);
-    assert!(ran.err.contains("it is a device that gave more than 16 MiB"), "{}", ran.err);
+    assert!(ran.err.contains("it is a device that sent more than 16 MiB"), "{}", ran.err);
 }
 
 /// Runs a command with something on standard input, and gives what was said last.

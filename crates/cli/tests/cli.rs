@@ -358,9 +358,11 @@ fn explain_prints_a_page_for_every_rule() {
         let json: Value = serde_json::from_str(&out(&rejoin(&["explain", "--json", rule]))).unwrap();
         assert_eq!(json["rule"], rule);
     }
-    let output = rejoin(&["explain", "orphan-reslt"]);
-    assert_eq!(code(&output), 2);
-    assert!(err(&output).contains("orphan-result"), "it says what was meant: {}", err(&output));
+    for mistyped in ["orphan-reslt", "orphn", "reslt"] {
+        let output = rejoin(&["explain", mistyped]);
+        assert_eq!(code(&output), 2);
+        assert!(err(&output).contains("orphan-result"), "it says what was meant: {}", err(&output));
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn the_store_is_told_about() {
         assert!(!home.place().exists(), "asking makes no store");
         has(
             &home.out(&["doctor", "--self"]),
-            &["not there yet; whatever is saved first makes it", "can be written"],
+            &["does not exist yet; the first conversation creates it", "can be written"],
         );
 
         home.import("a.json", SOUND);

@@ -133,7 +133,7 @@ fn control_c_stops_a_turn() {
     session.expect("word").unwrap();
     session.send(ControlCode::EndOfText).unwrap();
     session.send(ControlCode::EndOfText).unwrap();
-    session.expect("stopped; what was said is recorded").unwrap();
+    session.expect("stopped; everything so far is recorded").unwrap();
     session.expect("›").unwrap();
     session.send_line("/exit").unwrap();
     session.expect(Eof).unwrap();

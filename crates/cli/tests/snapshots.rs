@@ -255,7 +255,7 @@ fn resume() {
     ✓ Resumed conversation: conv_1
       Provider: offline, model: offline
       State: interrupted, 5 messages; 1 call has no result; nothing is lost
-    note: the history had 3 problems that a provider would refuse; the model sees it mended, and the record is as it was (`rejoin check @` says what)
+    note: the history had 3 problems that a provider would refuse; the model sees it repaired, and the record is unchanged (`rejoin check @` lists them)
     note: 1 call without a result: shown to the model as interrupted
     "#);
     assert_snapshot!(shown(&home, &["resume", "conv_zzzz"]), @r#"

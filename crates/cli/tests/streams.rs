@@ -65,11 +65,11 @@ fn devices_are_bounded() {
         ] {
             let ran = bounded(home.command(arguments));
             assert_eq!(ran.code, 2, "{arguments:?}: {}", ran.err);
-            has(&ran.err, &[&format!("cannot read {device}: it is a device that gave more than 16 MiB")]);
+            has(&ran.err, &[&format!("cannot read {device}: it is a device that sent more than 16 MiB")]);
         }
         let ran = bounded(home.command(&["doctor", device]));
         assert_eq!(ran.code, 1, "{}", ran.err);
-        has(&ran.out, &["it is a device that gave more than 16 MiB"]);
+        has(&ran.out, &["it is a device that sent more than 16 MiB"]);
     }
     let ran = bounded(home.command(&["check", "/dev/null"]));
     assert_eq!(ran.code, 2);
@@ -84,7 +84,7 @@ fn devices_are_bounded() {
             .unwrap(),
     );
     assert_eq!(ran.code, 2);
-    has(&ran.err, &["cannot read standard input: it is a device that gave more than 16 MiB"]);
+    has(&ran.err, &["cannot read standard input: it is a device that sent more than 16 MiB"]);
 }
 
 /// A pipe is read as a file is: `rejoin check <(cmd)`, `/dev/stdin`, and a pipe with a name.

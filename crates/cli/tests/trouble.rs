@@ -343,7 +343,7 @@ fn damage_is_told() {
         home.damage("5000", "9000");
         let resumed = home.run(&["resume", "@"]);
         assert_eq!(resumed.code, 0, "{}", resumed.err);
-        support::has(&resumed.err, &["1 place of it cannot be read", "everything else is used"]);
+        support::has(&resumed.err, &["1 part cannot be read", "everything else is used"]);
         let ran = home.run(&["chat", "What's my name?"]);
         assert_eq!((ran.code, ran.out.as_str()), (0, "Your name is Alice.\n"), "{}", ran.err);
         support::has(&ran.err, &["warning:", "[damaged-entry]"]);
@@ -430,7 +430,7 @@ fn where_and_whether_calls_run_again() {
     command.current_dir(home.path("there"));
     let ran = Ran::of(command.output().unwrap());
     assert_eq!(ran.code, 2, "{}", ran.err);
-    support::has(&ran.err, &["these calls were made in", "here"]);
+    support::has(&ran.err, &["these calls were made in the folder", "here"]);
     let ran = home.run(&["resume", fork, "--on-broken", "rerun"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(

@@ -235,7 +235,7 @@ fn damage_is_found_and_everything_else_is_read() {
         let ran = home.run(&["history", "show", &id]);
         assert_eq!(ran.code, 0);
         has(&ran.out, &["Messages: 4 total", "Content:\nTwo.\n"]);
-        has(&ran.err, &["[damaged-entry]", place, "note: what is damaged is kept in "]);
+        has(&ran.err, &["[damaged-entry]", place, "note: a copy of the damage is kept in "]);
         let kept = ran.err.lines().find_map(|line| line.split_once("is kept in ")).unwrap().1;
         let bytes = fs::read(kept).unwrap();
         assert!(String::from_utf8_lossy(&bytes).contains("a.txt B.txt"), "{kept}");

@@ -20,7 +20,7 @@ use crate::{
     writer::New,
 };
 
-/// What the lock of a conversation says while an agent works on it.
+/// The command that a conversation's lock names while an agent works on it.
 pub(crate) const COMMAND: &str = "agent";
 
 /// How much of a conversation a request keeps.
@@ -30,7 +30,7 @@ pub struct Window {
     pub max_tokens: usize,
     /// The number of newest turns that always stay.
     pub min_retain_turns: usize,
-    /// The share of `max_tokens`, from 0 to 1, from which on older turns may go.
+    /// The share of `max_tokens`, from 0 to 1, at which pruning of older turns begins.
     pub prune_threshold: f64,
 }
 
@@ -49,10 +49,10 @@ impl Default for Window {
 /// use rejoin_engine::{Agent, provider::offline::Offline, tools::Tools};
 ///
 /// let mut agent = Agent::builder(Arc::new(Offline::default())).tools(Tools::builtin(".")).build();
-/// let turned = agent.ask("What is 6 * 7?").await?;
-/// assert_eq!(turned.response, "6 * 7 = 42");
-/// // What was asked, the call, its result, the answer: the new messages of this turn.
-/// assert_eq!(turned.messages.len(), 4);
+/// let outcome = agent.ask("What is 6 * 7?").await?;
+/// assert_eq!(outcome.response, "6 * 7 = 42");
+/// // The new messages of this turn: the question, the call, its result, the answer.
+/// assert_eq!(outcome.messages.len(), 4);
 /// # Ok(())
 /// # }
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(example()).unwrap();
@@ -61,8 +61,6 @@ impl Default for Window {
 pub struct Agent {
     worker: Worker,
     window: Window,
-    /// The tools of the last turn.
-    tools: Tools,
     stop: Stop,
 }
 
@@ -91,15 +89,13 @@ impl Agent {
         AgentBuilder::new(provider)
     }
 
-    /// An agent that continues a conversation, in its store if it has one. Nothing that ran is forgotten, as [`OnBroken::Keep`]
-    /// says.
-    #[must_use]
+    /// An agent that continues a conversation, in its store if it has one. Broken states are treated as [`OnBroken::Keep`] says.
     pub fn resume(conversation: Conversation, provider: Arc<dyn Provider>, window: Window) -> Self {
         let worker = Worker::new(conversation, provider, Tools::default(), TurnSettings::default());
-        Self { worker, window, tools: Tools::default(), stop: Stop::new() }
+        Self { worker, window, stop: Stop::new() }
     }
 
-    /// Keeps the conversation in a store from now on, with everything that is in it.
+    /// Keeps the conversation in a store from now on, including everything in it so far.
     pub fn attach(&mut self, store: Arc<dyn Store>) -> Saved {
         self.worker.conversation_mut().attach(store, COMMAND)
     }
@@ -113,17 +109,14 @@ impl Agent {
     }
 
     /// [`Agent::ask`] with a receiver for the events of the turn.
-    ///
-    /// # Errors
-    /// As [`Agent::ask`].
     pub async fn ask_with(
         &mut self,
         prompt: impl Into<TurnInput>,
         sink: &mut (dyn FnMut(Event) + Send),
     ) -> Result<TurnOutcome, TurnError> {
-        let turned = self.worker.turn(prompt.into(), sink, &self.stop).await;
+        let outcome = self.worker.turn(prompt.into(), sink, &self.stop).await;
         self.stop.reset();
-        turned
+        outcome
     }
 
     /// Runs one turn with these tools: sends the prompt, runs the tools that the model calls, sends their results, until the
@@ -140,46 +133,40 @@ impl Agent {
     }
 
     /// [`Agent::execute`] with a receiver for the events of the turn.
-    ///
-    /// # Errors
-    /// As [`Agent::execute`].
     pub async fn execute_with(
         &mut self,
         prompt: impl Into<TurnInput>,
         tools: &Tools,
         sink: &mut (dyn FnMut(Event) + Send),
     ) -> Result<TurnOutcome, TurnError> {
-        if !same(&self.tools, tools) {
-            *self.worker.tools_mut() = tools.clone();
-            self.tools = tools.clone();
+        // With the same tools, the next request can extend the last one.
+        if !same(self.worker.tools(), tools) {
+            self.worker.set_tools(tools.clone());
         }
         self.ask_with(prompt, sink).await
     }
 
     /// A switch that stops a turn from another task. It is cleared when the turn is over.
-    #[must_use]
     pub fn stop(&self) -> Stop {
         self.stop.clone()
     }
 
-    /// Changes what becomes of broken states.
+    /// Sets how broken states are treated.
     pub fn set_on_broken(&mut self, on_broken: OnBroken) {
         self.worker.set_on_broken(on_broken);
     }
 
-    /// Changes the provider, from the next turn on.
+    /// Sets the provider, from the next turn on.
     pub fn set_provider(&mut self, provider: Arc<dyn Provider>) {
         self.worker.set_provider(provider);
     }
 
     /// Every message, unrepaired.
-    #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
         self.worker.conversation().messages()
     }
 
     /// The conversation.
-    #[must_use]
     pub fn conversation(&self) -> &Conversation {
         self.worker.conversation()
     }
@@ -190,30 +177,28 @@ impl Agent {
     }
 
     /// The share of its window that the conversation fills, by the estimate of [`Conversation::token_count`].
-    #[must_use]
     pub fn filled(&self) -> f64 {
         self.conversation().token_count() as f64 / self.window.max_tokens.max(1) as f64
     }
 
     /// How much of the conversation a request keeps. Nothing prunes a conversation yet, so requests hold all of it.
-    #[must_use]
     pub fn window(&self) -> Window {
         self.window
     }
 }
 
-/// A store in memory, so that a program that wants none is not warned that nothing is saved.
+/// A store in memory, for programs that want none: without a store they would be warned that nothing is saved.
 pub(crate) fn memory() -> Arc<dyn Store> {
     Arc::new(Memory::new(digest))
 }
 
+/// A new conversation with a provider.
 pub(crate) fn of(provider: &dyn Provider) -> New {
     let endpoint = provider.endpoint();
     let (provider, model) = (endpoint.provider.clone(), endpoint.model.clone());
     New { provider: Some(provider), model: Some(model), ..New::default() }
 }
 
-/// Whether these are the same tools, so that the next request can extend the last one.
 fn same(one: &Tools, other: &Tools) -> bool {
     let (ours, theirs) = (one.declarations(), other.declarations());
     ours.len() == theirs.len()

@@ -1,4 +1,4 @@
-//! The tool calls of a conversation as an auditor wants them: status, times, and a keyed hash in place of the arguments.
+//! The tool calls of a conversation for an audit: status, times, and a keyed hash in place of the arguments.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -17,14 +17,14 @@ use sha2::Sha256;
 
 use crate::{digest::time_of, reading::Recorded};
 
-/// The secret that arguments are hashed with, so that small ones cannot be guessed.
+/// The secret key of the hashes of arguments. Without it, short arguments could be guessed.
 #[derive(Clone)]
 pub struct CallKey(pub [u8; 32]);
 
-/// What became of a call.
+/// The status of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallStatus {
-    /// The model asked for it, and there is no result.
+    /// The model asked for it, and it has no result.
     Requested,
     /// Its result is no error.
     Completed,
@@ -33,8 +33,7 @@ pub enum CallStatus {
 }
 
 impl CallStatus {
-    /// Its name.
-    #[must_use]
+    /// The name of the status, for programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Requested => "requested",
@@ -52,12 +51,12 @@ pub struct CallRecord {
     pub request: EntryId,
     /// The call's id.
     pub call_id: String,
-    /// Whether a result came, and which.
+    /// Whether it has a result, and of which kind.
     pub status: CallStatus,
     /// When the call began to run, where that is recorded; else when it was asked for. None if the source of an imported
     /// conversation has no times.
     pub started: Option<Timestamp>,
-    /// When the result came.
+    /// When the result arrived.
     pub ended: Option<Timestamp>,
     /// The tool's name.
     pub tool: String,
@@ -73,13 +72,12 @@ pub struct CallRecord {
 }
 
 impl CallRecord {
-    /// How long it took, in milliseconds.
-    #[must_use]
+    /// The time from start to end, in milliseconds.
     pub fn latency_ms(&self) -> Option<i64> {
         Some((self.ended?.as_millisecond() - self.started?.as_millisecond()).max(0))
     }
 
-    /// A result came. The first one counts, unless it failed and a later one did not.
+    /// Takes in a result. The first one counts, unless it is an error and a later one is not.
     fn answer(&mut self, result: &ToolResult, at: Option<Timestamp>) {
         let text = || {
             let texts = result.content.iter().filter_map(Block::as_text);
@@ -102,9 +100,8 @@ impl CallRecord {
 }
 
 impl CallKey {
-    /// HMAC-SHA-256 of arguments in canonical form: object keys sorted, no white space between values, strings escaped only
-    /// where they must be, numbers as they were written. Arguments that are no JSON are hashed as they are.
-    #[must_use]
+    /// HMAC-SHA-256 of arguments in canonical form: object keys sorted, no white space between values, only necessary escapes in
+    /// strings, numbers as they were written. Arguments that are no JSON are hashed as they are.
     pub fn hash(&self, arguments: &Arguments) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("BUG: any key will do");
         mac.update(canonical(arguments).as_bytes());
@@ -129,7 +126,7 @@ fn canonical_value(out: &mut String, value: Value<'_>) {
     match value.kind() {
         json::Kind::Object => {
             let mut fields: Vec<_> = value.fields().map(|(key, value)| (key.as_str(), value)).collect();
-            // Of two with the same name the order stays.
+            // The sort is stable: fields with the same name keep their order.
             fields.sort_by(|a, b| a.0.cmp(&b.0));
             out.push('{');
             for (key, value) in fields {
@@ -156,8 +153,7 @@ fn canonical_value(out: &mut String, value: Value<'_>) {
 }
 
 /// The calls of a conversation, on all branches, in order. A call that is asked for twice in one message is two calls, even
-/// under one id. Which result answers which call is what [`Pairing`] says about the path that the result stands on.
-#[must_use]
+/// under one id. [`Pairing`] decides which result answers which call, along the path of the result.
 pub fn calls(recorded: &Recorded, key: &CallKey) -> Vec<CallRecord> {
     let tree = Tree::new(&recorded.entries);
     let mut audit = Audit::default();
@@ -183,8 +179,8 @@ pub fn calls(recorded: &Recorded, key: &CallKey) -> Vec<CallRecord> {
     audit.finish()
 }
 
-/// The ends of the paths that together show every entry, the head first: entries that nothing follows, and those in front of a
-/// compaction, which hides what stands before it.
+/// The ends of the paths that together show every entry, the head first: entries that nothing follows, and those directly before a
+/// compaction, which hides everything before it.
 fn ends<'e>(tree: &Tree<'e>) -> Vec<&'e Entry> {
     let followed: HashSet<EntryId> = tree
         .in_order()
@@ -196,7 +192,7 @@ fn ends<'e>(tree: &Tree<'e>) -> Vec<&'e Entry> {
     ends
 }
 
-/// The message that holds a result, and when it came.
+/// The message that holds a result, and its time.
 type TimedResult = (Arc<Message>, Option<Timestamp>);
 
 #[derive(Default)]
@@ -205,7 +201,7 @@ struct Audit {
     /// The record of each call, by the entry of its message and its block.
     places: HashMap<(EntryId, u64), usize>,
     messages: HashMap<EntryId, Arc<Message>>,
-    /// What may change who answers whom and was not seen on a path yet: calls and results, requests and decisions.
+    /// Entries that may change the pairing and were not on a path yet: calls, results, requests and decisions.
     new: HashSet<EntryId>,
     /// The results of each call, in order: those that answer it first, then those that came before it or after an answer. The
     /// key is the call's place, whether it is one of the others, the `seq` of the result's entry and its block.
@@ -249,7 +245,7 @@ impl Audit {
                 None => walk.add(entry.id(), Content::of(entry)),
             }
         }
-        // What a compaction hides, and what it hides it from, is seen on the path that ends before it.
+        // What a compaction hides is seen on the path that ends before it.
         if walk.compactions() == 0 {
             path.iter().for_each(|entry| _ = self.new.remove(&entry.id()));
         }

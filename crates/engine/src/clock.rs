@@ -1,19 +1,19 @@
-//! Time and chance, as an argument.
+//! Time and random numbers, as an argument.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, EntryId, Salt, Text, chain::Stamp};
 
-/// What tells the time and draws random bytes.
+/// A source of times and random bytes.
 pub trait Clock: Send + Sync {
-    /// Now, to the microsecond.
+    /// The current time, to the microsecond.
     fn now(&self) -> Timestamp;
-    /// Fills in random bytes.
+    /// Fills a buffer with random bytes.
     fn random(&self, bytes: &mut [u8]);
 }
 
-/// The system's own.
+/// The clock and the random numbers of the system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -25,19 +25,19 @@ impl Clock for SystemClock {
     }
 
     fn random(&self, bytes: &mut [u8]) {
-        // Without randomness there are no ids, and an id that is used twice would be worse than stopping.
+        // Without randomness ids would repeat, which is worse than stopping.
         getrandom::fill(bytes).expect("the system gives random bytes");
     }
 }
 
-/// A new conversation's id.
+/// Makes the id of a new conversation.
 pub fn conversation_id(clock: &dyn Clock) -> ConversationId {
     let mut bits = [0; 8];
     clock.random(&mut bits);
     ConversationId::from_random(u64::from_le_bytes(bits))
 }
 
-/// Id, time and salt of a new entry.
+/// Makes the id, the time and the salt of a new entry.
 pub fn stamp(clock: &dyn Clock, source_time: Option<Text>) -> Stamp {
     let (mut random, mut salt) = ([0; 10], [0; 16]);
     clock.random(&mut random);

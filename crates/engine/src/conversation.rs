@@ -1,4 +1,4 @@
-//! An open conversation: read once, appended to turn by turn, and never ended by trouble with its store.
+//! An open conversation: read once, then appended to. If its store fails, it continues in memory.
 //!
 //! An append is durable when it returns, or says that it is not and why. Entries that are not durable are kept in memory and
 //! stored before anything newer, so the store never has a gap.
@@ -31,7 +31,7 @@ use crate::{
 /// How often a save reads the entries of other writers before it gives up until the next append.
 const CATCH_UPS: usize = 4;
 
-/// About how many bytes a token has.
+/// The bytes of a token, on average.
 const BYTES_OF_TOKEN: usize = 4;
 /// The bytes of text that a picture or a document counts as.
 const BYTES_OF_MEDIA: usize = 4_000;
@@ -54,13 +54,11 @@ impl Saved {
     }
 
     /// Whether everything is stored.
-    #[must_use]
     pub fn is_durable(&self) -> bool {
         *self == Self::Durable
     }
 
     /// The message to show to a person, if something is not stored.
-    #[must_use]
     pub fn warning(&self) -> Option<&str> {
         match self {
             Self::Durable => None,
@@ -106,7 +104,7 @@ pub struct Conversation {
     draft: Option<Drafted>,
     session: OnceLock<Session>,
     /// The number of messages that were appended to the session since it was read.
-    said: usize,
+    added_messages: usize,
     /// The findings of reading. Appending does not change them.
     findings: OnceLock<Vec<Finding>>,
 }
@@ -126,7 +124,6 @@ impl std::fmt::Debug for Conversation {
 impl Conversation {
     /// Starts a conversation in a store: [`Conversation::create_with_clock`] with the system's clock. `command` names the program to
     /// others that wait for the conversation's lock.
-    #[must_use]
     pub fn create(store: Arc<dyn Store>, new: &New, command: &str) -> Self {
         Self::create_with_clock(store, Arc::new(SystemClock), new, command)
     }
@@ -134,13 +131,12 @@ impl Conversation {
     /// Opens a conversation to continue it: [`Conversation::open_with_clock`] with the system's clock.
     ///
     /// # Errors
-    /// If it is not there, cannot be read at all, or another process writes to it.
+    /// If it does not exist, cannot be read at all, or another process writes to it.
     pub fn open(store: Arc<dyn Store>, id: ConversationId, command: &str) -> Result<Self, EngineError> {
         Self::open_with_clock(store, Arc::new(SystemClock), id, command)
     }
 
     /// Starts a conversation in a store. If the store cannot be written, it starts in memory; [`Conversation::saved`] says so.
-    #[must_use]
     pub fn create_with_clock(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
         let mut conversation = Self::begin(store, clock, new, command);
         conversation.save();
@@ -149,12 +145,11 @@ impl Conversation {
 
     /// Starts a conversation that is stored together with the first entry that is appended to it, so that the store never
     /// holds an empty one.
-    #[must_use]
     pub fn begin(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
         Self::begin_as(conversation_id(&*clock), store, clock, new, command)
     }
 
-    /// The same under an id that the caller chose.
+    /// The same with an id that the caller chose.
     pub(crate) fn begin_as(
         id: ConversationId,
         store: Arc<dyn Store>,
@@ -163,12 +158,11 @@ impl Conversation {
         command: &str,
     ) -> Self {
         let mut conversation = Self::begun(id, clock, new);
-        conversation.move_in(store, Some(command.to_owned()));
+        conversation.set_home(store, Some(command.to_owned()));
         conversation
     }
 
     /// Starts a conversation that has no store yet: see [`Conversation::attach`].
-    #[must_use]
     pub fn in_memory(clock: Arc<dyn Clock>, new: &New) -> Self {
         let mut conversation = Self::begun(conversation_id(&*clock), clock, new);
         conversation.save();
@@ -190,7 +184,7 @@ impl Conversation {
             saved: Saved::Durable,
             draft: None,
             session: OnceLock::new(),
-            said: 0,
+            added_messages: 0,
             findings: OnceLock::new(),
         }
     }
@@ -200,14 +194,14 @@ impl Conversation {
     /// continues in memory.
     ///
     /// # Errors
-    /// If it is not there, cannot be read at all, or another process writes to it.
+    /// If it does not exist, cannot be read at all, or another process writes to it.
     pub fn open_with_clock(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         id: ConversationId,
         command: &str,
     ) -> Result<Self, EngineError> {
-        // What is read under the lock does not change any more.
+        // Nothing changes what is read under the lock.
         let lock = match store.lock(id, &Holder::this(command, clock.now())) {
             Ok(lock) => Some(lock),
             Err(why @ StoreError::Locked(_)) => return Err(why.into()),
@@ -219,10 +213,7 @@ impl Conversation {
         Self::opened(store, clock, id, Some(command.to_owned()), lock)
     }
 
-    /// Opens a conversation to look at it. What is appended stays in memory.
-    ///
-    /// # Errors
-    /// If it is not there, or cannot be read at all.
+    /// Opens a conversation to be read. What is appended stays in memory.
     pub fn open_read_only(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -240,7 +231,7 @@ impl Conversation {
     ) -> Result<Self, EngineError> {
         let recorded = reading::read(&*store, id, reading::Mode::Recover)?;
         if lock.is_some() {
-            // Before more is written: whatever becomes of the store, these bytes stay.
+            // Before more is written, so that these bytes survive whatever happens to the store.
             for damage in &recorded.damage {
                 if let Err(why) = store.set_aside(id, damage) {
                     tracing::warn!("{} of {id} could not be set aside: {why}", damage.place);
@@ -249,17 +240,17 @@ impl Conversation {
         }
         let mut entries = recorded.entries;
         let mut stored = entries.len() - recorded.drafted;
-        // If all of it could be read, the newest entry is known. Where something cannot be read, the store may know more.
+        // If everything could be read, the newest entry is known. Otherwise the store may know more.
         let is_whole = recorded.damage.is_empty() && stored > 0;
         let after = if is_whole { entries[..stored].last().map(Tail::of) } else { store.tail(id)? };
         if after.is_none() && entries.is_empty() {
-            // Nothing at all can be read, not even a header: the conversation begins again.
+            // Nothing can be read, not even a header: the conversation begins again.
             entries = New::default().entries(id, &*clock);
             stored = 0;
         }
         let newest = entries.iter().max_by_key(|entry| entry.envelope().seq).map(Tail::of);
         let after = after.or(newest.filter(|_| stored > 0));
-        // Where nothing can be read, the store still knows what comes last.
+        // If nothing can be read, the store still knows the newest entry.
         let head = newest.or(after).map(|tail| (tail.id, tail.hash));
         let locked = lock.is_some();
         let mut conversation = Self {
@@ -276,7 +267,7 @@ impl Conversation {
             draft: (locked && recorded.drafted > 0).then_some(Drafted(None)),
             findings: OnceLock::from(recorded.session.findings.clone()),
             session: OnceLock::from(recorded.session),
-            said: 0,
+            added_messages: 0,
         };
         if locked {
             conversation.keep_left_draft();
@@ -290,43 +281,39 @@ impl Conversation {
         if !same {
             (self.stored, self.after) = (0, None);
         }
-        self.move_in(store, Some(command.to_owned()));
+        self.set_home(store, Some(command.to_owned()));
         self.save()
     }
 
-    fn move_in(&mut self, store: Arc<dyn Store>, command: Option<String>) {
+    fn set_home(&mut self, store: Arc<dyn Store>, command: Option<String>) {
         self.numbering = Numbering::of(store.location());
         self.home = Some(Home { store, command, lock: None });
         self.forget();
     }
 
-    /// Forgets what was derived from the entries. It is derived again when it is next asked for.
+    /// Forgets what was derived from the entries. It is derived again on demand.
     fn forget(&mut self) {
         self.session.take();
         self.findings.take();
-        self.said = 0;
+        self.added_messages = 0;
     }
 
     /// The conversation's id.
-    #[must_use]
     pub fn id(&self) -> ConversationId {
         self.id
     }
 
     /// Every entry that can be read, in the order of appending; those that are in memory only come last.
-    #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
     /// The entries that are in memory only.
-    #[must_use]
     pub fn unsaved(&self) -> &[Entry] {
         &self.entries[self.stored..]
     }
 
     /// The entry that the next one follows.
-    #[must_use]
     pub fn head(&self) -> Option<EntryId> {
         self.head.map(|(id, _)| id)
     }
@@ -342,51 +329,45 @@ impl Conversation {
     }
 
     /// The newest entry of the store that is known here.
-    #[must_use]
     pub fn tail(&self) -> Option<Tail> {
         self.after
     }
 
     /// Whether everything is stored, as of the last attempt.
-    #[must_use]
     pub fn saved(&self) -> &Saved {
         &self.saved
     }
 
     /// The damage that was found in the store.
-    #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
 
     /// The session that leads to the head.
-    #[must_use]
     pub fn session(&self) -> &Session {
         self.session.get_or_init(|| {
-            // Lines are not known any more once something was appended; the order is.
+            // After an append the lines are not known, but the order is.
             let numbered = self.entries.iter().zip(1..);
             self.numbering.name(reading::session(self.id, numbered, &self.damage, self.numbering))
         })
     }
 
-    /// The messages that were read from their entries already, so that they need not be read again.
+    /// The messages that were already read from their entries.
     #[cfg(feature = "agent")]
     pub(crate) fn messages_read(&self) -> HashMap<EntryId, Arc<Message>> {
         let Some(session) = self.session.get() else { return HashMap::new() };
-        let read = session.messages.len().saturating_sub(self.said);
+        let read = session.messages.len().saturating_sub(self.added_messages);
         let ids = session.details.iter().map(|detail| detail.id.as_ref()?.parse().ok());
         let messages = session.messages.iter().take(read).cloned();
         ids.zip(messages).filter_map(|(id, message)| Some((id?, message))).collect()
     }
 
     /// The title that was given, else the first line of the first message.
-    #[must_use]
     pub fn title(&self) -> String {
         self.session().headline()
     }
 
     /// An estimate of the tokens that a model would read, at about four bytes per token. Only a provider counts exactly.
-    #[must_use]
     pub fn token_count(&self) -> usize {
         let of_block = |block: &Block| match &block.kind {
             BlockKind::Text(text) => text.len(),
@@ -404,25 +385,21 @@ impl Conversation {
     }
 
     /// The messages that lead to the head.
-    #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.session().messages
     }
 
     /// The history that leads to the head.
-    #[must_use]
     pub fn history(&self) -> History {
         self.session().history()
     }
 
     /// The findings of reading.
-    #[must_use]
     pub fn findings(&self) -> &[Finding] {
         self.findings.get_or_init(|| self.session().findings.clone())
     }
 
     /// The view that a model may see, and the repairs that were needed.
-    #[must_use]
     pub fn view(&self, policy: OnBroken) -> Repaired {
         repair(&self.history(), policy)
     }
@@ -457,7 +434,7 @@ impl Conversation {
     fn append_as(&mut self, content: &Content, stamp: Stamp) -> Appended {
         let entry = self.add_as(content, stamp);
         let saved = self.save();
-        // It may have moved while it was stored.
+        // Its place may have changed while it was stored.
         let entry = self.entries.iter().rfind(|other| other.id() == entry.id()).cloned().unwrap_or(entry);
         Appended { entry, saved }
     }
@@ -472,7 +449,7 @@ impl Conversation {
         let raw;
         let (kind, content) = match content.kind().filter(|kind| *kind != Kind::Header) {
             Some(kind) => (kind, content),
-            // A header stands first and nowhere else; content without a kind is kept as it is.
+            // Only the first entry may be a header; content without a kind is kept as it is.
             None => {
                 let text = Text::from(content.to_body().as_str());
                 raw = Content::Raw(RawItem { format: Text::new("rejoin"), text });
@@ -482,7 +459,7 @@ impl Conversation {
         let entry = self.chain().append_under(self.head, kind, content, stamp);
         self.head = Some((entry.id(), entry.hash()));
         self.entries.push(entry.clone());
-        self.show(&entry, content);
+        self.update_session(&entry, content);
         entry
     }
 
@@ -492,13 +469,13 @@ impl Conversation {
         Chain::at(last)
     }
 
-    /// Keeps the session up to date. A message after the head is simply the next one. Anything else may change what the
-    /// session says, so the session is derived again when it is next asked for.
-    fn show(&mut self, entry: &Entry, content: &Content) {
+    /// Keeps the session up to date. A message after the head is simply added. Anything else may change the session, so it is derived
+    /// again on demand.
+    fn update_session(&mut self, entry: &Entry, content: &Content) {
         let Some(mut session) = self.session.take() else { return };
-        let said = std::mem::take(&mut self.said);
+        let added = std::mem::take(&mut self.added_messages);
         if let Content::Message(message) = content {
-            self.said = said + 1;
+            self.added_messages = added + 1;
             let index = session.messages.len();
             let line = (self.numbering == Numbering::Lines).then_some(self.entries.len());
             session.places.push(Place { index, offset: 0, line });
@@ -518,7 +495,7 @@ impl Conversation {
             }
             Err(why) => {
                 let saved = Saved::not(why);
-                // Once is enough: every later append tells the caller as well.
+                // Only once: the caller is told on every append.
                 if self.saved.is_durable() {
                     tracing::warn!("{}", saved.warning().unwrap_or_default());
                 }
@@ -563,8 +540,8 @@ impl Conversation {
     /// Reads what others appended, and seals the unsaved entries after it. Each entry keeps its id and its parent.
     fn catch_up(&mut self, store: &dyn Store) -> Result<(), StoreError> {
         let Some(after) = store.tail(self.id)? else {
-            // Deleting a conversation takes its lock. So the store itself was replaced by another one:
-            // it gets everything that is known here.
+            // Deleting a conversation takes its lock, which is held here. So the store was replaced by another one, which gets
+            // everything.
             (self.stored, self.after) = (0, None);
             return Ok(());
         };
@@ -577,7 +554,7 @@ impl Conversation {
             }
             ControlFlow::Continue(())
         })?;
-        // An append that failed may have been stored all the same: what has our id is ours.
+        // An append that failed may have been stored all the same: entries with our ids are ours.
         let ids: HashMap<EntryId, Hash> = theirs.iter().map(|entry| (entry.id(), entry.hash())).collect();
         let mut ours = self.entries.split_off(self.stored);
         ours.retain(|entry| !ids.contains_key(&entry.id()));

@@ -1,4 +1,4 @@
-//! Copying conversations entry by entry, hashes included: from another store, or from a file of entries.
+//! Copies conversations entry by entry, with their hashes, from another store or from a file of entries.
 
 use std::{collections::HashMap, io::BufRead, ops::ControlFlow};
 
@@ -12,11 +12,11 @@ use crate::{
 };
 
 impl Writer<'_> {
-    /// Copies a conversation from another store, entry by entry, hashes included: what is not there yet. What was erased
-    /// there since the last copy is erased here too.
+    /// Copies the entries of a conversation that this store lacks from another store. Content that was erased there since the last copy
+    /// is erased here, too.
     ///
     /// # Errors
-    /// If it is not there, is damaged, or has diverged from the one here.
+    /// If the conversation does not exist, is damaged, or has diverged from the one here.
     pub fn copy_from(&self, other: &dyn Store, id: ConversationId) -> Result<Copied, EngineError> {
         let _lock = self.lock(id)?;
         let mut copy = Copying::begin(self.store, id)?;
@@ -34,12 +34,11 @@ impl Writer<'_> {
         }
     }
 
-    /// Imports a file of rejoin's own entries as they are: those that are not there yet. A last line that was cut off is
-    /// skipped.
+    /// Imports the entries of a file of rejoin's own entries that the store lacks. A last line that was cut off is skipped.
     ///
     /// # Errors
-    /// If a line is no entry, or not what it was when it was appended; if the conversation has diverged from the one here. What
-    /// stands before such a line is taken in.
+    /// If a line is no entry or was changed, or the conversation has diverged from the one here. The entries before that line are
+    /// imported.
     pub fn import_record(&self, source: &mut dyn BufRead) -> Result<Imported, EngineError> {
         let mut hashes: HashMap<EntryId, Hash> = HashMap::new();
         let mut copying: Option<(Lock, Copying<'_>)> = None;
@@ -90,7 +89,7 @@ impl Writer<'_> {
     }
 }
 
-/// A copy in progress: the hashes of the entries that are here, and the batch that is not appended yet.
+/// A copy in progress: the hashes of the entries that are here, and a batch of new ones.
 struct Copying<'s> {
     store: &'s dyn Store,
     id: ConversationId,
@@ -136,7 +135,7 @@ impl<'s> Copying<'s> {
         };
         let seq = entry.envelope().seq;
         if seq != self.seen {
-            let why = format!("entry {} stands where {} should stand", seq, self.seen);
+            let why = format!("entry {seq} is in the place of entry {}", self.seen);
             return Err(EngineError::Corrupted { id: self.id, place: Place::Row(self.seen), why });
         }
         let known = usize::try_from(self.seen).ok().and_then(|seen| self.here.get(seen));
@@ -154,7 +153,7 @@ impl<'s> Copying<'s> {
         if self.bytes >= COPY_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Erases the content here, too, in the step that appends the note.
+    /// Erases the content here, too, in the same step that appends the note.
     fn erase(&mut self, erased: EntryId, note: Entry) -> Result<(), EngineError> {
         self.flush()?;
         let after = self.tail.ok_or(StoreError::NotFound(self.id))?;

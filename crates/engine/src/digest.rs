@@ -1,4 +1,4 @@
-//! What a store is told about a conversation: title, state, time, and the words to search for.
+//! Tells a store about a conversation: title, state, time, and the words to search for.
 
 use rejoin_formats::{Context, session};
 use rejoin_record::{
@@ -9,16 +9,14 @@ use rejoin_record::{
 use rejoin_store::{Digest, SessionState, Summarize, Title, Words};
 use rejoin_view::PathState;
 
-/// Follows a conversation for a store, from its beginning or from what was kept. This is the digester that stores are opened
-/// with.
-#[must_use]
+/// The digester of rejoin's stores: follows a conversation from its beginning, or from what was kept.
 pub fn digest(kept: Option<&str>) -> Box<dyn Summarize> {
-    Box::new(Following(kept.map_or_else(PathState::default, PathState::from_text)))
+    Box::new(PathDigester(kept.map_or_else(PathState::default, PathState::from_text)))
 }
 
-struct Following(PathState);
+struct PathDigester(PathState);
 
-impl Summarize for Following {
+impl Summarize for PathDigester {
     fn add(&mut self, entry: &Entry) -> Digest {
         let content = Content::of(entry);
         self.0.add(entry, &content);
@@ -38,7 +36,7 @@ impl Summarize for Following {
     }
 }
 
-/// What there is to know about an entry.
+/// The digest of an entry.
 pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
     let mut digest = Digest { time: counted_time(entry), ..Digest::default() };
     match content {
@@ -49,7 +47,7 @@ pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
             digest.format = own(header.format);
         }
         Content::Message(message) => {
-            digest.title = said(&message).map(Title::Said);
+            digest.title = title_from(&message).map(Title::Said);
             digest.is_message = true;
             digest.words = words(message.role.as_str(), text_of(&message));
         }
@@ -69,15 +67,14 @@ pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
     digest
 }
 
-/// When something was said: the source's own time for what was imported, if it has one; else when it was appended.
-#[must_use]
+/// The time of an entry: of an imported one, the source's own time, if it has one; else when it was appended.
 pub(crate) fn time_of(entry: &Entry) -> Option<Timestamp> {
     let envelope = entry.envelope();
     let source = envelope.source_time.as_ref().and_then(|time| session::instant(time));
     source.or_else(|| (!entry.id().is_derived()).then_some(envelope.timestamp))
 }
 
-/// The time that counts for the age of a conversation. A new title or an erased text makes it no younger.
+/// The time that counts as activity. A new title or an erasure does not.
 fn counted_time(entry: &Entry) -> Option<Timestamp> {
     let kind = &entry.envelope().kind;
     time_of(entry).filter(|_| !matches!(kind, Kind::Meta | Kind::Erased))
@@ -92,8 +89,8 @@ fn words(role: &str, text: impl Into<Text>) -> Option<Words> {
     (!text.trim().is_empty()).then(|| Words { role: role.to_owned(), text })
 }
 
-/// The first line of what a person said, as a title. What agents put there is passed over.
-fn said(message: &Message) -> Option<String> {
+/// The first line of a message of the user, as a title. Text that agents insert is skipped.
+fn title_from(message: &Message) -> Option<String> {
     if message.role != Role::User {
         return None;
     }
@@ -103,12 +100,12 @@ fn said(message: &Message) -> Option<String> {
     Some(line.chars().take(limits::TITLE_CHARS).collect())
 }
 
-/// A title that was given, on one line.
+/// A title on one line.
 fn one_line(title: &str) -> String {
     title.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Everything in a message that can be searched for, a line each. A single text is shared, not copied.
+/// The searchable texts of a message, one per line. A single text is shared, not copied.
 fn text_of(message: &Message) -> Text {
     let mut texts: Vec<&Text> = Vec::new();
     for block in &message.blocks {
@@ -128,14 +125,14 @@ fn text_of(message: &Message) -> Text {
     }
 }
 
-/// The conversation that a note of a fork names.
+/// The id of the conversation that a fork was made from.
 fn forked_from(scope: &str) -> Option<String> {
     let doc = Doc::parse(scope).ok()?;
     let from = doc.root()?.given("forked_from")?.given("conversation")?.as_str()?.into_owned();
     Some(from)
 }
 
-/// Provider and model that requests go to from here on: as the engine writes them, or as a body that was imported had them.
+/// The provider and the model of a context, as the engine writes them or as an imported request names them.
 fn target(context: &content::Context) -> (Option<String>, Option<String>) {
     let Some(target) = &context.target else { return (None, None) };
     let doc = Doc::parse(target.as_str());

@@ -1,58 +1,58 @@
-//! What can go wrong with conversations.
+//! Errors of conversations.
 
 use rejoin_record::ConversationId;
 use rejoin_store::{Place, StoreError};
 
 use crate::resolve::NamedConversation;
 
-/// Why something was not done.
+/// Why an operation on a conversation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The store did not do it.
+    /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It is there, and the store cannot read it.
+    /// The conversation exists, and the store cannot read it.
     #[error("Failed to load conversation: {0}")]
     Load(#[source] StoreError),
-    /// Nothing goes by that name.
+    /// No conversation has that name.
     #[error("Conversation not found: id={0}")]
     Unknown(String),
-    /// Several conversations have an id that begins like that, or such a title.
+    /// The text fits the ids or titles of several conversations.
     #[error("`{given}` could mean several conversations")]
     Ambiguous {
         /// The text that was given.
         given: String,
-        /// Conversations that it fits, the first ten at most.
+        /// The conversations that it fits, at most ten.
         found: Vec<NamedConversation>,
     },
     /// There is no active conversation here.
     #[error("there is no active conversation here")]
     NoActive,
-    /// Strictly read, something in it is damaged.
+    /// In strict mode: a part of the conversation is damaged.
     #[error("Conversation {id} is damaged at {place}: {why}")]
     Corrupted {
         /// The conversation.
         id: ConversationId,
-        /// Where.
+        /// The place of the damage.
         place: Place,
         /// What is wrong.
         why: String,
     },
-    /// Strictly read, it is empty.
+    /// In strict mode: the conversation is empty.
     #[error("Conversation {0} has no turns")]
     Empty(ConversationId),
-    /// There is no such message in it.
+    /// The conversation has no such message.
     #[error("there is no message {0} in the conversation")]
     NoSuchMessage(String),
-    /// It is in the other store already, and went on differently there.
+    /// The other store has the conversation, and it continues differently there.
     #[error("Conversation {0} is in the other store and went on differently there")]
     Diverged(ConversationId),
-    /// A file of rejoin's own entries is no session of another tool: its entries are taken in as they are.
+    /// A file of rejoin's own entries is not imported like a session of another agent: see [`Writer::import_record`](crate::Writer::import_record).
     #[error(
         "Conversation {0} is rejoin's own record: its entries are taken in as they are, so that hashes stay"
     )]
     OwnRecord(ConversationId),
-    /// A file that should hold entries does not.
+    /// A line of a file of entries is no entry.
     #[error("line {line} is no entry of a conversation: {why}")]
     NoRecord {
         /// The line, from 1.
@@ -63,8 +63,7 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// A name for programs.
-    #[must_use]
+    /// The error's code, for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Store(error) | Self::Load(error) => error.code(),

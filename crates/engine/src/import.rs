@@ -1,6 +1,6 @@
-//! Imports another tool's session: the entries that are not there yet, each in its place.
+//! Imports a session of another agent: adds the entries that the store lacks, each in its place.
 //!
-//! [`Session::to_entries`] gives the entries that the source asks for, with ids that a grown source keeps. Here they meet
+//! [`Session::to_entries`] makes the entries of the source, with ids that stay the same when the source grows. They are compared with
 //! what is stored:
 //!
 //! ```text
@@ -8,12 +8,12 @@
 //! it says now       a ─ B ─ c ─ d      afterwards a ┬ b ─ c
 //!                                                   └ B ─ c′ ─ d    c′ says what c says, after B
 //! ```
-//! What is stored in its place is left alone; what is new is appended after it; what follows something else than it
-//! did is appended again, under an id that is derived from the old one and its new place. So the path to the head says what
-//! the source says, importing twice adds nothing, and nothing that was stored is touched.
+//! An entry that is stored in its place is left alone. A new one is appended. One that follows another entry than before is appended
+//! again, under an id that is derived from its old id and its new place. So the path to the head says what the source says, importing
+//! twice adds nothing, and no stored entry changes.
 //!
-//! Some kinds weigh nothing: what counts as the place of an entry is the nearest message (or compaction, or header) before
-//! it. A line of bookkeeping that moved is not worth a copy of everything after it.
+//! Some kinds are light: the place of an entry is the nearest message, compaction or header before it. A line of bookkeeping that
+//! moved is not worth a copy of everything after it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -33,12 +33,12 @@ use crate::{
 };
 
 impl Writer<'_> {
-    /// Imports another tool's session: the entries that are not there yet. The head follows the source, unless entries were
-    /// appended here since the last import: then it stays.
+    /// Imports a session of another agent: adds the entries that the store lacks. The head follows the source, unless entries were
+    /// appended here since the last import; then it stays.
     ///
     /// # Errors
-    /// If the store cannot be written, or another process writes to the conversation; if it is rejoin's own record, for
-    /// which there is [`Writer::import_record`].
+    /// If the store cannot be written, or another process writes to the conversation. [`EngineError::OwnRecord`] if it is rejoin's
+    /// own record: see [`Writer::import_record`].
     pub fn import(&self, session: &Session) -> Result<Imported, EngineError> {
         let id = session.id;
         if session.format == jsonl::FORMAT {
@@ -62,7 +62,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether an entry of this kind does not count as the place of what follows it.
+/// Whether entries of this kind do not count as the place of what follows them.
 fn is_light(kind: &Kind) -> bool {
     matches!(
         kind,
@@ -70,42 +70,42 @@ fn is_light(kind: &Kind) -> bool {
     )
 }
 
-/// What is known of an entry that is stored, or is about to be.
+/// An entry that is stored, or about to be.
 #[derive(Clone, Copy)]
 struct Node {
     id: EntryId,
     hash: Hash,
     inner: Hash,
     erased: bool,
-    /// The nearest entry with a weight, itself included.
+    /// The nearest entry that is not light, itself included.
     ground: EntryId,
-    /// The same for its parent: its place.
+    /// Its place: the same for its parent.
     place: Option<EntryId>,
-    /// Whether it is there for us alone: where the head is, what surrounds the messages.
+    /// Whether rejoin added it, for the head or the context, and no line of the source.
     ours: bool,
-    /// What surrounds the messages here: a hash of the nearest context before it, itself included.
+    /// The hash of the nearest context before it, itself included.
     context: Option<Hash>,
 }
 
-/// What is stored.
+/// The stored entries of a conversation.
 #[derive(Default)]
 struct Known {
     nodes: HashMap<EntryId, Node>,
-    /// Contexts, by their place and what they say.
+    /// Contexts, by their place and the hash of their body.
     contexts: HashMap<(EntryId, Hash), EntryId>,
     /// The first entry that can be read.
     first: Option<EntryId>,
-    /// The head, as it was meant: a branch that restored it stands for its target.
+    /// The head. If the newest entry is a branch that restored it, the target of that.
     head: Option<EntryId>,
-    /// The newest time that a source had.
+    /// The newest time in the source, as of the last import.
     newest: Option<Timestamp>,
-    /// What stored lines say that are no messages.
+    /// Hashes of stored lines that are no messages.
     lines: HashSet<Hash>,
-    /// Everything that is stored already.
+    /// The ids of all stored entries.
     stored: HashSet<EntryId>,
-    /// Whether something was said here since.
-    went_on: bool,
-    /// Whether something cannot be read: an id that is not there may still be taken.
+    /// Whether entries were appended here since the import.
+    has_own_entries: bool,
+    /// Whether something cannot be read: then an unknown id may still be in use.
     damaged: bool,
 }
 
@@ -128,11 +128,11 @@ impl Known {
     fn stored(&mut self, entry: &Entry) {
         let kind = &entry.envelope().kind;
         let own = !entry.id().is_derived() && !matches!(kind, Kind::Header | Kind::Meta | Kind::Erased);
-        self.went_on |= own;
+        self.has_own_entries |= own;
         self.first = self.first.or(Some(entry.id()));
         self.stored.insert(entry.id());
         self.newest = self.newest.max(time(entry));
-        self.lines.extend(entry.body().filter(|_| *kind == Kind::Raw).map(said));
+        self.lines.extend(entry.body().filter(|_| *kind == Kind::Raw).map(body_hash));
         let restored = *kind == Kind::Branch && entry.id().is_derived();
         self.head = if restored { entry.envelope().parent } else { Some(entry.id()) };
         self.add(entry);
@@ -142,9 +142,9 @@ impl Known {
         let (id, kind) = (entry.id(), &entry.envelope().kind);
         let parent = entry.envelope().parent;
         let above = parent.and_then(|parent| self.nodes.get(&parent)).copied();
-        // A parent that cannot be read still is a place.
+        // A parent that cannot be read is a place all the same.
         let place = above.map(|above| above.ground).or(parent);
-        let says = entry.body().filter(|_| *kind == Kind::Context).map(said);
+        let says = entry.body().filter(|_| *kind == Kind::Context).map(body_hash);
         if let (Some(says), Some(place)) = (says, place) {
             self.contexts.entry((place, says)).or_insert(id);
         }
@@ -166,7 +166,7 @@ impl Known {
     }
 }
 
-/// When the source says that it was said. Lines that are no messages have their times inside.
+/// The time of an entry in the source. Lines that are no messages have it in their text.
 fn time(entry: &Entry) -> Option<Timestamp> {
     let envelope = entry.envelope();
     if !entry.id().is_derived() {
@@ -183,8 +183,8 @@ fn time(entry: &Entry) -> Option<Timestamp> {
     }
 }
 
-/// What a body says, as far as two are compared.
-fn said(body: &Raw) -> Hash {
+/// The hash by which bodies are compared.
+fn body_hash(body: &Raw) -> Hash {
     hash::of_bytes(body.as_str().as_bytes())
 }
 
@@ -197,18 +197,18 @@ struct Import {
 }
 
 impl Import {
-    /// Finds a place for everything that is wanted. Gives all that it knows, and its own head.
+    /// Finds the place of every wanted entry. Returns the ids that the source knows, and its head.
     fn run(&mut self, wanted: &[Entry]) -> (HashSet<EntryId>, Option<EntryId>) {
         let context = wanted.last().filter(|entry| entry.envelope().kind == Kind::Context);
-        let context = context.and_then(Entry::body).map(said);
+        let context = context.and_then(Entry::body).map(body_hash);
         let (parents, on_path) = paths(wanted);
-        // Where each wanted entry is, or what stands for it.
+        // The stored entry of each wanted one, or its replacement.
         let mut actual: Vec<EntryId> = Vec::with_capacity(wanted.len());
         for (number, entry) in wanted.iter().enumerate() {
             let parent = parents[number].map(|parent| actual[parent]);
             let found = match (parent, &entry.envelope().kind) {
                 (None, _) => self.header(entry),
-                // Where the head is, is seen to at the end.
+                // The head is set at the end.
                 (Some(parent), Kind::Branch) => parent,
                 (Some(parent), Kind::Context) => self.context(entry, parent),
                 (Some(parent), _) => self.entry(entry, parent, on_path[number], context),
@@ -219,16 +219,16 @@ impl Import {
         (actual.into_iter().chain(wanted.iter().map(Entry::id)).collect(), head)
     }
 
-    /// Whether the source is a copy from before: it says nothing that is not known, and not all that is. Its last message may
-    /// have been cut short. Then nothing of it is taken in: not even where it ends.
+    /// Whether the source is an older copy: it has nothing new, and lacks something that is stored. Its last message may have been cut
+    /// short. Then nothing of it is imported, not even its head.
     fn is_older(&self, seen: &HashSet<EntryId>, begins: impl Fn(&Entry) -> bool) -> bool {
         if self.known.damaged || self.added.is_empty() {
             return false;
         }
-        // A line that is new and whole was written since; one that was cut off was not.
+        // A new line that is whole was written since; one that was cut off was not.
         let since = |entry: &Entry| match Content::of(entry) {
             Content::Raw(raw) => {
-                let known = entry.body().is_some_and(|body| self.known.lines.contains(&said(body)));
+                let known = entry.body().is_some_and(|body| self.known.lines.contains(&body_hash(body)));
                 !known && Doc::parse(&raw.text).is_ok()
             }
             content => is_light(&entry.envelope().kind) && !matches!(content, Content::Context(_)),
@@ -242,7 +242,7 @@ impl Import {
             (Some(last), None) => self.known.first != Some(last.id()) && begins(last),
             _ => false,
         };
-        // What was said here since is no part of any source.
+        // Entries that were appended here are no part of the source.
         let more = |node: &Node| {
             let of_source = !node.ours && node.id.is_derived() && self.known.stored.contains(&node.id);
             of_source && !seen.contains(&node.id)
@@ -250,10 +250,10 @@ impl Import {
         known && self.known.nodes.values().any(more)
     }
 
-    /// The header stays what it was.
+    /// The header never changes.
     fn header(&mut self, entry: &Entry) -> EntryId {
         match self.known.first {
-            // It may be damaged; what follows it names it all the same.
+            // It may be damaged, but other entries still name it.
             Some(_) if self.known.damaged => entry.id(),
             Some(first) => first,
             None => self.append(entry, entry.id(), None),
@@ -265,17 +265,16 @@ impl Import {
         let place = self.known.ground(parent);
         let node = self.known.nodes.get(&id);
         if let Some(node) = node.filter(|node| node.erased || node.inner == entry.inner()) {
-            // Beside the path it does not matter where it stands.
+            // Off the path, its place does not matter.
             if node.place == Some(place) || !on_path {
                 return id;
             }
-            // What was erased does not come back.
+            // An erased entry is not added again.
             if node.erased || is_light(&entry.envelope().kind) {
                 return parent;
             }
         }
-        // Where something is damaged, an id that cannot be found may belong to it. What the source has of it is taken in
-        // again, under an id of its own.
+        // If something is damaged, an unknown id may belong to it. Then the entry is added again, under another id.
         let taken = node.is_some() || self.known.damaged;
         let body = entry.body().map_or("", Raw::as_str);
         let again = || EntryId::derive(&self.id, &format!("{id} behind {place}"), body);
@@ -283,13 +282,13 @@ impl Import {
         if self.known.nodes.contains_key(&id) {
             return id;
         }
-        let under = if on_path { self.behind_context(parent, context) } else { parent };
+        let under = if on_path { self.after_context(parent, context) } else { parent };
         self.append(entry, id, Some(under))
     }
 
-    /// Where to continue from a place. If the last import left the context there that is still wanted, that is after it: then
-    /// it need not be said again.
-    fn behind_context(&self, parent: EntryId, wanted: Option<Hash>) -> EntryId {
+    /// The parent for an entry that follows `parent`: the wanted context, if the last import put it there, so that it need not be
+    /// repeated.
+    fn after_context(&self, parent: EntryId, wanted: Option<Hash>) -> EntryId {
         let node = self.known.nodes.get(&parent);
         let (Some(node), Some(wanted)) = (node, wanted) else { return parent };
         if node.context == Some(wanted) {
@@ -298,9 +297,9 @@ impl Import {
         self.known.contexts.get(&(node.ground, wanted)).copied().unwrap_or(parent)
     }
 
-    /// What surrounds the messages, at the end: only if it is not what was said last on the way there.
+    /// Adds the context at the end, unless it is already the newest on the path.
     fn context(&mut self, entry: &Entry, parent: EntryId) -> EntryId {
-        let Some(says) = entry.body().map(said) else { return parent };
+        let Some(says) = entry.body().map(body_hash) else { return parent };
         let node = self.known.nodes.get(&parent);
         if node.is_some_and(|node| node.context == Some(says)) {
             return parent;
@@ -312,10 +311,9 @@ impl Import {
         self.entry(entry, parent, true, None)
     }
 
-    /// Sees to it that the head is where it should be: where the source has it, unless something was said here since, or the
-    /// source is a copy from before.
+    /// Moves the head to that of the source, unless entries were appended here since, or the source is an older copy.
     fn head(&mut self, wanted: EntryId, newest: Option<Timestamp>) {
-        let kept = self.known.head.filter(|_| self.known.went_on || newest < self.known.newest);
+        let kept = self.known.head.filter(|_| self.known.has_own_entries || newest < self.known.newest);
         let Some(last) = self.added.last().map(Entry::id) else { return };
         let target = match kept {
             Some(head) => head,
@@ -323,7 +321,7 @@ impl Import {
             None => wanted,
         };
         let reason =
-            self.known.went_on.then(|| Text::new("the source went on, and so did this conversation"));
+            self.known.has_own_entries.then(|| Text::new("the source went on, and so did this conversation"));
         let body = Content::Branch(Branch { reason }).to_body();
         let id = EntryId::derive(&self.id, &format!("head behind {last}"), body.as_str());
         self.seal(id, Some(target), Kind::Branch, body, None);
@@ -343,7 +341,7 @@ impl Import {
         body: Raw,
         source_time: Option<Text>,
     ) -> EntryId {
-        // Where the parent cannot be read, the first entry that can be is the next best.
+        // If the parent cannot be read, use the first entry that can be.
         let node = parent.and_then(|parent| self.known.nodes.get(&parent));
         let node = node.or_else(|| self.known.nodes.get(&self.known.first?)).copied();
         let parent = parent.and(node).map(|node| (node.id, node.hash));
@@ -356,12 +354,12 @@ impl Import {
     }
 }
 
-/// The number of each entry's parent, and whether it lies on the way to the last one.
+/// The index of each entry's parent, and whether the entry is on the path to the last one.
 fn paths(entries: &[Entry]) -> (Vec<Option<usize>>, Vec<bool>) {
     let mut latest: HashMap<EntryId, usize> = HashMap::with_capacity(entries.len());
     let mut parents = Vec::with_capacity(entries.len());
     for (number, entry) in entries.iter().enumerate() {
-        // Of two with one id the latter counts: a source may say the same line twice.
+        // The last of several entries with one id counts: a source may repeat a line.
         parents.push(entry.envelope().parent.and_then(|parent| latest.get(&parent).copied()));
         latest.insert(entry.id(), number);
     }
@@ -374,14 +372,14 @@ fn paths(entries: &[Entry]) -> (Vec<Option<usize>>, Vec<bool>) {
     (parents, on_path)
 }
 
-/// Whether a stored message begins with what this one says, in the same place: then this one is that one, cut short.
+/// Whether this message is the beginning of a stored one in the same place, and so was cut short.
 fn begins(store: &dyn Store, id: ConversationId, short: &Entry) -> bool {
     let native = |entry: &Entry| match Content::of(entry) {
         Content::Message(message) => message.native.map(|native| native.raw),
         _ => None,
     };
     let (Some(raw), Some(parent)) = (native(short), short.envelope().parent) else { return false };
-    // Entries without a weight may stand between it and its place.
+    // There may be light entries between it and its place.
     let (mut grounds, mut kinds, mut found) = (HashMap::new(), HashMap::new(), false);
     let read = store.each_entry(id, |entry| {
         let above = entry.envelope().parent.map(|above| *grounds.get(&above).unwrap_or(&above));

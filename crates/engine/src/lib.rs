@@ -1,8 +1,7 @@
-//! Conversations at work: reading them from a store, writing to them, importing, forking, copying, erasing; turns with a
-//! model, and agents.
+//! Works with conversations: reads and writes them, imports, forks, copies and erases them, and runs turns with a model.
 //!
-//! Clock and randomness live here and nowhere below. Nothing here prints, and nothing reads the environment or the home
-//! folder by itself: the caller says where things are.
+//! Clock and randomness are used here and nowhere below. Nothing here prints, reads the environment or looks for the home folder: the
+//! caller says where things are.
 
 #[cfg(feature = "agent")]
 pub mod agent;
@@ -49,7 +48,7 @@ pub use rejoin_store::SessionState;
 pub use removal::{Removal, Sharer, removal};
 pub use resolve::{NamedConversation, names_exactly, resolve, resolve_id};
 #[cfg(feature = "agent")]
-pub use wanted::Wanted;
+pub use wanted::{Effort, Wanted};
 pub use writer::{Copied, Imported, New, Writer};
 
 #[cfg(feature = "agent")]
@@ -62,7 +61,7 @@ pub use serde_json;
 /// Opens a store of rejoin's conversations.
 ///
 /// # Errors
-/// [`StoreError::Missing`] if it is opened to be read and is not there; otherwise why it cannot be opened.
+/// [`StoreError::Missing`] if it is opened to be read and does not exist; otherwise why it cannot be opened.
 pub fn open_store(location: &Location, access: Access) -> Result<Box<dyn Store>, StoreError> {
     rejoin_store::open(location, Options { access, digester: digest })
 }

@@ -41,12 +41,20 @@ pub struct Recorded {
 /// Reads a conversation.
 ///
 /// # Errors
-/// If it is not there; strictly, also if something in it is damaged or nothing was said in it. A torn tail was never
-/// acknowledged: it is no damage, and reported all the same.
+/// If it does not exist; in strict mode, also if it is damaged or empty. A torn tail was never acknowledged: it is reported, and does not
+/// count as damage.
 pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorded, EngineError> {
-    let mut stored = Stored::default();
+    let (mut entries, mut damage, mut line) = (Vec::new(), Vec::new(), 0);
     let read = draft::read(store, id, &mut |item| {
-        stored.add(item);
+        line += 1;
+        match item {
+            Item::Entry(entry) => entries.push((entry, line)),
+            Item::Damage(found) => {
+                // Damage knows its line. Blank lines before it were skipped without notice.
+                line = line_of(found.place).unwrap_or(line - 1);
+                damage.push(found);
+            }
+        }
         ControlFlow::Continue(())
     });
     let drafted = read.map_err(|error| match error {
@@ -54,7 +62,6 @@ pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorde
         error => EngineError::Load(error),
     })?;
     let numbering = Numbering::of(store.location());
-    let Stored { entries, damage, .. } = stored;
     let session = session(id, entries.iter().map(|(entry, line)| (entry, *line)), &damage, numbering);
     if mode == Mode::Strict {
         first_problem(id, &session, &damage, numbering)?;
@@ -70,29 +77,6 @@ pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorde
     Ok(Recorded { id, entries, drafted, damage, session })
 }
 
-/// Entries with their places, and damage, as a store hands them out.
-#[derive(Default)]
-struct Stored {
-    entries: Vec<(Entry, usize)>,
-    damage: Vec<Damage>,
-    /// The line of what was read last.
-    line: usize,
-}
-
-impl Stored {
-    fn add(&mut self, item: Item) {
-        self.line += 1;
-        match item {
-            Item::Entry(entry) => self.entries.push((entry, self.line)),
-            Item::Damage(damage) => {
-                // Damage says where it is; what was read before it may have been passed over in silence, such as blank lines.
-                self.line = line_of(damage.place).unwrap_or(self.line - 1);
-                self.damage.push(damage);
-            }
-        }
-    }
-}
-
 /// A place as a number from 1.
 fn line_of(place: Place) -> Option<usize> {
     match place {
@@ -102,12 +86,12 @@ fn line_of(place: Place) -> Option<usize> {
     }
 }
 
-/// How the things in a store are numbered for people.
+/// How places in a store are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Numbering {
     /// By the lines of a file, from 1.
     Lines,
-    /// By rows, from 0: what stands in a table has no lines.
+    /// By rows, from 0: a table has no lines.
     Rows,
 }
 
@@ -165,7 +149,7 @@ pub(crate) fn session<'e>(
     jsonl::session_of(id, entries, damaged.collect())
 }
 
-/// Fails at the first place where something is not as it was written.
+/// Fails at the first place that is not as it was written.
 fn first_problem(
     id: ConversationId,
     session: &Session,
@@ -182,7 +166,7 @@ fn first_problem(
     let damaged = damage.iter().filter(|damage| !damage.torn);
     let damaged =
         damaged.map(|damage| (line_of(damage.place).unwrap_or(usize::MAX), damage.place, damage.why.clone()));
-    // What the store itself says of a place comes before what follows from it.
+    // What the store says about a place comes before findings that follow from it.
     match damaged.chain(found).min_by_key(|(line, _, _)| *line) {
         Some((_, place, why)) => Err(EngineError::Corrupted { id, place, why }),
         None => Ok(()),

@@ -1,5 +1,5 @@
-//! What erasing or deleting removes, and what of it other conversations keep. Nothing is changed here: this is what a
-//! `--dry-run` shows, and what is said after the deed.
+//! Finds out what erasing or deleting removes, and which of it other conversations keep. Nothing is changed: a `--dry-run` shows this,
+//! and the report afterwards.
 
 use std::{collections::HashSet, ops::ControlFlow, path::PathBuf};
 
@@ -8,24 +8,21 @@ use rejoin_store::{Item, Store, StoreError};
 
 use crate::{digest::digest_of, draft};
 
-/// The shortest text, in characters, by which two messages count as the same. Shorter ones, such as "go on", are in every
-/// other conversation and say nothing about each other.
+/// The shortest text, in characters, by which two messages count as the same. Shorter texts, such as "go on", are common.
 const TELLING: usize = 16;
 
 /// What would be removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Removal {
-    /// Files that go with it: of a JSONL store the conversation itself, then the draft of an answer and damaged pieces that
-    /// were set aside.
+    /// The files that are removed: in a JSONL store the conversation itself; the draft of an answer; damage that was set aside.
     pub files: Vec<PathBuf>,
-    /// The number of messages whose content goes.
+    /// The number of messages whose content is removed.
     pub messages: u64,
-    /// The number of entries whose content goes, messages included. Contexts, commands and summaries are among them, and the
-    /// bookkeeping of turns.
+    /// The number of entries whose content is removed: messages, contexts, commands, summaries, and the bookkeeping of turns.
     pub entries: u64,
     /// Other conversations that hold some of the content and keep it, in the order of their ids.
     pub sharers: Vec<Sharer>,
-    /// The length of that content, in bytes, as it was said. On the disk it may be compressed.
+    /// The length of the removed content, in bytes. On the disk it may be compressed.
     pub bytes: u64,
     /// Other conversations that cannot be read. They may hold some of the content, too.
     pub unread: Vec<ConversationId>,
@@ -47,9 +44,6 @@ pub struct Sharer {
 
 /// Says what would be removed with some entries of a conversation, or with all of it if none are named. It reads every
 /// conversation of the store.
-///
-/// # Errors
-/// [`StoreError::NotFound`], or if the store cannot be read.
 pub fn removal(
     store: &dyn Store,
     id: ConversationId,

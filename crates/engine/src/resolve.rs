@@ -1,21 +1,20 @@
-//! From what a person types to a conversation: an id, the beginning of one, a title, `@` for the active one, `@1` for the
-//! newest.
+//! Finds the conversation that a user means: by an id or its beginning, a title, `@` for the active one, or `@1` for the newest.
 //!
 //! Ids come first. A title is compared without regard to case: the whole of it, then its beginning, then any part of it.
-//! Whatever fits several conversations is refused with their names; the caller lets a person choose.
+//! A text that fits several conversations is refused with their names, so that the user can choose.
 
 use rejoin_record::ConversationId;
 use rejoin_store::{Query, Store, Summary};
 
 use crate::error::EngineError;
 
-/// How many of the conversations that fit are named in an error.
+/// The most conversations that an error names.
 const NAMED: usize = 10;
 
-/// How many conversations are looked at in one step.
+/// The number of conversations that are listed at once.
 const AT_A_TIME: usize = 5000;
 
-/// The shortest text that counts as a part of a title. Shorter ones fit almost everything.
+/// The shortest text, in characters, that counts as a part of a title.
 const PART: usize = 3;
 
 /// A conversation, with the title that tells it from others.
@@ -27,7 +26,7 @@ pub struct NamedConversation {
     pub title: Option<String>,
 }
 
-/// Finds the conversation that a person means, by id, title, `@` or `@N`.
+/// Finds the conversation that a user means, by id, title, `@` or `@N`.
 ///
 /// # Errors
 /// [`EngineError::Unknown`] if nothing fits, [`EngineError::Ambiguous`] if several conversations do.
@@ -41,9 +40,9 @@ pub fn resolve(
         return by_id;
     }
     match by_id {
-        // An id may begin like a word; a conversation that is called exactly that must not be shadowed by it.
+        // The beginning of an id may also be the whole title of another conversation, which must not be hidden.
         Ok(id) => {
-            let mut found = titled(store, given, Fit::Whole)?;
+            let mut found = titled(store, given, FITS[0])?;
             found.retain(|named| named.id != id);
             if found.is_empty() {
                 return Ok(id);
@@ -56,10 +55,7 @@ pub fn resolve(
     }
 }
 
-/// Finds a conversation by its id, the beginning of one, `@` or `@N`. Programs use this one: a title is for people.
-///
-/// # Errors
-/// As [`resolve`].
+/// Finds a conversation by its id or its beginning, `@` or `@N`. For programs: titles are for people.
 pub fn resolve_id(
     store: &dyn Store,
     given: &str,
@@ -93,7 +89,6 @@ pub fn resolve_id(
 /// Whether a text names a conversation exactly: by its whole id, with or without `conv_`, or by `@`. The beginning of an id, a
 /// title or `@N` may mean another conversation than the person had in mind, so whatever removes content without asking
 /// requires an exact name.
-#[must_use]
 pub fn names_exactly(given: &str, id: ConversationId) -> bool {
     let (given, id) = (given.trim(), id.to_string());
     given == "@" || given == id || id.strip_prefix(ConversationId::PREFIX) == Some(given)
@@ -110,8 +105,10 @@ fn title_of(store: &dyn Store, id: ConversationId) -> Option<String> {
 }
 
 fn by_title(store: &dyn Store, given: &str) -> Result<ConversationId, EngineError> {
-    for fit in [Fit::Whole, Fit::Beginning, Fit::Part] {
-        match &titled(store, given, fit)?[..] {
+    // The whole title may be short; a part that is short fits almost everything.
+    let ways = if folded(given).chars().count() < PART { &FITS[..1] } else { &FITS[..] };
+    for fits in ways {
+        match &titled(store, given, *fits)?[..] {
             [] => {}
             [only] => return Ok(only.id),
             several => {
@@ -123,29 +120,21 @@ fn by_title(store: &dyn Store, given: &str) -> Result<ConversationId, EngineErro
     Err(EngineError::Unknown(given.to_owned()))
 }
 
-/// How a text has to fit a title.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fit {
-    Whole,
-    Beginning,
-    Part,
-}
+/// Whether a title fits a text.
+type Fits = fn(title: &str, text: &str) -> bool;
+
+/// The ways in which a title may fit, the strictest first: the text is the whole title, its beginning, or a part of it.
+const FITS: [Fits; 3] =
+    [|title, text| title == text, |title, text| title.starts_with(text), |title, text| title.contains(text)];
 
 /// The conversations whose title fits, newest first; at most as many as an error names.
-fn titled(store: &dyn Store, given: &str, fit: Fit) -> Result<Vec<NamedConversation>, EngineError> {
+fn titled(store: &dyn Store, given: &str, fits: Fits) -> Result<Vec<NamedConversation>, EngineError> {
     let wanted = folded(given);
     let mut found = Vec::new();
-    if wanted.is_empty() || (fit != Fit::Whole && wanted.chars().count() < PART) {
+    if wanted.is_empty() {
         return Ok(found);
     }
-    let fits = |summary: &Summary| {
-        let title = folded(summary.title.as_deref().unwrap_or_default());
-        match fit {
-            Fit::Whole => title == wanted,
-            Fit::Beginning => title.starts_with(&wanted),
-            Fit::Part => title.contains(&wanted),
-        }
-    };
+    let fits = |summary: &Summary| fits(&folded(summary.title.as_deref().unwrap_or_default()), &wanted);
     let mut after = None;
     loop {
         let page = store.list(&Query { limit: Some(AT_A_TIME), after })?;

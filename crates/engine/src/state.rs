@@ -1,5 +1,4 @@
-//! Where a conversation stands, derived from its record. Nothing waits for a state: every entry is stored at once, and a safe
-//! point is something that can be seen, not something that is waited for.
+//! The state of a conversation, derived from its record.
 
 use rejoin_record::Tree;
 use rejoin_store::SessionState;
@@ -9,15 +8,14 @@ use crate::conversation::Conversation;
 
 impl Conversation {
     /// The conversation's state. Costs a walk along the path to the head.
-    #[must_use]
     pub fn state(&self) -> SessionState {
         let path = PathState::of(&Tree::new(self.entries()));
-        // If a person spoke after a call, the turn does not wait for it: the next request decides what becomes of it.
+        // If the user spoke after a call, the turn does not wait for it: the next request decides about it.
         state_of(&path, |call| path.waits_for(call))
     }
 }
 
-/// The state as a list shows it. Unlike [`Conversation::state`], it counts every call that the next request has to decide about.
+/// The state in a list. Unlike [`Conversation::state`], it counts every call that the next request has to decide about.
 pub(crate) fn listed(path: &PathState) -> SessionState {
     state_of(path, |_| true)
 }

@@ -1,7 +1,7 @@
-//! Results of tools as messages of a conversation, for agents that run their tools themselves; and a history that is replaced.
+//! Results of tools as messages, for agents that run their tools themselves; and replacing a history.
 //!
-//! A result belongs to the message that asked for it, whenever it comes and in whatever order. The record keeps the order in
-//! which results came; what a model sees has them in the order of the calls.
+//! A result belongs to the message that asked for it, whenever it arrives. The record keeps the order in which results arrived; a
+//! model sees them in the order of the calls.
 
 use std::collections::HashSet;
 
@@ -19,9 +19,8 @@ use crate::{
 impl Conversation {
     /// Appends the result of a call under the message that asked for it.
     ///
-    /// Results of parallel calls may come in any order. The same result a second time adds nothing: the entry that is there
-    /// comes back. If the conversation has gone on along another branch, the result goes to its own branch, and the head
-    /// stays where it was.
+    /// Results of parallel calls may arrive in any order. The same result a second time adds nothing, and returns the existing entry.
+    /// If the conversation continued on another branch, the result goes to the branch of its call, and the head stays where it was.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -88,7 +87,7 @@ impl Conversation {
         }
     }
 
-    /// The entries from this one to the head, if they simply follow each other. Costs as much as there are: in a turn, few.
+    /// The entries from this one to the head, if each follows the one before. The cost is their number, which is small in a turn.
     fn since(&self, from: EntryId) -> Option<Vec<&Entry>> {
         let mut next = self.head()?;
         let mut since = Vec::new();
@@ -106,8 +105,7 @@ impl Conversation {
         None
     }
 
-    /// The places of the messages that are results of a call, among [`Conversation::messages`]. Other roles do not count.
-    #[must_use]
+    /// The positions in [`Conversation::messages`] of the tool messages with results of a call.
     pub fn find_tool_results_for_call(&self, call_id: &str) -> Vec<usize> {
         let answers = |message: &Message| {
             message.role == Role::Tool
@@ -119,10 +117,9 @@ impl Conversation {
         messages.filter(|(_, message)| answers(message)).map(|(place, _)| place).collect()
     }
 
-    /// What leads to the head, as the messages of a request: each result a message of the role `tool` directly after its
-    /// call, in the order of the calls, and everything else in its own order. A result without an id is no tool message: it
-    /// is shown as labelled text, and the call that it leaves open gets a result that says so. Each such thing is logged.
-    #[must_use]
+    /// The path to the head as the messages of a request: each result a message of the role `tool` directly after its
+    /// call, in the order of the calls, and everything else in its order. A result without an id becomes labelled text, and a call
+    /// without a result gets one that says so. Each repair is logged.
     pub fn current_path_as_llm_request_messages(&self) -> Vec<Message> {
         let repaired = self.view(OnBroken::Keep);
         for finding in repaired.findings.iter().filter(|finding| finding.is_problem()) {
@@ -131,8 +128,8 @@ impl Conversation {
         repaired.view.to_messages()
     }
 
-    /// Makes these the messages of the conversation. Messages that it has in common with them stay; the rest becomes a branch,
-    /// and nothing that was said before is lost.
+    /// Makes these the messages of the conversation. Common messages at the beginning stay; the rest becomes a branch, and the old
+    /// messages are kept.
     pub fn replace_history(&mut self, messages: &[Message]) -> Saved {
         self.replace_unsaved(messages);
         self.save()
@@ -142,8 +139,7 @@ impl Conversation {
     pub(crate) fn replace_unsaved(&mut self, messages: &[Message]) {
         let known = self.messages().iter().zip(messages);
         let same = known.take_while(|(known, message)| ***known == **message).count();
-        let behind = self.messages().len() - same;
-        if behind > 0 {
+        if self.messages().len() > same {
             let under = match same.checked_sub(1) {
                 Some(last) => {
                     self.session().details.get(last).and_then(|detail| detail.id.as_ref()?.parse().ok())
@@ -164,7 +160,7 @@ impl Conversation {
 
 /// Where a result goes.
 enum Placed {
-    /// It is there already.
+    /// It exists already.
     Already(Box<Entry>),
     /// After the head, which follows the message that asked for it.
     Here,
@@ -172,7 +168,7 @@ enum Placed {
     Elsewhere((EntryId, Hash)),
 }
 
-/// The tool of a result is the one that its call names.
+/// Names the tool of a result, as its call does.
 fn name(result: &mut ToolResult, asking: &Entry) {
     if let Content::Message(message) = Content::of(asking) {
         let call = message.tool_calls().find(|call| Some(&call.id) == result.call_id.as_ref());
@@ -180,7 +176,7 @@ fn name(result: &mut ToolResult, asking: &Entry) {
     }
 }
 
-/// The entry that is this result, if one is.
+/// The entry that holds this result, if there is one.
 fn already(entries: &[&Entry], result: &ToolResult) -> Option<Box<Entry>> {
     entries.iter().find(|entry| holds(entry, result)).map(|entry| Box::new(Entry::clone(entry)))
 }
@@ -190,7 +186,7 @@ fn place(tree: &Tree<'_>, head: Option<EntryId>, asking: &Entry, result: &ToolRe
     if let Some(from) = path.iter().position(|entry| entry.id() == asking.id()) {
         return already(&path[from..], result).map_or(Placed::Here, Placed::Already);
     }
-    // After the results that this message has on its own branch.
+    // After the results that the message has on its branch.
     let mut ours = HashSet::from([asking.id()]);
     let mut last = asking;
     for entry in tree.in_order() {
@@ -210,7 +206,7 @@ fn is_result(entry: &Entry) -> bool {
     matches!(Content::of(entry), Content::Message(message) if message.role == Role::Tool)
 }
 
-/// Whether an entry is that result.
+/// Whether an entry holds this result.
 fn holds(entry: &Entry, result: &ToolResult) -> bool {
     if entry.envelope().kind != Kind::Message {
         return false;

@@ -1,69 +1,66 @@
-//! The provider and the model that a conversation was last talked in with, so that the next turn asks the same ones.
+//! What a source asks for: the command line, the environment, the settings, or the last turn of a conversation. What becomes of
+//! it is an [`Endpoint`](crate::provider::Endpoint).
 
-use rejoin_formats::Dialect;
-use rejoin_record::{Content, Kind, Role, Text, content, json::Doc};
+use rejoin_record::{
+    Content, Kind, Role,
+    content::{Context, Metadata},
+    json::Doc,
+};
 
-use crate::{conversation::Conversation, provider::registry};
+use crate::conversation::Conversation;
 
-/// What the last turn of a conversation recorded about who answers. A conversation without a turn says nothing, so that settings
-/// made after `rejoin new` count. How this is weighed against flags and settings is in `provider/decide.rs`.
+/// The provider, model and address that one source asks for. A field that the source does not mention is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The provider's name, as it was recorded. This version may not know it.
+    /// The provider: a name or an alias in the registry, or any name together with an address. A conversation may name one that
+    /// this version does not know.
     pub provider: Option<String>,
-    /// The name of the dialect that requests were written in; none for a provider that reads the view itself, such as
-    /// `offline`.
-    pub dialect: Option<String>,
-    /// The provider's model.
+    /// The API of the provider, such as `chat` or `responses`.
+    pub api: Option<String>,
+    /// The model; `None` is the provider's default.
     pub model: Option<String>,
-    /// The provider's address, if it was not the usual one. A conversation may come from elsewhere, so a key is only sent there if
-    /// the address was chosen on this machine.
+    /// The provider's base address; `None` is its own. A conversation may come from another machine, so a key is sent to an
+    /// address that only the conversation names only if the user has named it on this machine, too.
     pub base_url: Option<String>,
-    /// Instructions to the model.
-    pub system: Option<String>,
-    /// The folder that it was begun in.
-    pub directory: Option<String>,
+    /// The most tokens that an answer may have.
+    pub max_tokens: Option<u64>,
+    /// The reasoning effort; `None` leaves it to the provider.
+    pub effort: Option<Effort>,
+}
+
+/// How much a model reasons before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Little.
+    Low,
+    /// As usual.
+    Medium,
+    /// As much as it can.
+    High,
 }
 
 impl Wanted {
-    /// Reads it from the newest context that a model answered in, else from the newest context. The header, which is written
-    /// before anything is said, counts only if there is an answer and no context. So a name that was mistyped once, and that no
-    /// model answered to, does not stick.
-    #[must_use]
+    /// Reads what the last answered turn of a conversation recorded: the newest context that a model answered in, else the newest
+    /// context. So a mistyped name that no model answered to does not stick.
+    ///
+    /// The header is written before anything is said. It counts only if there is an answer and no context, so that settings made
+    /// after `rejoin new` count.
     pub fn of(conversation: &Conversation) -> Self {
-        let mut header = Self::default();
-        let (mut newest, mut found): (Option<Self>, Option<Self>) = (None, None);
-        let mut answered = false;
-        for entry in conversation.entries().iter().rev() {
-            match entry.envelope().kind {
-                Kind::Message if !answered => {
-                    answered = matches!(Content::of(entry), Content::Message(message) if message.role == Role::Assistant);
-                }
-                Kind::Context if found.is_none() => {
-                    let Content::Context(context) = Content::of(entry) else { continue };
-                    // One that was imported says nothing of who answered.
-                    let Some(recorded) = Self::in_context(&context) else { continue };
-                    found = found.or_else(|| answered.then(|| recorded.clone()));
-                    newest = newest.or(Some(recorded));
-                }
-                Kind::Header => {
-                    let Content::Header(metadata) = Content::of(entry) else { continue };
-                    let text = |text: Option<Text>| text.map(|text| text.to_string());
-                    header.directory = text(metadata.directory);
-                    // Another tool's session went to whomever it names in that tool's words.
-                    if metadata.format.is_none() {
-                        (header.provider, header.model) = (text(metadata.provider), text(metadata.model));
-                    }
-                }
-                _ => {}
-            }
+        let (context, answered) = last_context(conversation);
+        if let Some(context) = context {
+            return Self::in_context(&context).unwrap_or_default();
         }
-        let directory = header.directory.take();
-        let recorded = found.or(newest).or(answered.then_some(header)).unwrap_or_default();
-        Self { directory, ..recorded }
+        // A session of another agent names providers in that agent's words.
+        let header = header(conversation).filter(|header| answered && header.format.is_none());
+        header.map_or_else(Self::default, |header| Self {
+            provider: header.provider.map(|provider| provider.to_string()),
+            model: header.model.map(|model| model.to_string()),
+            ..Self::default()
+        })
     }
 
-    fn in_context(context: &content::Context) -> Option<Self> {
+    /// What a context says about who answers; none if it was imported with a request and says nothing.
+    fn in_context(context: &Context) -> Option<Self> {
         let doc = Doc::parse(context.target.as_ref()?.as_str()).ok()?;
         let root = doc.root()?;
         let field = |name: &str| Some(root.given(name)?.as_str()?.into_owned());
@@ -71,22 +68,57 @@ impl Wanted {
             none if none.is_null() => None,
             named => Some(named.as_str()?.into_owned()),
         };
-        Some(Self {
-            provider,
-            dialect: field("dialect"),
-            model: field("model"),
-            base_url: field("base_url"),
-            system: context.system.as_ref().map(ToString::to_string),
-            directory: None,
-        })
+        #[cfg(feature = "network")]
+        let api = field("dialect").and_then(|dialect| {
+            crate::provider::registry::api_in(dialect.parse().ok()?).map(|api| api.name.to_owned())
+        });
+        #[cfg(not(feature = "network"))]
+        let api = None;
+        Some(Self { provider, api, model: field("model"), base_url: field("base_url"), ..Self::default() })
+    }
+}
+
+impl Conversation {
+    /// The system prompt of the last answered turn.
+    pub fn recorded_system(&self) -> Option<String> {
+        last_context(self).0?.system.map(|system| system.to_string())
     }
 
-    /// The API that the dialect belongs to, where a provider has several.
-    #[must_use]
-    pub fn api(&self) -> Option<&'static str> {
-        let dialect: Dialect = self.dialect.as_deref()?.parse().ok()?;
-        let mut apis =
-            registry::all().filter(|service| service.apis.len() > 1).flat_map(|service| service.apis);
-        apis.find(|api| api.dialect == dialect).map(|api| api.name)
+    /// The working directory that the conversation was begun in.
+    pub fn directory(&self) -> Option<String> {
+        header(self)?.directory.map(|directory| directory.to_string())
     }
+}
+
+fn header(conversation: &Conversation) -> Option<Metadata> {
+    let header = conversation.entries().iter().find(|entry| entry.envelope().kind == Kind::Header)?;
+    match Content::of(header) {
+        Content::Header(header) => Some(header),
+        _ => None,
+    }
+}
+
+/// The newest context that names a target and that a model answered in, else the newest that names one; and whether a model
+/// answered at all.
+fn last_context(conversation: &Conversation) -> (Option<Context>, bool) {
+    let (mut newest, mut answered) = (None, false);
+    for entry in conversation.entries().iter().rev() {
+        match entry.envelope().kind {
+            Kind::Message if !answered => {
+                answered = matches!(Content::of(entry), Content::Message(message) if message.role == Role::Assistant);
+            }
+            Kind::Context => {
+                let Content::Context(context) = Content::of(entry) else { continue };
+                if Wanted::in_context(&context).is_none() {
+                    continue;
+                }
+                if answered {
+                    return (Some(context), true);
+                }
+                newest = newest.or(Some(context));
+            }
+            _ => {}
+        }
+    }
+    (newest, answered)
 }

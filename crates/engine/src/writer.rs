@@ -18,15 +18,14 @@ use crate::{
     error::EngineError,
 };
 
-/// The beginning of a new conversation.
+/// What is known about a new conversation.
 #[derive(Debug, Clone, Default)]
 pub struct New {
-    /// A title. Without one, lists show the first line of what a person says first.
+    /// The title. Without one, lists show the first line of the first message.
     pub title: Option<String>,
     /// The name of the provider that is to answer.
     pub provider: Option<String>,
-    /// The provider's model. The first turn may use another one, if a flag or the settings say so: then that one is
-    /// recorded.
+    /// The provider's model. The first turn may use and record another one, if a flag or the settings say so.
     pub model: Option<String>,
     /// The working directory.
     pub directory: Option<String>,
@@ -68,9 +67,6 @@ pub struct Writer<'s> {
 impl Writer<'_> {
     /// Starts a conversation. A provider or model that is named here answers its first turn, unless a flag names another: it is
     /// recorded as a context, because the header alone decides nothing (see `Wanted`).
-    ///
-    /// # Errors
-    /// If the store cannot be written.
     pub fn create(&self, new: &New) -> Result<ConversationId, EngineError> {
         let id = conversation_id(self.clock);
         let _lock = self.lock(id)?;
@@ -89,9 +85,6 @@ impl Writer<'_> {
     }
 
     /// Gives a conversation a title.
-    ///
-    /// # Errors
-    /// If it is not there, or another process writes to it.
     pub fn rename(&self, id: ConversationId, title: &str) -> Result<(), EngineError> {
         let _lock = self.lock(id)?;
         let tail = self.tail(id)?;
@@ -104,9 +97,6 @@ impl Writer<'_> {
     /// Forks a conversation at a message (at the head, if none is named). The entries keep their ids, times, salts and exact
     /// bodies; erased ones are left out. A note says where the fork comes from. A process that is killed meanwhile leaves the
     /// whole fork or none of it.
-    ///
-    /// # Errors
-    /// If it is not there.
     pub fn fork(&self, id: ConversationId, at: Option<EntryId>) -> Result<ConversationId, EngineError> {
         let entries = draft::read_entries(self.store, id)?.0;
         let tree = Tree::new(&entries);
@@ -122,13 +112,13 @@ impl Writer<'_> {
         for entry in &path {
             forked.add(entry);
         }
-        // The system prompt and the tools may lie beside the path; the next turn needs them.
+        // The next turn needs the system prompt and the tools, which may not be on the path.
         if !path.iter().any(|entry| entry.envelope().kind == Kind::Context)
             && let Some(context) = entries.iter().rfind(|entry| entry.envelope().kind == Kind::Context)
         {
             forked.add(context);
         }
-        // In one step, however large: a fork that ends early looks like a conversation that did.
+        // In one step, however large: a partial fork would look like a whole conversation.
         self.store.append(new, None, &forked.entries)?;
         Ok(new)
     }
@@ -136,7 +126,7 @@ impl Writer<'_> {
     /// Removes the content of entries permanently; their hashes stay. Entries that were erased before stay as they are.
     ///
     /// # Errors
-    /// If one of them is not there, or another process writes to the conversation. Then nothing is erased.
+    /// If one of them does not exist, or another process writes to the conversation. Then nothing is erased.
     pub fn erase(
         &self,
         id: ConversationId,
@@ -198,8 +188,8 @@ impl New {
         entries
     }
 
-    /// The target of requests, as far as it is named. A provider that is not is `null`: that tells it from the target of an
-    /// imported body.
+    /// The target of requests, as far as it is named. A missing provider is `null`, which tells this from the target of an imported
+    /// request.
     fn target(&self) -> Option<Raw> {
         self.provider.as_ref().or(self.model.as_ref())?;
         let target = Object::new()
@@ -209,7 +199,7 @@ impl New {
     }
 }
 
-/// The most bytes that are appended at once: a transaction of this size still fits into memory several times.
+/// The most bytes that are appended at once. A transaction of this size fits into memory several times.
 const BATCH_BYTES: usize = 64 * 1024 * 1024;
 
 /// The bytes that an entry counts for in a batch.
@@ -235,9 +225,9 @@ pub(crate) fn append_in_batches(
         if count + 1 == rest.len() {
             count += 1;
         }
-        let (batch, behind) = rest.split_at(count);
+        let (batch, others) = rest.split_at(count);
         tail = Some(store.append(id, tail, batch)?);
-        rest = behind;
+        rest = others;
     }
     Ok(tail)
 }
@@ -263,7 +253,7 @@ impl Forked {
         Self { chain, entries }
     }
 
-    /// Notes where the fork comes from, and the title that the other one was given, if that does not lie on the path.
+    /// Notes where the fork comes from, and the title of the other conversation, if it is not on the path.
     fn note(
         &mut self,
         from: ConversationId,

@@ -102,7 +102,7 @@ fn an_injected_orphan_is_not_sent() {
     }
 }
 
-/// S0-36, B2: a call that nobody answered does not fail the turn either.
+/// S0-36, B2: a call without a result does not fail the turn either.
 #[test]
 fn an_unanswered_call_is_not_sent() {
     for messages in [
@@ -209,7 +209,7 @@ fn the_scripted_provider() {
     assert_eq!(error.code(), "UNAVAILABLE");
     assert!(matches!(run(agent.execute("5", &tools)).unwrap().ending, Ending::Limit(_)));
     let Err(error) = run(agent.execute("6", &tools)) else { panic!() };
-    assert_eq!(error.to_string(), "the script has come to its end");
+    assert_eq!(error.to_string(), "the script is over");
     assert_eq!(provider.requests().len(), 6);
     provider.then("more");
     assert_eq!(run(agent.execute("7", &tools)).unwrap().response, "more");
@@ -348,7 +348,7 @@ fn every_turn_is_saved_as_it_happens() {
     }
 }
 
-/// An agent without a store warns nobody that it has none, and keeps everything when it gets one.
+/// An agent without a store gives no warning about it, and stores everything when it gets one.
 #[test]
 fn in_memory_until_a_store_is_attached() {
     let provider = Arc::new(MockProvider::new_default());
@@ -507,7 +507,7 @@ fn tokens_are_counted_of_every_kind_of_block() {
     }
     conversation.say(Message::new(Role::User, vec![Block::new(BlockKind::Image(Box::new(image)))]));
     assert!(conversation.token_count() > expected, "a picture takes room as well");
-    // The same, whoever reads it.
+    // Every reader sees the same.
     let provider = Arc::new(MockProvider::new_default());
     let messages: Vec<Message> =
         conversation.messages().iter().map(|message| Message::clone(message)).collect();

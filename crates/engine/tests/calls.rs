@@ -89,7 +89,7 @@ fn completed_stays_completed() {
     assert_eq!(all.len(), 2);
     assert_eq!((all[0].outcome.as_deref(), all[1].outcome.as_deref()), (Some("ok"), Some("mended")));
     assert_eq!(all[1].status, CallStatus::Completed, "what failed may be done in the end");
-    // Orphans and results without an id belong to nobody.
+    // Orphans and results without an id belong to no call.
     conversation.say(Message::tool("c9", "x"));
     assert_eq!(audit(&conversation).len(), 2);
 }

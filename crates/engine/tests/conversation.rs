@@ -107,7 +107,7 @@ fn without_a_store_and_with_one_later() {
     assert_eq!(stored(&*other, conversation.id()).len(), 4);
 }
 
-/// S4-24: an append whose outcome nobody knows may be repeated: the entry is known by its id and stored once.
+/// S4-24: an append with an unknown outcome may be repeated: the entry is known by its id and stored once.
 #[test]
 fn a_repeated_append_stores_once() {
     let store = Fragile::new();
@@ -143,7 +143,7 @@ fn foreign(store: &dyn Store, id: ConversationId, text: &str) {
     store.append(id, tail, &[entry]).unwrap();
 }
 
-/// B50: entries have one order without gaps, whoever appends; someone else's word becomes a branch, and none is lost.
+/// B50: entries have one order without gaps, even with two writers; the other writer's entries become a branch, and none is lost.
 #[test]
 fn two_writers_make_a_branch() {
     let store = Fragile::new();
@@ -165,7 +165,7 @@ fn two_writers_make_a_branch() {
     assert_verifies(&store.inner, id);
 }
 
-/// B29: what is damaged is copied aside as soon as a conversation is opened to go on with, before anything is written; whoever
+/// B29: damage is set aside as soon as a conversation is opened to be continued, before anything is written; a process that
 /// only reads copies nothing.
 #[test]
 fn damage_is_set_aside_on_opening() {

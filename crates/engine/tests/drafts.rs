@@ -1,4 +1,4 @@
-//! Drafts of answers: what a turn that never came to its end had shown. Processes that are really killed are in the tests of the
+//! Drafts of answers: what a turn that never finished had shown. Processes that are really killed are in the tests of the
 //! command line.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -66,7 +66,7 @@ fn give_up(worker: &mut Worker, said: &str) {
             }
         };
         tokio::select! {
-            _ = turn => panic!("the turn came to its end"),
+            _ = turn => panic!("the turn finished"),
             () = enough => {}
         }
     });
@@ -116,7 +116,7 @@ fn a_turn_that_is_dropped_leaves_its_words() {
     });
 }
 
-/// Whoever opens the conversation next finds the same entries, whether it reads or writes.
+/// The next process finds the same entries, whether it reads or writes.
 #[test]
 fn readers_and_the_next_writer_see_the_same_entries() {
     on_each(|store, place| {
@@ -187,7 +187,7 @@ fn a_draft_does_not_move_a_conversation_that_went_on() {
     });
 }
 
-/// Appends behind a draft's back, as a program would that does not know of drafts.
+/// Appends in spite of a draft, like a program that does not know about drafts.
 fn went_on(store: &dyn Store, id: ConversationId) {
     let tail = store.tail(id).unwrap();
     let stamp = rejoin_engine::clock::stamp(&*clock(), None);

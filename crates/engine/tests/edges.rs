@@ -17,7 +17,7 @@ use rejoin_engine::{
     Conversation, ConversationManager, New,
     provider::{
         Doing, Endpoint, Listener, Provider, ProviderError, Request, SendProgress, Sending,
-        scripted::{Finish, ScriptedAnswer, ScriptedProvider, Step},
+        scripted::{ScriptedAnswer, ScriptedProvider, Step},
     },
     tools::{Output, Tool, Tools},
     turn::{Ending, Event, Limits, OnBroken, Stop, TurnInput, TurnSettings, Worker},
@@ -75,7 +75,7 @@ fn no_count_is_too_large() {
     let usage = Some(Usage { input: u64::MAX, output: u64::MAX, cached: u64::MAX, reasoning: u64::MAX });
     let author = move |_: &_| {
         let message = Some(Message::assistant_with_tools(vec![call("a", "{}")]));
-        let end = Finish::End(End::Complete(Why::Done));
+        let end = Some(End::Complete(Why::Done));
         Step::Answer(ScriptedAnswer { message, piece: usize::MAX, end, usage })
     };
     for limit in [None, Some(1_000)] {
@@ -95,7 +95,7 @@ fn no_count_is_too_large() {
 fn a_pause_without_a_word_is_no_answer() {
     let (_, conversation) = begin();
     let author = |_: &_| {
-        let end = Finish::End(End::Complete(Why::Paused));
+        let end = Some(End::Complete(Why::Paused));
         Step::Answer(ScriptedAnswer { message: None, piece: usize::MAX, end, usage: None })
     };
     let provider = Arc::new(ScriptedProvider::answering(author));
@@ -165,7 +165,7 @@ impl Tool for Moment {
     }
 }
 
-/// Events that nobody fetches do not keep the processor busy: whoever waits for a turn sleeps while it does.
+/// Events that are not fetched do not keep the processor busy: a caller that waits for a turn sleeps.
 #[test]
 fn waiting_is_no_work() {
     let store = Fragile::new();
@@ -176,7 +176,7 @@ fn waiting_is_no_work() {
     let manager = ConversationManager::with_provider(store.clone(), Arc::new(ScriptedProvider::new(script)))
         .with_tools(tools);
     let conversation = manager.new_conversation(New::default()).unwrap();
-    // That nothing can be saved is told, and nobody listens.
+    // An event says that nothing can be saved, and is not fetched.
     store.full.store(true, Ordering::Relaxed);
     run(conversation.process_message("go")).unwrap();
     let looks = tool.0.load(Ordering::SeqCst);
@@ -184,7 +184,7 @@ fn waiting_is_no_work() {
     assert!(matches!(run(conversation.next_event()), Event::NotSaved(_)));
 }
 
-/// Says something, and comes to its end when it is looked at again: with an answer, or with an error that it must not give.
+/// Says something, and ends when it is polled again: with an answer, or with an error that the trait forbids.
 struct Odd {
     endpoint: Endpoint,
     answer: Option<Message>,

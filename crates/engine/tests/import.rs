@@ -19,7 +19,7 @@ fn read_back(store: &dyn Store, session: &Session) -> Vec<String> {
     lines(&read(store, session.id, Mode::Recover).unwrap().session)
 }
 
-/// A transcript whose lines have ids of their own, as `(uuid, parent, role, text)`.
+/// A transcript whose lines have their own ids, as `(uuid, parent, role, text)`.
 fn transcript(lines: &[(&str, Option<&str>, &str, &str)]) -> Session {
     let mut text = String::new();
     for (number, (uuid, parent, role, said)) in lines.iter().enumerate() {
@@ -254,7 +254,7 @@ fn what_was_erased_does_not_come_back() {
         .id();
     writer(&store, &clock).erase(before.id, &[secret], Some("asked for")).unwrap();
     assert_eq!(writer(&store, &clock).import(&before).unwrap().added, 0);
-    // Not even where what stands before it changed.
+    // Not even if something before it changed.
     let after = transcript(&[
         ("a", None, "user", "ONE"),
         ("b", Some("a"), "assistant", "secret"),
@@ -443,7 +443,7 @@ proptest! {
         grows(&states)?;
     }
 
-    /// The same with lines that have ids and parents of their own, where people go back and forth.
+    /// The same with lines that have their own ids and parents, where users go back and forth.
     #[test]
     fn a_growing_transcript(parents in proptest::collection::vec((0..20usize, any::<u8>()), 0..10)) {
         let states: Vec<Session> = (0..=parents.len()).map(|count| forked(&parents[..count])).collect();

@@ -14,14 +14,14 @@ use std::{
 };
 
 use rejoin_engine::{
-    Conversation, ConversationManager, ManagerError, Mode, New, SystemClock,
+    Conversation, ConversationManager, Effort, ManagerError, Mode, New, SystemClock, Wanted,
     auth::{Keys, SecretString},
     provider::{
         Doing, Provider, ProviderError,
         choose::connector,
-        decide::{Preference, Sources, TrustedAddress},
+        decide::{Sources, TrustedAddress},
         http::{Addresses, HttpOptions},
-        registry::{Connection, Effort, account_elsewhere, connect},
+        registry::{account_elsewhere, connect},
     },
     tools::{Output, Tool, Tools},
     turn::{Ending, Event, Limit, Limits, OnBroken, Stop, TurnError, TurnInput, TurnSettings, Worker},
@@ -71,17 +71,16 @@ fn reach_within(
         addresses: Addresses { github: github.clone(), github_api: github, ..Addresses::default() },
         ..HttpOptions::default()
     };
-    let choice = Connection {
-        provider: name.to_owned(),
+    let choice = Wanted {
+        provider: Some(name.to_owned()),
         api: api.map(str::to_owned),
         model: Some(model.to_owned()),
         base_url: Some(server.base(service) + version),
         max_tokens: None,
-        withholds_key: false,
         effort: Some(Effort::High),
     };
     let key = if service == Service::Copilot { "gho_loopback_user" } else { "sk-loopback" };
-    let keys = Keys::none().given(Some(SecretString::from(key.to_owned())));
+    let keys = Keys { given: Some(SecretString::from(key.to_owned())), ..Keys::default() };
     connect(&choice, &keys, &options).unwrap()
 }
 
@@ -458,7 +457,7 @@ fn limits_end_a_turn() {
     assert!(server.violations().is_empty());
 }
 
-/// The time of a turn does not count its tools, which have a limit of their own; it does count a model that never stops talking.
+/// The time of a turn does not count its tools, which have their own limit; it does count a model that never stops talking.
 #[test]
 fn the_time_of_a_turn_is_the_models_time() {
     let server = Loopback::start(Config::default());
@@ -537,7 +536,7 @@ fn half_a_call_is_kept_when_somebody_stops() {
     for which in PROVIDERS {
         let server = Loopback::start(Config::default());
         let label = label(which);
-        // The stream stands still somewhere in the middle, at another place each time.
+        // The stream stalls in the middle, each time at another byte.
         for after in [1100, 1500, 2100] {
             server.fault(Fault::Stall { after, time: None });
             let store = memory();
@@ -550,7 +549,7 @@ fn half_a_call_is_kept_when_somebody_stops() {
                 let (later, spoke) = (stop.clone(), Arc::new(tokio::sync::Notify::new()));
                 let heard = Arc::clone(&spoke);
                 tokio::spawn(async move {
-                    // Once it speaks, everything up to where it stands still is there in a moment.
+                    // Once it has begun, everything before the stall arrives quickly.
                     let _ = tokio::time::timeout(Duration::from_secs(1), heard.notified()).await;
                     tokio::time::sleep(Duration::from_millis(60)).await;
                     later.stop();
@@ -582,14 +581,14 @@ fn half_a_call_is_kept_when_somebody_stops() {
 fn a_manager_decides_who_answers_as_the_command_line_does() {
     let (one, two) = (Loopback::start(Config::default()), Loopback::start(Config::default()));
     let (first, second) = (one.base(Service::OpenAi), two.base(Service::OpenAi));
-    let at = |base_url: Option<&str>| Preference {
+    let at = |base_url: Option<&str>| Wanted {
         provider: Some(String::from("openai")),
         model: Some(String::from("gpt-4.1")),
         base_url: base_url.map(str::to_owned),
-        api: None,
+        ..Wanted::default()
     };
     let store: Arc<dyn Store> = Arc::new(Memory::new(rejoin_engine::digest));
-    let keys = || Keys::none().given(Some(SecretString::from(String::from("sk-loopback"))));
+    let keys = || Keys { given: Some(SecretString::from(String::from("sk-loopback"))), ..Keys::default() };
     let manager = |sources: Sources| {
         ConversationManager::new(store.clone(), connector(sources, keys(), HttpOptions::default()))
     };
@@ -605,7 +604,7 @@ fn a_manager_decides_who_answers_as_the_command_line_does() {
     };
     assert_eq!(say(set(Some(&second))).unwrap(), (0, 1));
     let both = Sources {
-        environment: Preference { base_url: Some(first.clone()), ..Preference::default() },
+        environment: Wanted { base_url: Some(first.clone()), ..Wanted::default() },
         ..set(Some(&second))
     };
     assert_eq!(say(both).unwrap(), (1, 1));

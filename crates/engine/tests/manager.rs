@@ -164,8 +164,8 @@ fn damaged_and_empty_files() {
     assert_eq!(run(conversation.process_message("anew")).unwrap().messages.len(), 2);
 }
 
-/// S3-18, S3-41, S3-47: the provider and the model that a conversation was begun with are in its first line, and whoever
-/// resumes it gets them; a program may answer that with another one.
+/// S3-18, S3-41, S3-47: a conversation records the provider and the model that it was begun with in its first line, and
+/// resuming asks for them; a program may choose another one.
 #[test]
 fn the_recorded_provider_answers() {
     let folder = tempfile::tempdir().unwrap();
@@ -209,7 +209,7 @@ fn the_recorded_provider_answers() {
     let listed = other.list_conversations().unwrap();
     let listed = listed.iter().find(|summary| summary.id.to_string() == id).unwrap();
     assert_eq!((listed.provider.as_deref(), listed.model.as_deref()), (Some("ollama"), Some("llama2")));
-    // Nobody there to answer: an error, and nothing is touched.
+    // No provider: an error, and nothing changes.
     let nobody = ConversationManager::new(jsonl(folder.path()), |_| {
         Err(ProviderError::NoKey { provider: "anthropic".into(), hint: "set one".into() })
     });
@@ -472,7 +472,7 @@ fn interrupt() {
     assert_eq!(conversation.get_history().last().unwrap().content().unwrap(), "I am thinking");
     conversation.submit("and now?");
     assert_eq!(run(turn(&conversation)).last(), Some(&Event::Ended(Ending::Done)));
-    // Submitted and stopped before anybody listened: it is said, and not asked.
+    // Submitted and stopped before its events were fetched: the message is recorded, and no request is sent.
     conversation.submit("never mind");
     conversation.interrupt();
     assert_eq!(run(turn(&conversation)).last(), Some(&Event::Ended(Ending::Interrupted)));
@@ -576,7 +576,7 @@ fn dropped_in_the_middle_of_a_turn() {
     assert_verifies(&*store, conversation.id());
 }
 
-/// Whoever gives up waiting for an event loses nothing: the turn goes on with the next one.
+/// Dropping the wait for an event loses nothing: the next wait continues the turn.
 #[test]
 fn waiting_can_be_given_up() {
     let provider = Arc::new(ScriptedProvider::new([Step::says("abcdef").in_pieces_of(1)]));

@@ -6,13 +6,9 @@
 use std::{fs, sync::Arc};
 
 use rejoin_engine::{
-    Conversation, New, SystemClock,
+    Conversation, New, SystemClock, Wanted,
     auth::{Keys, SecretString},
-    provider::{
-        Provider,
-        http::HttpOptions,
-        registry::{Connection, connect},
-    },
+    provider::{Provider, http::HttpOptions, registry::connect},
     tools::Tools,
     turn::{Stop, TurnError, TurnInput, TurnSettings, Worker},
 };
@@ -45,14 +41,14 @@ fn forget_peak() {
 
 fn reach(server: &Loopback, which: &(&str, Option<&str>, Service, &str)) -> Arc<dyn Provider> {
     let (name, api, service, version) = *which;
-    let choice = Connection {
-        provider: name.to_owned(),
+    let choice = Wanted {
+        provider: Some(name.to_owned()),
         api: api.map(str::to_owned),
         model: Some(String::from("a-model")),
         base_url: Some(server.base(service) + version),
-        ..Connection::default()
+        ..Wanted::default()
     };
-    let keys = Keys::none().given(Some(SecretString::from(String::from("sk-loopback"))));
+    let keys = Keys { given: Some(SecretString::from(String::from("sk-loopback"))), ..Keys::default() };
     let options = HttpOptions { longest_answer: BOUND, retries: 0, ..HttpOptions::default() };
     connect(&choice, &keys, &options).unwrap()
 }

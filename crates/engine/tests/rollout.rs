@@ -83,7 +83,7 @@ fn a_file_of_turns_is_a_session() {
     assert_eq!(texts, ["word 1", "word 2", "word 3", "three words"]);
 }
 
-/// S3-14, S3-15: not there, damaged at a line, and empty are errors of their own, with codes.
+/// S3-14, S3-15: a missing, a damaged and an empty conversation have different errors and codes.
 #[test]
 fn errors_are_typed() {
     let folder = tempfile::tempdir().unwrap();
@@ -240,7 +240,7 @@ fn what_cannot_be_stored_is_refused() {
     assert!(recorder.list().unwrap()[0].updated_at > Timestamp::UNIX_EPOCH);
 }
 
-/// B43: whoever appends waits for the lock, and looks at the end of the file only then.
+/// B43: an append waits for the lock before it looks at the end of the file.
 #[test]
 fn an_append_waits_for_the_lock() {
     let folder = tempfile::tempdir().unwrap();

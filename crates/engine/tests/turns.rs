@@ -50,7 +50,7 @@ fn without_id(text: &str) -> Message {
     Message { form: Form::Text, ..Message::new(Role::Tool, vec![Block::result(result)]) }
 }
 
-/// S1-07, S1-08, B47: a result is a message of its own with the id of its call and the name of its tool, appended under the
+/// S1-07, S1-08, B47: a result is a separate message with the id of its call and the name of its tool, appended under the
 /// message that asked; it comes back from the store as it was.
 #[test]
 fn a_tool_message_under_its_parent() {
@@ -91,7 +91,7 @@ fn a_parent_that_is_not_there() {
     assert!(result.is_error && result.call_id.unwrap().as_str() == "a");
 }
 
-/// S1-09, S1-11: results with an id are messages of the role `tool`; everything stands in the order in which it was said.
+/// S1-09, S1-11: results with an id are messages of the role `tool`; everything is in the order in which it was said.
 #[test]
 fn the_path_as_messages_of_a_request() {
     let store = store();
@@ -136,7 +136,7 @@ fn parallel_completions_in_any_order() {
         for id in order {
             let text = format!("result {id}");
             let first = conversation.add_tool_message(parent, id, text.as_str()).unwrap();
-            // Brought twice, by whoever ran it and by whoever heard of it.
+            // The same result twice.
             let again = conversation.add_tool_message(parent, id, text.as_str()).unwrap();
             assert_eq!(first.entry, again.entry);
         }
@@ -166,7 +166,7 @@ fn a_late_result() {
     assert!(text.contains("late") && text.contains("later still"), "{text}");
 }
 
-/// S1-08: a result for a message of another branch goes to that branch, after its other results; whoever talks here stays.
+/// S1-08: a result for a message of another branch goes to that branch, after its other results; the head stays here.
 #[test]
 fn a_result_of_another_branch() {
     let store = store();
@@ -203,7 +203,7 @@ fn results_are_found_by_their_call() {
     assert!(conversation.find_tool_results_for_call("nobody").is_empty());
 }
 
-/// S2-47: where a conversation stands is read from its record, at every step of a turn; nothing waits for it.
+/// S2-47: the state of a conversation is read from its record, at every step of a turn; nothing waits for it.
 #[test]
 fn states() {
     let store = store();
@@ -230,7 +230,7 @@ fn states() {
     assert_eq!(conversation.state(), SessionState::Interrupted);
     conversation.say(Message::user("more"));
     assert_eq!(conversation.state(), SessionState::WaitingForModel);
-    // An old call that nobody answered holds nothing up.
+    // An old call without a result does not block anything.
     conversation.say(Message::assistant_with_tools(vec![call("z", "{}")]));
     conversation.say(Message::user("never mind"));
     assert_eq!(conversation.state(), SessionState::WaitingForModel);
@@ -356,7 +356,7 @@ fn entries_of(store: &Memory, worker: &Worker, kind: &Kind) -> Vec<Entry> {
     all.into_iter().filter(|entry| entry.envelope().kind == *kind).collect()
 }
 
-/// S1-14, S1-15: the message that asks is known to whoever runs its calls: each call is recorded as running under it, before it
+/// S1-14, S1-15: the message that asks is known when its calls run: each call is recorded as running under it, before it
 /// runs, and its result follows.
 #[test]
 fn calls_run_under_their_message() {
@@ -457,7 +457,7 @@ fn calls_are_run_again_and_can_be_stopped() {
     }
 }
 
-/// A turn that was stopped before it began says what was said and asks nobody.
+/// A turn that was stopped before it began records the message and sends no request.
 #[test]
 fn stopped_before_it_began() {
     let store = store();
@@ -644,13 +644,13 @@ fn what_was_read_is_not_read_again() {
     run(worker.turn(TurnInput::from("and now?"), &mut |_| {}, &Stop::new())).unwrap();
     let request = provider.requests().remove(0);
     let shown: Vec<&Arc<Message>> = request.view.items().map(|item| item.message()).collect();
-    // The result stands with its call.
+    // The result is next to its call.
     assert!(Arc::ptr_eq(shown[0], &read[0]) && Arc::ptr_eq(shown[1], &read[1]), "{shown:?}");
     assert_eq!(shown.len(), 3);
     assert_eq!(shown[2].content().as_deref(), Some("and now?"));
 }
 
-/// What was found while reading stays what it was when something is appended; nobody reads everything again for it.
+/// Appending does not change the findings of reading, and nothing is read again for them.
 #[test]
 fn findings_outlive_appends() {
     let store = support::Fragile::new();

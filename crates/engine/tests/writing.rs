@@ -6,7 +6,7 @@ mod support;
 
 use rejoin_engine::{Conversation, EngineError, Mode, New, read};
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Salt, chain::Stamp, content::Meta,
+    Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Salt, Tail, chain::Stamp, content::Meta,
 };
 use rejoin_store::{Access, Holder, Location, Query, Search, SessionState, Store, memory::Memory};
 use std::sync::Arc;
@@ -250,7 +250,7 @@ fn a_file_with_a_gap_is_not_taken_in() {
     let mut entries = stored(&*there, id);
     let fork = &entries[1];
     let message = Content::Message(Message::user("another way"));
-    let mut chain = Chain::after(entries.last().unwrap());
+    let mut chain = Chain::at(entries.last().map(Tail::of));
     let stamp = Stamp {
         id: EntryId::new(1, [9; 10]),
         timestamp: fork.envelope().timestamp,

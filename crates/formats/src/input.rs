@@ -11,7 +11,7 @@ pub struct Input {
     pub name: String,
     /// The text.
     pub text: Arc<str>,
-    /// The first byte that was not text and was replaced.
+    /// The offset in `text` of the first character that replaces bytes which are not text.
     pub replaced_at: Option<usize>,
     /// Other files that belong to it.
     pub companions: Option<Arc<dyn Companions>>,
@@ -30,7 +30,7 @@ pub struct Stream<'s> {
     /// What to call it.
     pub name: &'s str,
     /// Its bytes.
-    pub source: &'s mut dyn BufRead,
+    pub source: &'s mut (dyn BufRead + Send),
     /// Other files that belong to it.
     pub companions: Option<&'s dyn Companions>,
 }
@@ -81,9 +81,15 @@ impl Input {
 
 fn decode(bytes: &[u8]) -> Result<(Arc<str>, Option<usize>), InputError> {
     if let Some(units) = utf16(bytes) {
-        let text: String =
-            char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
-        return Ok((text.into(), None));
+        let (mut text, mut replaced_at) = (String::new(), None);
+        for unit in char::decode_utf16(units) {
+            let at = text.len();
+            text.push(unit.unwrap_or_else(|_| {
+                replaced_at.get_or_insert(at);
+                char::REPLACEMENT_CHARACTER
+            }));
+        }
+        return Ok((text.into(), replaced_at));
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match std::str::from_utf8(bytes) {
@@ -106,9 +112,12 @@ fn utf16(bytes: &[u8]) -> Option<impl Iterator<Item = u16>> {
         [0xfe, 0xff, ..] => false,
         _ => return None,
     };
-    Some(bytes[2..].chunks(2).map(move |pair| {
-        let pair = [pair[0], pair.get(1).copied().unwrap_or(0)];
-        if little { u16::from_le_bytes(pair) } else { u16::from_be_bytes(pair) }
+    /// Half a surrogate pair stands in for half a unit: neither is a character.
+    const HALF: u16 = 0xdfff;
+    Some(bytes[2..].chunks(2).map(move |pair| match *pair {
+        [low, high] if little => u16::from_le_bytes([low, high]),
+        [high, low] => u16::from_be_bytes([high, low]),
+        _ => HALF,
     }))
 }
 
@@ -129,6 +138,20 @@ mod tests {
         }
         let input = Input::new("x", b"[\"\xff\"]").unwrap();
         assert_eq!((&*input.text, input.replaced_at), ("[\"\u{fffd}\"]", Some(2)));
+    }
+
+    #[test]
+    fn damaged_utf_16_is_replaced_and_reported() {
+        let text = |units: &[u16], more: &[u8]| {
+            let bytes: Vec<u8> =
+                units.iter().flat_map(|unit| unit.to_le_bytes()).chain(more.to_vec()).collect();
+            let input = Input::new("x", &bytes).unwrap();
+            (input.text.to_string(), input.replaced_at)
+        };
+        let mark = 0xfeff;
+        assert_eq!(text(&[mark, 0x5b, 0xd83d, 0xde00], &[]), (String::from("[😀"), None));
+        assert_eq!(text(&[mark, 0x5b, 0xd83d, 0x5d], &[]), (String::from("[\u{fffd}]"), Some(1)));
+        assert_eq!(text(&[mark, 0x5b, 0x5d], &[0x5d]), (String::from("[]\u{fffd}"), Some(2)), "half a unit");
     }
 
     #[test]

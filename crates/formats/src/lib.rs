@@ -14,6 +14,7 @@ pub mod draft;
 pub mod input;
 mod media;
 mod messages;
+mod parallel;
 pub mod session;
 pub mod sessions;
 mod unused_ids;

@@ -1,13 +1,12 @@
-//! A conversation as it was read: messages with their places, surroundings, and what was found while reading.
+//! A conversation read from a source: its messages and their places, the context around them, and the findings.
 
 use std::{collections::HashMap, sync::Arc};
 
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Native, Raw, Role, Salt, Text,
-    Timestamp,
+    Chain, Content, ConversationId, Entry, EntryId, Hash, Message, Native, Raw, Role, Salt, Text, Timestamp,
     chain::Stamp,
     content::{self, Compacted, Meta, Metadata, RawItem, Snapshot},
-    json::{Doc, SyntaxError},
+    json::{Doc, SyntaxError, Value},
     limits,
 };
 use rejoin_view::{Action, Finding, History, KnownCall, Position, Rule};
@@ -18,115 +17,115 @@ use crate::{
     input::{Input, InputError},
 };
 
-/// Where a message came from.
+/// The place of a message in its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Its number in the source, from 0, counting what was set aside too.
+    /// Its number in the source, from 0. Items that were set aside are counted too.
     pub index: usize,
-    /// Its first byte in the input.
+    /// The offset of its first byte in the input.
     pub offset: usize,
-    /// Its line, from 1, where the reader knows it.
+    /// Its line, from 1, if the reader knows it.
     pub line: Option<usize>,
 }
 
-/// What else a source says of a message.
+/// What else a source records about a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Detail {
-    /// The source's own id for it.
+    /// The source's id for it.
     pub id: Option<Text>,
-    /// The source's own time, verbatim.
+    /// The source's time, verbatim.
     pub time: Option<Text>,
-    /// Where the source makes several items of it: the first block of each, and its place.
+    /// If the source has several items for it: the first block of each, and its place.
     pub pieces: Vec<(usize, Place)>,
 }
 
-/// Something that no model would see, kept as it was.
+/// Something that no model would see, kept unchanged.
 #[derive(Debug, Clone)]
 pub struct SetAside {
-    /// Where it stood.
+    /// Its place in the source.
     pub place: Place,
-    /// How many messages came before it.
+    /// The number of messages before it.
     pub after: usize,
-    /// What it is.
+    /// What was set aside.
     pub what: Aside,
 }
 
 impl SetAside {
-    /// The exact text of what has no place in the model.
+    /// The exact text of a raw or unknown item.
     #[must_use]
     pub fn raw(&self) -> Option<&Text> {
         if let Aside::Raw(text) | Aside::Unknown(text) = &self.what { Some(text) } else { None }
     }
 }
 
-/// What no model would see.
+/// The kinds of things that no model would see.
 #[derive(Debug, Clone)]
 pub enum Aside {
-    /// Something that the reader knows and that has no place in the model: its exact text.
+    /// The exact text of something that the reader knows and that is not part of the conversation.
     Raw(Text),
-    /// Something that the reader does not know: its exact text. Words in it that were read nowhere else are reported.
+    /// The exact text of something that the reader does not know. Words in it that were read nowhere else are reported.
     Unknown(Text),
-    /// State of the agent's that survives compaction: its exact JSON.
+    /// The exact JSON of a state of the agent that survives compaction.
     Snapshot(Raw),
-    /// A message that a compaction hides, or that lies on another branch.
+    /// A message that a compaction hides, or that is on another branch.
     Hidden(Arc<Message>, Detail),
-    /// Here everything before was replaced by what follows.
+    /// A compaction: everything before it was replaced by what follows.
     Compacted {
-        /// The summary, where it is not itself one of the messages that follow.
+        /// The summary, unless it is one of the messages that follow.
         summary: Text,
     },
-    /// The title that the source has for the conversation.
+    /// A title of the conversation.
     Title(Text),
 }
 
-/// One conversation out of a file.
+/// One conversation from a file.
 #[derive(Debug, Clone)]
 pub struct Session {
     /// The name of the format.
     pub format: &'static str,
-    /// The id that the conversation has in rejoin.
+    /// The conversation's id in rejoin.
     pub id: ConversationId,
-    /// What surrounds the messages.
+    /// The context around the messages.
     pub context: Context,
     /// The messages.
     pub messages: Vec<Arc<Message>>,
-    /// Where each message came from.
+    /// The place of each message.
     pub places: Vec<Place>,
-    /// What else the source says of each message; shorter than the messages where it says nothing.
+    /// What else the source records about each message; may be shorter than the list of messages.
     pub details: Vec<Detail>,
-    /// What the source says of calls: that they ran, wait for a person, or were decided about.
+    /// What the source records about calls: that they ran, wait for approval, or were decided about.
     pub known: Vec<KnownCall>,
-    /// Before which messages requests were sent, as far as the source says.
+    /// The messages before which requests were sent, as far as the source records it.
     pub sent: Vec<usize>,
-    /// What was found while reading, with source positions.
+    /// The findings of the reader, at positions in the source.
     pub findings: Vec<Finding>,
-    /// What no model would see.
+    /// Everything that no model would see.
     pub set_aside: Vec<SetAside>,
 }
 
-/// Why nothing could be read.
+/// The reason why nothing could be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The bytes are no text.
+    /// The bytes are not text.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The text is not JSON, from its very beginning.
+    /// The text is not JSON from the beginning.
     #[error("not JSON: {reason} (line {line}, byte {offset})")]
     NotJson {
-        /// What is wrong.
+        /// The error.
         reason: &'static str,
-        /// Where, in lines from 1.
+        /// Its line, from 1.
         line: usize,
-        /// Where, in bytes.
+        /// Its offset in bytes.
         offset: usize,
     },
-    /// It is JSON, but no conversation in the format.
+    /// It is JSON, but not a conversation in the format.
     #[error("no conversation in it: {0}")]
     NoConversation(&'static str),
-    /// Reading stopped.
+    /// An input error stopped reading.
     #[error("{0}")]
     Io(String),
-    /// It is a conversation in a format that is not read.
+    /// It is a conversation in a format that cannot be read.
     #[error("it looks like {shape}, which rejoin does not read yet")]
     Foreign {
         /// What it looks like, in words.
@@ -139,36 +138,44 @@ pub enum ReadError {
     MostlyUnread {
         /// What it looks like, in words.
         shape: String,
-        /// How many characters were not understood.
+        /// The number of characters that were not understood.
         unread: usize,
-        /// How many there are.
+        /// The number of characters in all.
         total: usize,
     },
-    /// Nobody knows the format.
+    /// The format is unknown.
     #[error("the format is not known")]
     UnknownFormat,
 }
 
 impl ReadError {
-    /// The text stops being JSON where the error says.
+    /// The error of a text that is not JSON from some place on.
     pub(crate) fn not_json(input: &Input, error: SyntaxError) -> Self {
         let line = input.line_of(error.offset);
         Self::NotJson { reason: error.reason, line, offset: error.offset }
     }
 
-    /// Reading stopped for a reason of the system's.
+    /// The error of the operating system.
     pub(crate) fn io(error: std::io::Error) -> Self {
         Self::Io(error.to_string())
     }
 }
 
-/// Says that some bytes of an input were no text and were replaced.
+/// Reports that some bytes of an input were not text and were replaced.
 pub(crate) fn replaced_bytes(input: &Input) -> Option<Finding> {
     let line = Some(input.line_of(input.replaced_at?));
     Some(Finding::new(Rule::InvalidUtf8, Position { line, ..Position::default() }, Action::Replaced))
 }
 
-/// Says that an input stops being JSON in the middle; `message` is the number of what cannot be read.
+/// The offset of the first byte that belongs to nothing readable: a field of the body that the error cut off, unless it is the
+/// list of messages itself, or else the error.
+pub(crate) fn unreadable_from(body: Option<Value<'_>>, list: Value<'_>, error: SyntaxError) -> usize {
+    let cut = |(_, value): &(Value<'_>, Value<'_>)| value.is_cut() && value.start() != list.start();
+    let field = body.and_then(|body| body.fields().last().filter(cut));
+    field.map_or(error.offset, |(key, _)| key.start())
+}
+
+/// Reports that an input is not JSON from some place on. `message` is the number of the item that cannot be read.
 pub(crate) fn unreadable_rest(input: &Input, error: SyntaxError, message: usize) -> Finding {
     let at = Position { message: Some(message), block: None, line: Some(input.line_of(error.offset)) };
     let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
@@ -193,20 +200,20 @@ impl Session {
         }
     }
 
-    /// The history to repair.
+    /// The history for the repair pass.
     #[must_use]
     pub fn history(&self) -> History {
         let history = History::with(self.messages.clone(), self.known.clone(), self.sent.clone());
         history.of_session(&self.id.to_string())
     }
 
-    /// Puts a finding about the history at its place in the source.
+    /// Converts the position of a finding about the history to its position in the source.
     #[must_use]
     pub fn place(&self, finding: Finding) -> Finding {
         Finding { at: self.source_position(finding.at), ..finding }
     }
 
-    /// The place in the source of a place in the history.
+    /// Converts a position in the history to the position in the source.
     #[must_use]
     pub fn source_position(&self, at: Position) -> Position {
         let Some((message, place)) =
@@ -214,22 +221,22 @@ impl Session {
         else {
             return at;
         };
-        // One of several items of a message: its own place, counting blocks from its own first one.
+        // In one of several items of a message: the place of that item, with blocks counted from its first.
         let pieces = self.details.get(message).map_or(&[][..], |detail| &detail.pieces);
         let piece = at.block.and_then(|block| {
-            let behind = pieces.partition_point(|(first, _)| *first <= block);
-            let (first, place) = pieces.get(behind.checked_sub(1)?)?;
+            let after = pieces.partition_point(|(first, _)| *first <= block);
+            let (first, place) = pieces.get(after.checked_sub(1)?)?;
             Some((place, block - first))
         });
         let (place, block) = piece.map_or((place, at.block), |(place, block)| (place, Some(block)));
         if self.details.is_empty() || place.line.is_none() {
             return Position { message: Some(place.index), block, line: at.line };
         }
-        // In a file of lines, most of which are no messages, a message is known by its own number and its line.
+        // In a file of lines, most of which are not messages, a message is named by its number and its line.
         Position { line: at.line.or(place.line), ..at }
     }
 
-    /// Where the messages stand, by their number in the source.
+    /// The places of messages and other items, by their number in the source.
     #[must_use]
     pub fn source_places(&self) -> HashMap<usize, Place> {
         self.places
@@ -240,7 +247,7 @@ impl Session {
             .collect()
     }
 
-    /// Every message, those that no model would see last.
+    /// Every message; those that no model would see are last.
     pub(crate) fn all_messages(&self) -> impl Iterator<Item = &Arc<Message>> {
         let hidden = self.set_aside.iter().filter_map(|item| match &item.what {
             Aside::Hidden(message, _) => Some(message),
@@ -249,7 +256,7 @@ impl Session {
         self.messages.iter().chain(hidden)
     }
 
-    /// The title that the source has for the conversation, if it has one.
+    /// The title of the conversation in the source.
     #[must_use]
     pub fn title(&self) -> Option<&Text> {
         self.set_aside.iter().rev().find_map(|item| match &item.what {
@@ -258,7 +265,7 @@ impl Session {
         })
     }
 
-    /// What to call it: the source's own title, or the first line of the first word of a person.
+    /// A headline: the source's title, or the first line that a person wrote.
     #[must_use]
     pub fn headline(&self) -> String {
         let said = || {
@@ -270,7 +277,7 @@ impl Session {
         title.trim().lines().next().unwrap_or_default().chars().take(limits::TITLE_CHARS).collect()
     }
 
-    /// The folder that the source says it belongs to.
+    /// The folder that the source names.
     #[must_use]
     pub fn directory(&self) -> Option<String> {
         let cwd = |json: &str| {
@@ -289,8 +296,8 @@ impl Session {
         natives.filter_map(first).next().or_else(|| lines.into_iter().find_map(|line| cwd(line)))
     }
 
-    /// The conversation as entries of the record. The same source gives the same ids, and a grown one keeps the ids of
-    /// what it had. Salts are derived too, so that importing twice gives the same bytes.
+    /// Converts the conversation to entries of the record. The same source gives the same ids, also after it has grown. Salts
+    /// are derived too, so that importing twice gives the same bytes.
     #[must_use]
     pub fn to_entries(&self, imported_at: Timestamp) -> Vec<Entry> {
         let mut import = Import {
@@ -304,13 +311,13 @@ impl Session {
         let metadata = Metadata {
             conversation: self.id,
             provider: None,
-            // A source that grows may go on with another model; its header stays what it was.
+            // A source that grows may change its model, but its header must stay the same.
             model: self.context.model().filter(|_| self.details.is_empty()).map(Text::from),
             directory: None,
             format: Some(Text::new(self.format)),
         };
-        import.append(Kind::Header, &Content::Header(metadata), "header", &Detail::default());
-        // What a compaction hides stands before it on the path; what lies on another branch must not stand on the path.
+        import.append(&Content::Header(metadata), "header", &Detail::default());
+        // Messages that a compaction hides are before it on the path; messages of other branches must not be on the path.
         let is_compaction = |item: &SetAside| matches!(item.what, Aside::Compacted { .. });
         let compacted = self.set_aside.iter().rposition(is_compaction).map_or(0, |place| place + 1);
         let mut aside = self.set_aside.iter().enumerate().peekable();
@@ -325,13 +332,13 @@ impl Session {
                 import.message(message, self.details.get(place).unwrap_or(&Detail::default()));
             }
         }
-        // Last, since it may change as the source grows: no other id depends on it.
+        // The context is last because it may change as the source grows: no other id depends on it.
         import.context();
         import.entries
     }
 }
 
-/// Entries of a session, as they are made.
+/// The entries of a session while they are created.
 struct Import<'s> {
     session: &'s Session,
     imported_at: Timestamp,
@@ -343,7 +350,8 @@ struct Import<'s> {
 }
 
 impl Import<'_> {
-    fn append(&mut self, kind: Kind, content: &Content, bytes: &str, detail: &Detail) {
+    fn append(&mut self, content: &Content, bytes: &str, detail: &Detail) {
+        let kind = content.kind().expect("BUG: an import has content of a known kind");
         let source = detail.id.as_ref().map_or(self.parent.as_str(), Text::as_str);
         let id = EntryId::derive(&self.session.id, source, bytes);
         let salt = Salt(id.as_uuid().into_bytes());
@@ -354,23 +362,23 @@ impl Import<'_> {
         self.entries.push(entry);
     }
 
-    /// A message beside the path: whatever comes next follows what came before it.
+    /// Adds a message beside the path: the next entry follows the one before it.
     fn branch(&mut self, message: &Message, detail: &Detail) {
-        // Ids go on from it all the same: two that say the same are two.
+        // Ids still derive from it, so that two messages with the same content get different ids.
         let path = self.path;
         self.message(message, detail);
         self.path = path;
     }
 
-    /// What surrounds the messages, whole: the system prompt and the tools for whoever looks for them, every field as it
-    /// was for whoever wants the body back.
+    /// Adds the whole context: the system prompt and the tools as such, and every field verbatim, from which the body can be
+    /// written again.
     fn context(&mut self) {
         let context = &self.session.context;
         let beside = self.entries.last().is_some_and(|last| Some(last.id()) != self.path.map(|(id, _)| id));
         if beside {
-            // The last one lies beside the path: the head goes back.
+            // The last message is beside the path: move the head back.
             let branch = Content::Branch(content::Branch { reason: None });
-            self.append(Kind::Branch, &branch, "branch", &Detail::default());
+            self.append(&branch, "branch", &Detail::default());
         }
         if context.fields.is_empty() && !context.whole_body {
             return;
@@ -381,39 +389,36 @@ impl Import<'_> {
             tools: context.get("tools").cloned(),
             target: Some(Raw::new(context.to_json())),
         };
-        self.append(Kind::Context, &Content::Context(content), "context", &Detail::default());
+        self.append(&Content::Context(content), "context", &Detail::default());
     }
 
     fn message(&mut self, message: &Message, detail: &Detail) {
         let bytes = message.native.as_ref().map_or("", |native| native.raw.as_str()).to_owned();
-        self.append(Kind::Message, &Content::Message(message.clone()), &bytes, detail);
+        self.append(&Content::Message(message.clone()), &bytes, detail);
     }
 
     fn aside(&mut self, what: &Aside) {
-        let nothing = Detail::default();
-        match what {
+        let (content, bytes) = match what {
             Aside::Raw(text) | Aside::Unknown(text) => {
                 let raw = RawItem { format: Text::new(self.session.format), text: text.clone() };
-                self.append(Kind::Raw, &Content::Raw(raw), text, &nothing);
+                (Content::Raw(raw), text.as_str())
             }
-            Aside::Snapshot(data) => {
-                let snapshot = Content::Snapshot(Snapshot { data: data.clone() });
-                self.append(Kind::Snapshot, &snapshot, data.as_str(), &nothing);
-            }
-            Aside::Hidden(message, detail) => self.message(message, detail),
+            Aside::Snapshot(data) => (Content::Snapshot(Snapshot { data: data.clone() }), data.as_str()),
+            Aside::Hidden(message, detail) => return self.message(message, detail),
             Aside::Compacted { summary } => {
                 let compacted = Compacted { summary: summary.clone(), truncated_count: 0, keep_from: None };
-                self.append(Kind::Compacted, &Content::Compacted(compacted), summary, &nothing);
+                (Content::Compacted(compacted), summary.as_str())
             }
             Aside::Title(title) => {
                 let meta = Meta { title: Some(title.clone()), tags: None, scope: None };
-                self.append(Kind::Meta, &Content::Meta(meta), title, &nothing);
+                (Content::Meta(meta), title.as_str())
             }
-        }
+        };
+        self.append(&content, bytes, &Detail::default());
     }
 }
 
-/// The id of an imported conversation: from the source's own id, or else its name and first message.
+/// Derives the id of an imported conversation from the source's id, or else from its name and its first message.
 #[must_use]
 pub fn derive_id(format: &str, own_id: Option<&str>, name: &str, first: Option<&Raw>) -> ConversationId {
     match own_id {
@@ -425,15 +430,15 @@ pub fn derive_id(format: &str, own_id: Option<&str>, name: &str, first: Option<&
     }
 }
 
-/// The instant that a source's own time means: RFC 3339, or a number of seconds, milliseconds, microseconds or nanoseconds
-/// since 1970, told apart by its size.
+/// Parses a source's time: RFC 3339, or a number of seconds, milliseconds, microseconds or nanoseconds since 1970, which are
+/// distinguished by their size.
 #[must_use]
 pub fn instant(time: &str) -> Option<Timestamp> {
     if let Ok(instant) = time.parse() {
         return Some(instant);
     }
     let number: f64 = time.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)?;
-    // A hundred billion seconds are three thousand years from now, and as milliseconds they are 1973.
+    // A hundred billion seconds lead three thousand years ahead; a hundred billion milliseconds lead to 1973.
     let seconds = match number {
         n if n < 1e11 => n,
         n if n < 1e14 => n / 1e3,

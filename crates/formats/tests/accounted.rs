@@ -386,3 +386,46 @@ fn a_list_of_words_under_the_name_of_calls_calls_nothing() {
     let session = sessions::read(&input, sessions::named("openai-responses")).unwrap().remove(0);
     assert_eq!(accounted::misattributed(&[session], &[("count the files", Role::User)]), [""; 0]);
 }
+
+/// The file ends inside a field after the messages. That field is no setting, and its words are kept.
+#[test]
+fn a_field_that_was_cut_off_is_set_aside() {
+    let message = r#"[{"role":"user","content":"hi"}]"#;
+    let item = r#"[{"type":"message","role":"user","content":"hi"}]"#;
+    for (list, own) in
+        [("messages", message), ("input", item), ("contents", r#"[{"role":"user","parts":[{"text":"hi"}]}]"#)]
+    {
+        let text = format!(r#"{{"{list}":{own},"notes":[{{"of":"words that nobody may lose"}}"#);
+        let session = read(&text).unwrap().remove(0);
+        let kept: Vec<&str> =
+            session.set_aside.iter().filter_map(|item| Some(item.raw()?.as_str())).collect();
+        assert_eq!(kept, [r#""notes":[{"of":"words that nobody may lose"}"#], "{list}");
+        let rules: Vec<&str> = session.findings.iter().map(|finding| finding.rule.name()).collect();
+        assert_eq!(rules, ["damaged-entry"], "{list}");
+    }
+}
+
+/// Two entries of a record have one id: the first counts, and the other one is kept.
+#[test]
+fn an_entry_that_takes_the_id_of_another_is_set_aside() {
+    let session = read(r#"[{"role":"user","content":"one"}]"#).unwrap().remove(0);
+    let other = read(r#"[{"role":"user","content":"two"}]"#).unwrap().remove(0);
+    let lines = |session: &Session| -> Vec<String> {
+        session
+            .to_entries(rejoin_record::Timestamp::UNIX_EPOCH)
+            .iter()
+            .map(rejoin_record::Entry::to_line)
+            .collect()
+    };
+    let (own, other) = (lines(&session), lines(&other));
+    let id = |line: &str| {
+        serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let forged = other[1].replace(&id(&other[1]), &id(&own[1]));
+    let text = format!("{}\n{}\n{forged}\n{{\n", own[0], own[1]);
+    let again = read(&text).unwrap().remove(0);
+    assert_eq!(again.messages.len(), 1);
+    assert_eq!(again.messages[0].content().as_deref(), Some("one"));
+    let kept = again.set_aside.iter().filter_map(|item| item.raw());
+    assert!(kept.into_iter().any(|text| text.contains("two")), "{:?}", again.set_aside);
+}

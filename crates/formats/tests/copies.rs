@@ -148,6 +148,27 @@ fn a_codex_copy_keeps_times_and_never_goes_back() {
     assert!(written.iter().all(|line| line["timestamp"] == "2026-11-16T09:00:00.000Z"), "{written:#?}");
 }
 
+/// Answers that say the same, one after the other, are still different messages.
+#[test]
+fn a_copy_keeps_the_time_of_each_answer() {
+    let turn = |minute: u32, items: Value| {
+        format!("{}\n", json!({"timestamp": format!("2026-11-15T12:{minute:02}:00Z"), "items": items}))
+    };
+    let answer =
+        json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "ok"}]});
+    let turns = [
+        turn(1, json!([{"role": "user", "content": "go"}])),
+        turn(2, json!([answer])),
+        turn(3, json!([answer])),
+    ];
+    for (format, kinds) in [("codex", &["response_item"][..]), ("claude-code", &["user", "assistant"])] {
+        let written = lines(&copy(&read(&turns.concat()), format, None).body);
+        let said = written.iter().filter(|line| kinds.iter().any(|kind| line["type"] == *kind));
+        let minutes: Vec<&str> = said.map(|line| &line["timestamp"].as_str().unwrap()[14..16]).collect();
+        assert_eq!(minutes, ["01", "02", "03"], "{format}");
+    }
+}
+
 #[test]
 fn a_codex_copy_names_a_provider_only_if_its_source_does() {
     let of = |more: &Value| {

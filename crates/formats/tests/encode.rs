@@ -500,7 +500,7 @@ fn every_problem_has_the_providers_words() {
     for wire in Dialect::all().map(Dialect::wire) {
         let rows = wire.answers.lines().filter(|row| !row.starts_with('#'));
         for name in rows.flat_map(|row| row.split_once(": ").unwrap().0.split(' ')) {
-            assert!(name.parse::<Rule>().is_ok(), "{}: {name}", wire.name);
+            assert!(Rule::ALL.iter().any(|rule| rule.name() == name), "{}: {name}", wire.name);
         }
     }
 }

@@ -257,6 +257,18 @@ fn system_prompts_in_odd_shapes_are_kept() {
     );
 }
 
+/// An input that is one text stays one text; what happens to the instructions beside it is reported all the same.
+#[test]
+fn instructions_that_are_rewritten_are_reported() {
+    for input in [json!("u"), json!([{"role":"user","content":"u"}])] {
+        let text = json!({"instructions":{"data":"be kind"},"input":input}).to_string();
+        let out = converted(&text, Dialect::OpenAiResponses, Dialect::OpenAiResponses);
+        assert!(out.body.contains("be kind"), "{}", out.body);
+        assert_eq!(rules(&out), ["irregular-content"]);
+        assert_eq!(out.findings[0].subject.as_deref(), Some("instructions"));
+    }
+}
+
 #[test]
 fn instructions_are_not_moved_past_a_message_that_was_left_out() {
     let text = r#"[{"role":"assistant","content":""},{"role":"system","content":"be kind"},{"role":"user","content":"u"}]"#;

@@ -2,12 +2,12 @@
 
 use crate::{json, limits, text::Text};
 
-/// What the text of the arguments is.
+/// The class of an arguments text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentsClass {
     /// A JSON object.
     Object,
-    /// Nothing: absent, empty, or white space.
+    /// Absent, empty, or white space.
     Blank,
     /// JSON, but not an object.
     OtherJson,
@@ -15,7 +15,7 @@ pub enum ArgumentsClass {
     Malformed,
 }
 
-/// What a model passed to a tool, exactly as it was written.
+/// The arguments that a model passed to a tool, exactly as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arguments {
     text: Text,
@@ -24,7 +24,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Takes the exact text and finds its class.
+    /// Classifies an exact text.
     #[must_use]
     pub fn new(text: impl Into<Text>) -> Self {
         let text = text.into();
@@ -44,20 +44,20 @@ impl Arguments {
         &self.text
     }
 
-    /// What the text is.
+    /// The class of the text.
     #[must_use]
     pub fn class(&self) -> ArgumentsClass {
         self.class
     }
 
-    /// Whether there is text that is no JSON object.
+    /// Whether the text is neither blank nor a JSON object.
     #[must_use]
     pub fn are_no_object(&self) -> bool {
         matches!(self.class, ArgumentsClass::OtherJson | ArgumentsClass::Malformed)
     }
 
-    /// Whether the JSON in the text holds an escape for half of a surrogate pair. Providers that take arguments as
-    /// JSON refuse the whole body for it; inside a string of arguments it is harmless.
+    /// Whether the JSON contains an escape for half of a surrogate pair. Providers that take arguments as JSON refuse the
+    /// whole body for it; where arguments are a string, it is harmless.
     #[must_use]
     pub fn has_lone_surrogate(&self) -> bool {
         self.lone_surrogate

@@ -1,7 +1,7 @@
-//! What a message is made of: text, reasoning, tool calls, tool results, media, and what has no name here.
+//! The blocks of a message: text, reasoning, tool calls, tool results, media, and provider-specific items.
 //!
-//! A block remembers the span of its own item inside the message's native JSON, so that a codec of the same dialect
-//! can send it again byte for byte.
+//! A block remembers the span of its item inside the message's native JSON, so that a codec of the same dialect can send
+//! it again byte for byte.
 
 use crate::{
     arguments::Arguments,
@@ -13,9 +13,9 @@ use crate::{
 /// One block of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// What it is.
+    /// The kind, with its content.
     pub kind: BlockKind,
-    /// Where its own item stands in the message's native JSON.
+    /// The span of its item in the message's native JSON.
     pub span: Option<Span>,
 }
 
@@ -50,19 +50,19 @@ impl Block {
         Self::new(BlockKind::Reasoning(Box::new(Reasoning { text: text.into(), sealed, origin })))
     }
 
-    /// Something of a provider's own.
+    /// A provider-specific block.
     #[must_use]
     pub fn opaque(kind: impl Into<Text>, raw: Raw, fits: bool) -> Self {
         Self::new(BlockKind::Opaque(Box::new(Opaque { kind: kind.into(), raw, fits })))
     }
 
-    /// The same block, standing at `span` of the native item, if its bytes may be sent again.
+    /// Sets the span in the native item if those bytes may be sent again.
     #[must_use]
     pub fn at_if(self, fits: bool, span: Span) -> Self {
         if fits { self.at(span) } else { self }
     }
 
-    /// The same block, standing at `span` of the native item.
+    /// Sets the span in the native item.
     #[must_use]
     pub fn at(mut self, span: Span) -> Self {
         self.span = Some(span);
@@ -88,40 +88,40 @@ impl Block {
     }
 }
 
-/// The kinds of block. Calls and results stand in the block itself, since every pass looks at them; what is rare is boxed.
+/// The kinds of block. Calls and results are stored inline because every pass reads them; rare kinds are boxed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockKind {
-    /// What was said.
+    /// Text.
     Text(Text),
-    /// What a model thought before it answered.
+    /// A model's reasoning before its answer.
     Reasoning(Box<Reasoning>),
-    /// A tool that a model asked for.
+    /// A model's call of a tool.
     ToolCall(ToolCall),
-    /// What came of it.
+    /// The result of a call.
     ToolResult(ToolResult),
-    /// A picture.
+    /// An image.
     Image(Box<Media>),
     /// A document.
     Document(Box<Media>),
-    /// Something else, kept as it was.
+    /// A block of any other kind, kept verbatim.
     Opaque(Box<Opaque>),
 }
 
 /// A call of a tool by a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
-    /// What its result refers to.
+    /// The id that its result refers to.
     pub id: CallId,
-    /// Whether the source gave the id, or a reader had to.
+    /// Whether the source gave the id; otherwise the reader assigned it.
     pub id_given: bool,
     /// The tool's name; may be empty in a broken source.
     pub name: Text,
-    /// What it was passed.
+    /// The arguments.
     pub arguments: Arguments,
 }
 
 impl ToolCall {
-    /// A call as someone wrote it, who may have left out its id or its name.
+    /// A call read from a source, which may lack its id or its name.
     #[must_use]
     pub fn read(id: Option<CallId>, name: Option<Text>, arguments: Arguments) -> Self {
         Self {
@@ -132,21 +132,21 @@ impl ToolCall {
         }
     }
 
-    /// A call as a provider would give it.
+    /// A complete call.
     #[must_use]
     pub fn new(id: impl Into<CallId>, name: impl Into<Text>, arguments: impl Into<Text>) -> Self {
         Self { id: id.into(), id_given: true, name: name.into(), arguments: Arguments::new(arguments) }
     }
 }
 
-/// What a tool gave back.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
-    /// The call it answers, if the source says.
+    /// The call that it answers, if the source names it.
     pub call_id: Option<CallId>,
-    /// The tool's name, if the source says.
+    /// The tool's name, if the source gives it.
     pub name: Option<Text>,
-    /// Text, images, documents, opaque blocks.
+    /// The content: text, images, documents and opaque blocks.
     pub content: Vec<Block>,
     /// How the source wrote the content.
     pub form: Form,
@@ -155,7 +155,7 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// A result that is a plain text.
+    /// A result with one text.
     #[must_use]
     pub fn new(call_id: impl Into<CallId>, text: impl Into<Text>) -> Self {
         Self {
@@ -168,21 +168,21 @@ impl ToolResult {
     }
 }
 
-/// Reasoning of a model, with what is needed to send it back to where it came from.
+/// A model's reasoning, with what is needed to send it back to its provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reasoning {
-    /// What can be read of it; may be empty.
+    /// The readable part; may be empty.
     pub text: Text,
-    /// Whether the provider signed or encrypted it: then it is bound to what stood before it.
+    /// Whether the provider signed or encrypted it, which binds it to everything before it.
     pub sealed: bool,
-    /// Where it came from.
+    /// Its issuer.
     pub origin: Origin,
 }
 
-/// Where a piece of reasoning was issued. It is replayed only where this matches.
+/// The issuer of a piece of reasoning. It is replayed only to the same issuer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
-    /// The dialect it was spoken in.
+    /// The dialect of the answer.
     pub dialect: Option<Text>,
     /// The provider.
     pub provider: Option<Text>,
@@ -199,32 +199,32 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Reasoning of a dialect, by a model if that is known.
+    /// The origin of reasoning in a dialect, by a model if it is known.
     #[must_use]
     pub fn of(dialect: &str, model: Option<Text>) -> Self {
         Self { dialect: Some(Text::new(dialect)), model, ..Self::default() }
     }
 }
 
-/// A picture or a document.
+/// An image or a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Media {
     /// Its media type, if known.
     pub media_type: Option<Text>,
-    /// Where the bytes are.
+    /// The location of the bytes.
     pub source: MediaSource,
     /// A file name or title, if known.
     pub name: Option<Text>,
 }
 
-/// Where the bytes of a medium are.
+/// The location of the bytes of an image or document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MediaSource {
-    /// Here, as base64.
+    /// Inline, as base64.
     Base64(Text),
-    /// Behind an address.
+    /// At a URL.
     Url(Text),
-    /// At the provider, under an id that no other provider knows.
+    /// Uploaded to the provider, under an id that no other provider knows.
     ProviderFile(Text),
     /// Plain text: a document that needs no decoding.
     Plain(Text),
@@ -232,10 +232,10 @@ pub enum MediaSource {
     Unusable,
 }
 
-/// A block with no place in the model, kept as it was.
+/// A provider-specific block, kept verbatim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opaque {
-    /// The source's own name for its kind; empty where it has none.
+    /// The source's name for its kind; empty if it has none.
     pub kind: Text,
     /// The exact bytes.
     pub raw: Raw,

@@ -1,4 +1,4 @@
-//! Appending: the next entry of a conversation, sealed onto its parent.
+//! Appending: seals the next entry of a conversation onto its parent.
 
 use jiff::Timestamp;
 
@@ -10,23 +10,23 @@ use crate::{
     text::{Raw, Text},
 };
 
-/// What the caller knows that the record cannot: when, and which random bits.
+/// What only the caller can supply for a new entry: its id, the time and random bytes.
 #[derive(Debug, Clone)]
 pub struct Stamp {
     /// The new entry's id.
     pub id: EntryId,
-    /// Now.
+    /// The current time.
     pub timestamp: Timestamp,
     /// Fresh random bytes.
     pub salt: Salt,
-    /// The source's own time, for imports.
+    /// The source's time, for imports.
     pub source_time: Option<Text>,
 }
 
-/// The newest entry of a conversation, as far as the next one has to know it.
+/// What the next entry of a conversation needs to know about the newest one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tail {
-    /// Its place in the order of appending.
+    /// Its sequence number.
     pub seq: u64,
     /// Its id.
     pub id: EntryId,
@@ -42,42 +42,31 @@ impl Tail {
     }
 }
 
-/// The end of a conversation: what the next entry follows.
+/// The end of a conversation, which the next entry follows.
 #[derive(Debug, Clone)]
-pub struct Chain {
-    next_seq: u64,
-    head: Option<(EntryId, Hash)>,
-}
+pub struct Chain(Option<Tail>);
 
 impl Chain {
     /// A conversation without entries.
     #[must_use]
     pub fn empty() -> Self {
-        Self { next_seq: 0, head: None }
+        Self(None)
     }
 
-    /// A conversation whose last entry is `last`.
-    #[must_use]
-    pub fn after(last: &Entry) -> Self {
-        Self { next_seq: last.envelope().seq + 1, head: Some((last.id(), last.hash())) }
-    }
-
-    /// A conversation with that tail; none has no entries.
+    /// A conversation with this tail; `None` for one without entries.
     #[must_use]
     pub fn at(tail: Option<Tail>) -> Self {
-        tail.map_or_else(Self::empty, |tail| Self {
-            next_seq: tail.seq + 1,
-            head: Some((tail.id, tail.hash)),
-        })
+        Self(tail)
     }
 
-    /// The entry that the next one follows, unless it is made a branch.
+    /// The newest entry, which the next one follows unless it starts a branch.
     #[must_use]
     pub fn head(&self) -> Option<(EntryId, Hash)> {
-        self.head
+        self.0.map(|tail| (tail.id, tail.hash))
     }
 
-    /// Seals an entry again, as the next one of this conversation: id, times, salt and body stay. None if its content was erased.
+    /// Seals an existing entry again as the next one of this conversation, with the same id, times, salt and body. `None` if
+    /// its content was erased.
     pub fn reseal(&mut self, parent: Option<(EntryId, Hash)>, entry: &Entry) -> Option<Entry> {
         let envelope = entry.envelope();
         let SaltedBody { salt, body } = entry.content()?.clone();
@@ -90,13 +79,12 @@ impl Chain {
         Some(self.append_body(parent, envelope.kind.clone(), body, stamp))
     }
 
-    /// Seals the next entry onto the head and moves the head to it. It is not stored yet.
+    /// Seals the next entry onto the head and moves the head to it. The caller stores it.
     pub fn append(&mut self, kind: Kind, content: &Content, stamp: Stamp) -> Entry {
-        let parent = self.head;
-        self.append_under(parent, kind, content, stamp)
+        self.append_under(self.head(), kind, content, stamp)
     }
 
-    /// Seals the next entry onto any earlier entry, which makes a branch, and moves the head to it.
+    /// Seals the next entry onto any earlier entry, which starts a branch, and moves the head to it.
     pub fn append_under(
         &mut self,
         parent: Option<(EntryId, Hash)>,
@@ -107,7 +95,7 @@ impl Chain {
         self.append_body(parent, kind, content.to_body(), stamp)
     }
 
-    /// The same with a body that is written already.
+    /// Like [`Chain::append_under`], with a body that is already encoded.
     pub fn append_body(
         &mut self,
         parent: Option<(EntryId, Hash)>,
@@ -119,15 +107,14 @@ impl Chain {
             version: VERSION,
             id: stamp.id,
             parent: parent.map(|(id, _)| id),
-            seq: self.next_seq,
+            seq: self.0.map_or(0, |tail| tail.seq + 1),
             timestamp: stamp.timestamp,
             kind,
             source_time: stamp.source_time,
         };
         let body = SaltedBody { salt: stamp.salt, body };
         let entry = Entry::seal(envelope, parent.map(|(_, hash)| hash), body);
-        self.next_seq += 1;
-        self.head = Some((entry.id(), entry.hash()));
+        self.0 = Some(Tail::of(&entry));
         entry
     }
 }

@@ -1,8 +1,8 @@
-//! What an entry says: one typed body per kind.
+//! The content of entries: one typed body per kind.
 //!
-//! Bodies are JSON objects written by us in a fixed field order. Fields that a newer version added are kept, since the
-//! entry keeps the exact bytes; they are just not in the typed form. A body that does not fit its kind is not an
-//! error but [`Content::Unreadable`]: it is shown and verified like any other, and skipped by views.
+//! Bodies are JSON objects with a fixed order of fields. Fields that a newer version added are not in the typed form, but the
+//! entry keeps them in its exact bytes. A body that does not fit its kind is [`Content::Unreadable`] and not an error: it is
+//! shown and verified like any other, and views skip it.
 
 use crate::{
     entry::{Entry, Kind},
@@ -13,96 +13,18 @@ use crate::{
     text::{Raw, Text},
 };
 
-/// A field of a body.
-trait Field: Sized {
-    /// Appends it under its name; an absent one leaves nothing.
-    fn write(&self, out: &mut String, name: &str);
-    /// Reads it back.
-    fn read(value: Option<Value<'_>>) -> Option<Self>;
-}
-
-impl Field for Text {
-    fn write(&self, out: &mut String, name: &str) {
-        write::key(out, name);
-        write::string(out, self);
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        value?.as_str().map(|text| Text::new(&*text))
-    }
-}
-
-impl<T: Field> Field for Option<T> {
-    fn write(&self, out: &mut String, name: &str) {
-        if let Some(value) = self {
-            value.write(out, name);
-        }
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        match value {
-            None => Some(None),
-            Some(value) if value.is_null() => Some(None),
-            some => T::read(some).map(Some),
-        }
-    }
-}
-
-impl Field for bool {
-    fn write(&self, out: &mut String, name: &str) {
-        if *self {
-            write::key(out, name);
-            out.push_str("true");
-        }
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        value.map_or(Some(false), |value| value.as_bool())
-    }
-}
-
-impl Field for u64 {
-    fn write(&self, out: &mut String, name: &str) {
-        write::key(out, name);
-        out.push_str(&self.to_string());
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        value?.as_u64()
-    }
-}
-
-impl Field for Raw {
-    fn write(&self, out: &mut String, name: &str) {
-        write::key(out, name);
-        // An entry is one line; between the tokens of JSON a space is as good as a line break.
-        out.push_str(&self.as_str().replace(['\n', '\r'], " "));
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        value.map(|value| Raw::new(value.raw()))
-    }
-}
-
-impl Field for EntryId {
-    fn write(&self, out: &mut String, name: &str) {
-        write::key(out, name);
-        write::string(out, &self.to_string());
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        value?.as_str()?.parse().ok()
-    }
-}
-
-impl Field for ConversationId {
-    fn write(&self, out: &mut String, name: &str) {
-        write::key(out, name);
-        write::string(out, &self.to_string());
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        value?.as_str()?.parse().ok()
-    }
-}
-
-/// A list of things that are written as JSON objects.
+/// A value in a body.
 trait Item: Sized {
     fn write(&self, out: &mut String);
     fn read(value: Value<'_>) -> Option<Self>;
+    /// Whether its field is left out.
+    fn is_absent(&self) -> bool {
+        false
+    }
+    /// What a missing field stands for; none if it may not be missing.
+    fn absent() -> Option<Self> {
+        None
+    }
 }
 
 impl Item for Text {
@@ -114,9 +36,75 @@ impl Item for Text {
     }
 }
 
-impl<T: Item> Field for Vec<T> {
-    fn write(&self, out: &mut String, name: &str) {
-        write::key(out, name);
+impl<T: Item> Item for Option<T> {
+    fn write(&self, out: &mut String) {
+        self.iter().for_each(|value| value.write(out));
+    }
+    fn read(value: Value<'_>) -> Option<Self> {
+        if value.is_null() { Some(None) } else { T::read(value).map(Some) }
+    }
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+    fn absent() -> Option<Self> {
+        Some(None)
+    }
+}
+
+impl Item for bool {
+    fn write(&self, out: &mut String) {
+        out.push_str(&self.to_string());
+    }
+    fn read(value: Value<'_>) -> Option<Self> {
+        value.as_bool()
+    }
+    fn is_absent(&self) -> bool {
+        !self
+    }
+    fn absent() -> Option<Self> {
+        Some(false)
+    }
+}
+
+impl Item for u64 {
+    fn write(&self, out: &mut String) {
+        out.push_str(&self.to_string());
+    }
+    fn read(value: Value<'_>) -> Option<Self> {
+        value.as_u64()
+    }
+}
+
+impl Item for Raw {
+    fn write(&self, out: &mut String) {
+        // An entry is one line; between the tokens of JSON a space is as good as a line break.
+        out.push_str(&self.as_str().replace(['\n', '\r'], " "));
+    }
+    fn read(value: Value<'_>) -> Option<Self> {
+        Some(Raw::new(value.raw()))
+    }
+}
+
+impl Item for EntryId {
+    fn write(&self, out: &mut String) {
+        write::string(out, &self.to_string());
+    }
+    fn read(value: Value<'_>) -> Option<Self> {
+        value.as_str()?.parse().ok()
+    }
+}
+
+impl Item for ConversationId {
+    fn write(&self, out: &mut String) {
+        write::string(out, &self.to_string());
+    }
+    fn read(value: Value<'_>) -> Option<Self> {
+        value.as_str()?.parse().ok()
+    }
+}
+
+impl<T: Item> Item for Vec<T> {
+    fn write(&self, out: &mut String) {
         out.push('[');
         for (index, item) in self.iter().enumerate() {
             if index > 0 {
@@ -126,8 +114,8 @@ impl<T: Item> Field for Vec<T> {
         }
         out.push(']');
     }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        value.filter(|value| value.kind() == json::Kind::Array)?.items().map(T::read).collect()
+    fn read(value: Value<'_>) -> Option<Self> {
+        (value.kind() == json::Kind::Array).then(|| value.items().map(T::read).collect())?
     }
 }
 
@@ -142,11 +130,14 @@ macro_rules! body {
         impl Item for $name {
             fn write(&self, out: &mut String) {
                 out.push('{');
-                $(Field::write(&self.$field, out, stringify!($field));)*
+                $(if !self.$field.is_absent() {
+                    write::key(out, stringify!($field));
+                    self.$field.write(out);
+                })*
                 out.push('}');
             }
             fn read(value: Value<'_>) -> Option<Self> {
-                Some(Self { $($field: Field::read(value.get(stringify!($field)))?,)* })
+                Some(Self { $($field: value.get(stringify!($field)).map_or_else(Item::absent, Item::read)?,)* })
             }
         }
     };
@@ -171,9 +162,9 @@ body! {
 body! {
     /// A command that a person ran.
     Command {
-        /// The command line, secrets taken out.
+        /// The command line, without secrets.
         command: Text,
-        /// What it printed.
+        /// Its output.
         output: Text,
         /// Whether it failed.
         failed: bool,
@@ -181,13 +172,13 @@ body! {
 }
 
 body! {
-    /// What surrounds the messages of a request.
+    /// The fields of a request around its messages.
     Context {
         /// The system prompt.
         system: Option<Text>,
         /// The tool declarations, as JSON.
         tools: Option<Raw>,
-        /// The dialect, provider and model that requests go to, as JSON.
+        /// The dialect, provider and model of requests, as JSON.
         target: Option<Raw>,
     }
 }
@@ -202,16 +193,6 @@ body! {
     }
 }
 
-impl Field for CallAt {
-    fn write(&self, out: &mut String, name: &str) {
-        write::key(out, name);
-        Item::write(self, out);
-    }
-    fn read(value: Option<Value<'_>>) -> Option<Self> {
-        Item::read(value?)
-    }
-}
-
 body! {
     /// The decision about one unanswered call.
     ClosedCall {
@@ -219,27 +200,27 @@ body! {
         entry: EntryId,
         /// The block in it, from 0.
         block: u64,
-        /// What was decided: `left-out`, `interrupted` or `rerun`.
+        /// The decision.
         decision: Decision,
     }
 }
 
 body! {
-    /// Decisions about unanswered calls, made before a request left.
+    /// Decisions about unanswered calls, made before a request was sent.
     Closed {
-        /// One for each.
+        /// One decision per call.
         calls: Vec<ClosedCall>,
     }
 }
 
 body! {
-    /// A summary of what was said before.
+    /// A summary of the messages before it.
     Compacted {
         /// The summary.
         summary: Text,
-        /// How many items were cut before it could be made.
+        /// The number of items that were cut before summarizing.
         truncated_count: u64,
-        /// The first entry that stays as it was.
+        /// The first entry that is kept unchanged.
         keep_from: Option<EntryId>,
     }
 }
@@ -263,7 +244,7 @@ body! {
 body! {
     /// The head moved to this entry's parent.
     Branch {
-        /// Why.
+        /// The reason.
         reason: Option<Text>,
     }
 }
@@ -281,9 +262,9 @@ body! {
 }
 
 body! {
-    /// Where a turn stands.
+    /// A change of a turn's state.
     Turn {
-        /// The state.
+        /// The new state.
         state: TurnState,
         /// The call that the state is about.
         call: Option<CallAt>,
@@ -291,17 +272,17 @@ body! {
 }
 
 body! {
-    /// An entry's content was removed.
+    /// The removal of an entry's content.
     Erased {
         /// The entry.
         entry: EntryId,
-        /// Why.
+        /// The reason.
         reason: Option<Text>,
     }
 }
 
 body! {
-    /// Something imported that has no place in the model.
+    /// Something imported that has no other kind.
     RawItem {
         /// The format it came from.
         format: Text,
@@ -316,20 +297,19 @@ macro_rules! words {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum $name { $($(#[$word_doc])* $variant,)* }
 
-        impl Field for $name {
-            fn write(&self, out: &mut String, name: &str) {
-                write::key(out, name);
+        impl Item for $name {
+            fn write(&self, out: &mut String) {
                 write::string(out, match self { $(Self::$variant => $word,)* });
             }
-            fn read(value: Option<Value<'_>>) -> Option<Self> {
-                match &*value?.as_str()? { $($word => Some(Self::$variant),)* _ => None }
+            fn read(value: Value<'_>) -> Option<Self> {
+                match &*value.as_str()? { $($word => Some(Self::$variant),)* _ => None }
             }
         }
     };
 }
 
 words! {
-    /// What was decided about an unanswered call.
+    /// A decision about an unanswered call.
     Decision {
         /// The view does not show it.
         LeftOut = "left-out",
@@ -343,22 +323,22 @@ words! {
 words! {
     /// The states of a turn.
     TurnState {
-        /// A request is about to leave.
+        /// A request is about to be sent.
         Started = "started",
         /// A call is running.
         CallRunning = "call-running",
-        /// A call waits for a person.
+        /// A call waits for a person's approval.
         CallAwaitingApproval = "call-awaiting-approval",
-        /// Done.
+        /// The turn is complete.
         Ended = "ended",
-        /// Stopped by a person or an error.
+        /// A person or an error stopped the turn.
         Interrupted = "interrupted",
     }
 }
 
 macro_rules! contents {
     ($($variant:ident($type:ty),)*) => {
-        /// What an entry says.
+        /// The content of an entry.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub enum Content {
             /// A message.
@@ -373,7 +353,7 @@ macro_rules! contents {
         }
 
         impl Content {
-            /// The body to store. Unknown and unreadable content goes back as it came.
+            /// The body to store. Unknown and unreadable content is written unchanged.
             #[must_use]
             pub fn to_body(&self) -> Raw {
                 let mut out = String::new();
@@ -386,7 +366,7 @@ macro_rules! contents {
                 Raw::new(out)
             }
 
-            /// The kind of the entries that hold such content; none if it cannot be told from the content.
+            /// The kind of entry that holds this content; `None` if the content does not determine it.
             #[must_use]
             pub fn kind(&self) -> Option<Kind> {
                 match self {

@@ -7,8 +7,8 @@
 //! └──────────────────────────────── envelope ────────────────────────────────────┘
 //! ```
 //! The header's body is called `metadata`, every other one `body`. An erased entry has neither salt nor body.
-//! A later minor version may add fields at the end of the envelope: they are hashed with it, so an entry from a
-//! newer minor version still verifies here.
+//! A later minor version may add fields at the end of the envelope. They are hashed with it, so an entry from a newer minor
+//! version still verifies here.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -28,9 +28,9 @@ pub const VERSION: Version = Version { major: 1, minor: 0 };
 /// The version of an entry's on-disk form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// A higher one than ours can be shown but not understood.
+    /// An entry with a higher one than ours can be shown, but not interpreted.
     pub major: u16,
-    /// A higher one than ours adds fields that we keep.
+    /// An entry with a higher one than ours has additional fields, which are kept.
     pub minor: u16,
 }
 
@@ -52,11 +52,11 @@ impl FromStr for Version {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// What an entry is about.
+        /// The kind of an entry.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         pub enum Kind {
             $($(#[$doc])* $variant,)*
-            /// A kind that this version does not know: kept, shown, verified, skipped by views.
+            /// A kind that this version does not know. It is kept, shown and verified, and views skip it.
             Unknown(Text),
         }
 
@@ -88,29 +88,29 @@ macro_rules! kinds {
 kinds! {
     /// The first entry: metadata of the conversation.
     Header = "header",
-    /// What was said.
+    /// A message.
     Message = "message",
-    /// A `/command` that a person ran, and what it printed.
+    /// A `/command` that a person ran, and its output.
     Command = "command",
     /// System prompt, tool declarations and target, when they change.
     Context = "context",
-    /// What was decided about unanswered calls before a request left.
+    /// Decisions about unanswered calls, made before a request was sent.
     Closed = "closed",
-    /// A summary that stands for what was said before.
+    /// A summary that replaces the messages before it.
     Compacted = "compacted",
-    /// Which results a view shows as tombstones.
+    /// The results that a view shows as tombstones.
     Prune = "prune",
     /// Opaque state that survives compaction.
     Snapshot = "snapshot",
     /// The head moved; the parent is the target.
     Branch = "branch",
-    /// Title, tags, scope.
+    /// The title, tags and scope.
     Meta = "meta",
-    /// Where a turn stands.
+    /// The state of a turn.
     Turn = "turn",
-    /// An entry's content was removed.
+    /// The removal of an entry's content.
     Erased = "erased",
-    /// Imported, with no place in the model.
+    /// Something imported that has no other kind.
     Raw = "raw",
 }
 
@@ -120,29 +120,29 @@ impl Kind {
     }
 }
 
-/// What is known of an entry without its content.
+/// An entry without its content and hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
     /// The version it was written in.
     pub version: Version,
     /// Its id.
     pub id: EntryId,
-    /// The entry it follows; only a header has none.
+    /// The entry that it follows; only a header has none.
     pub parent: Option<EntryId>,
-    /// Its place in the order of appending, from 0, without gaps.
+    /// Its number in the order of appending, from 0, without gaps.
     pub seq: u64,
     /// When it was appended, UTC, to the microsecond.
     pub timestamp: Timestamp,
-    /// What it is about.
+    /// Its kind.
     pub kind: Kind,
-    /// The source's own time, verbatim, for an imported entry.
+    /// The source's time, verbatim, for an imported entry.
     pub source_time: Option<Text>,
 }
 
 impl Envelope {
     fn write(&self) -> String {
         use fmt::Write as _;
-        // Ids, numbers and times have nothing in them that would have to be escaped.
+        // Ids, numbers and times contain nothing that needs escaping.
         let mut out = String::with_capacity(220);
         let mut id = [0; uuid::fmt::Hyphenated::LENGTH];
         let mut spelled = |out: &mut String, entry: &EntryId| {
@@ -169,7 +169,7 @@ impl Envelope {
     }
 }
 
-/// How many bodies this process has hashed. Tests see by it that nothing is hashed twice.
+/// The number of bodies that this process has hashed, for tests that nothing is hashed twice.
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub static BODIES_HASHED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
@@ -177,14 +177,14 @@ pub static BODIES_HASHED: std::sync::atomic::AtomicU64 = std::sync::atomic::Atom
 /// Salt and exact bytes of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SaltedBody {
-    /// Hashed with the body, and gone with it.
+    /// The salt, which is hashed and erased with the body.
     pub salt: Salt,
     /// The body, a JSON object.
     pub body: Raw,
 }
 
 impl SaltedBody {
-    /// Their hash.
+    /// The hash of salt and body.
     #[must_use]
     pub fn hash(&self) -> Hash {
         #[cfg(debug_assertions)]
@@ -197,8 +197,8 @@ impl SaltedBody {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     envelope: Envelope,
-    /// The envelope's exact bytes, fields of newer versions included, where they are not what this version writes. Nearly
-    /// every entry does without: a long conversation holds many of them.
+    /// The envelope's exact bytes, including fields of newer versions, if they are not what this version writes. Nearly every
+    /// entry has none, which saves memory in long conversations.
     spelling: Option<Raw>,
     inner: Hash,
     hash: Hash,
@@ -249,7 +249,7 @@ impl Entry {
         self.hash
     }
 
-    /// The hash of salt and body, which stays when they are erased.
+    /// The hash of salt and body, which remains when they are erased.
     #[must_use]
     pub fn inner(&self) -> Hash {
         self.inner
@@ -261,19 +261,19 @@ impl Entry {
         self.content.as_ref()
     }
 
-    /// The envelope's exact text, where it is not what this version would write: it has fields of a newer one.
+    /// The envelope's exact text, if it is not what this version would write because it has fields of a newer one.
     #[must_use]
     pub fn spelling(&self) -> Option<&str> {
         self.spelling.as_ref().map(Raw::as_str)
     }
 
-    /// The envelope's exact text: what is hashed.
+    /// The envelope's exact text, which is hashed.
     fn envelope_text(&self) -> Cow<'_, str> {
         self.spelling().map_or_else(|| Cow::Owned(self.envelope.write()), Cow::Borrowed)
     }
 
-    /// An entry from its parts, for stores that keep them apart. Nothing is computed: whether they belong together is what
-    /// [`Entry::verifies`] says.
+    /// Creates an entry from its parts, for stores that keep them apart. Nothing is computed; [`Entry::verifies`] checks
+    /// whether they belong together.
     #[must_use]
     pub fn from_parts(
         envelope: Envelope,
@@ -292,31 +292,31 @@ impl Entry {
         self.content.as_ref().map(|content| &content.body)
     }
 
-    /// The same entry without body and salt. It and its children still verify.
+    /// The entry without body and salt. It and its children still verify.
     #[must_use]
     pub fn erased(&self) -> Self {
         Self { content: None, ..self.clone() }
     }
 
-    /// Whether body and hashes agree, given the parent's hash.
+    /// Whether the body and the hashes are consistent, given the parent's hash.
     #[must_use]
     pub fn verifies(&self, parent: Option<Hash>) -> bool {
         self.body_verifies() && self.follows(parent)
     }
 
-    /// Whether its hash is that of its envelope, its parent's hash and the hash of its body.
+    /// Whether its hash matches its envelope, its parent's hash and the hash of its body.
     #[must_use]
     pub fn follows(&self, parent: Option<Hash>) -> bool {
         chain_hash(&self.envelope_text(), parent, self.inner) == self.hash
     }
 
-    /// Whether the body is what its hash says, whatever the entry hangs on.
+    /// Whether the body matches its hash, whatever the parent is.
     #[must_use]
     pub fn body_verifies(&self) -> bool {
         self.content.as_ref().is_none_or(|content| content.hash() == self.inner)
     }
 
-    /// The line that is stored, without its newline.
+    /// The stored line, without its newline.
     #[must_use]
     pub fn to_line(&self) -> String {
         let body = self.body().map_or(0, |body| body.as_str().len());
@@ -338,15 +338,15 @@ impl Entry {
         line
     }
 
-    /// Reads a line that is written exactly as we write lines, without looking into its body: a body whose hash is right is
-    /// what it was. The caller has to see to that ([`Entry::verifies`]). Nothing, if the line is not written so.
+    /// Reads a line that is exactly as we write lines, without parsing its body. The caller must check the body's hash with
+    /// [`Entry::verifies`]. `None` if the line is written differently.
     #[must_use]
     pub fn from_exact_line(line: &str) -> Option<Self> {
         if line.len() > limits::BODY_BYTES {
             return None;
         }
         let text = line.strip_prefix('{')?.strip_suffix('}')?;
-        // Inside of a string the quotes would be escaped.
+        // Inside a string the quotes would be escaped.
         let (envelope_text, rest) = text.split_once(",\"inner\":\"")?;
         let (inner, rest) = rest.split_at_checked(64)?;
         let (hash, rest) = rest.strip_prefix("\",\"hash\":\"")?.split_at_checked(64)?;
@@ -374,7 +374,7 @@ impl Entry {
     /// Reads a stored line.
     ///
     /// # Errors
-    /// What is wrong with the line. Nothing is repaired here: a line is an entry or it is not.
+    /// If the line is not an entry. Nothing is repaired.
     pub fn from_line(line: &str) -> Result<Self, EntryError> {
         if line.len() > limits::BODY_BYTES {
             return Err(EntryError::TooLong(line.len()));
@@ -390,19 +390,17 @@ impl Entry {
         }
         fields.fields.get(fields.at).ok_or(EntryError::Field("inner"))?;
         let envelope_end = fields.fields[fields.at - 1].1.end();
-        let inner = fields.text("inner")?.parse().map_err(|_| EntryError::Field("inner"))?;
-        let hash = fields.text("hash")?.parse().map_err(|_| EntryError::Field("hash"))?;
-        let content = match fields.optional("salt") {
-            None => None,
-            Some(salt) => {
-                let salt =
-                    salt.as_str().and_then(|salt| salt.parse().ok()).ok_or(EntryError::Field("salt"))?;
-                let body = fields.take(envelope.kind.body_key())?;
+        let (inner, hash) = (fields.parsed("inner")?, fields.parsed("hash")?);
+        let content = match fields.peek().as_deref() {
+            Some("salt") => {
+                let (salt, name) = (fields.parsed("salt")?, envelope.kind.body_key());
+                let body = fields.take(name)?;
                 if body.kind() != json::Kind::Object {
-                    return Err(EntryError::Field(envelope.kind.body_key()));
+                    return Err(EntryError::Field(name));
                 }
                 Some(SaltedBody { salt, body: Raw::new(body.raw()) })
             }
+            _ => None,
         };
         if fields.peek().is_some() {
             return Err(EntryError::Field("end of entry"));
@@ -413,7 +411,7 @@ impl Entry {
     }
 }
 
-/// The text of an envelope, where it is not what this version would write.
+/// The text of an envelope, if it is not what this version would write.
 fn spelled(envelope: &Envelope, text: &str) -> Option<Raw> {
     (text != envelope.write()).then(|| Raw::new(text))
 }
@@ -423,7 +421,7 @@ fn chain_hash(envelope: &str, parent: Option<Hash>, inner: Hash) -> Hash {
     Hasher::new("rejoin entry 1").field(envelope).bytes(parent).bytes(inner.as_bytes()).finish()
 }
 
-/// The fields of a line, taken in the order in which they must stand.
+/// The fields of a line, taken in their required order.
 struct Fields<'d> {
     fields: Vec<(json::Value<'d>, json::Value<'d>)>,
     at: usize,
@@ -432,31 +430,24 @@ struct Fields<'d> {
 impl<'d> Fields<'d> {
     /// The fields of an envelope that every version has.
     fn envelope(&mut self) -> Result<Envelope, EntryError> {
-        let version: Version = self.text("v")?.parse()?;
+        let version: Version = self.parsed("v")?;
         if version.major > VERSION.major {
             return Err(EntryError::NewerMajor(version));
         }
-        let id = self.text("id")?.parse().map_err(|_| EntryError::Field("id"))?;
-        let parent = self.take("parent")?;
-        let parent = match parent.as_str() {
-            Some(parent) => Some(parent.parse().map_err(|_| EntryError::Field("parent"))?),
-            None if parent.is_null() => None,
-            None => return Err(EntryError::Field("parent")),
-        };
-        let seq = self
-            .take("seq")?
-            .as_u64()
-            .filter(|seq| *seq < limits::ENTRIES)
-            .ok_or(EntryError::Field("seq"))?;
-        let timestamp = self.text("timestamp")?.parse().map_err(|_| EntryError::Field("timestamp"))?;
+        let id = self.parsed("id")?;
+        let is_root = self.fields.get(self.at).is_some_and(|(_, parent)| parent.is_null());
+        let parent = if is_root { self.take("parent").map(|_| None)? } else { Some(self.parsed("parent")?) };
+        let seq = self.take("seq")?.as_u64().filter(|seq| *seq < limits::ENTRIES);
+        let seq = seq.ok_or(EntryError::Field("seq"))?;
+        let timestamp = self.parsed("timestamp")?;
         let kind = Kind::named(&self.text("type")?);
         let source_time =
             self.optional("source_time").and_then(|value| value.as_str()).map(|time| Text::new(&*time));
         Ok(Envelope { version, id, parent, seq, timestamp, kind, source_time })
     }
 
-    fn peek(&self) -> Option<String> {
-        self.fields.get(self.at).and_then(|(key, _)| Some(key.as_str()?.into_owned()))
+    fn peek(&self) -> Option<Cow<'d, str>> {
+        self.fields.get(self.at)?.0.as_str()
     }
 
     fn optional(&mut self, name: &str) -> Option<json::Value<'d>> {
@@ -469,7 +460,11 @@ impl<'d> Fields<'d> {
         self.optional(name).ok_or(EntryError::Field(name))
     }
 
-    fn text(&mut self, name: &'static str) -> Result<String, EntryError> {
-        self.take(name)?.as_str().map(std::borrow::Cow::into_owned).ok_or(EntryError::Field(name))
+    fn text(&mut self, name: &'static str) -> Result<Cow<'d, str>, EntryError> {
+        self.take(name)?.as_str().ok_or(EntryError::Field(name))
+    }
+
+    fn parsed<T: FromStr>(&mut self, name: &'static str) -> Result<T, EntryError> {
+        self.text(name)?.parse().map_err(|_| EntryError::Field(name))
     }
 }

@@ -1,4 +1,4 @@
-//! The hash behind ids and the chain: BLAKE3 over length-prefixed fields.
+//! The hash of ids and of the chain: BLAKE3 over length-prefixed fields.
 
 use std::{fmt, str::FromStr};
 
@@ -9,7 +9,7 @@ use crate::ids::IdError;
 pub struct Hash([u8; 32]);
 
 impl Hash {
-    /// A hash that was kept as bytes.
+    /// A hash that was stored as bytes.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -43,13 +43,13 @@ impl FromStr for Hash {
     }
 }
 
-/// The hash of some bytes, for whoever keeps the same ones only once.
+/// Hashes bytes, for stores that keep equal ones only once.
 #[must_use]
 pub fn of_bytes(bytes: &[u8]) -> Hash {
     Hasher::new("rejoin bytes 1").bytes(bytes).finish()
 }
 
-/// Reads exactly `N` bytes of lower-case hexadecimal.
+/// Parses exactly `N` bytes of lower-case hexadecimal.
 pub(crate) fn from_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     if digits.len() != N * 2 {
@@ -66,7 +66,7 @@ pub(crate) fn from_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// Writes lower-case hexadecimal, all at once: every line of the record has three of these.
+/// Writes lower-case hexadecimal in one call, because every line of the record has three of these.
 pub(crate) fn to_hex<const N: usize>(bytes: &[u8; N], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut digits = String::with_capacity(N * 2);
@@ -77,11 +77,11 @@ pub(crate) fn to_hex<const N: usize>(bytes: &[u8; N], f: &mut fmt::Formatter<'_>
     f.write_str(&digits)
 }
 
-/// Hashes fields so that no two different lists of fields look alike: each is preceded by its length.
+/// Hashes fields, each preceded by its length, so that different lists of fields are never hashed as the same bytes.
 pub(crate) struct Hasher(blake3::Hasher);
 
 impl Hasher {
-    /// Starts with a name for what is hashed, so that hashes of different kinds of things never meet.
+    /// Starts with a name for what is hashed, so that hashes of different kinds of things never coincide.
     pub(crate) fn new(purpose: &str) -> Self {
         Self(blake3::Hasher::new()).field(purpose)
     }
@@ -101,7 +101,7 @@ impl Hasher {
     }
 }
 
-/// A short name for `text` out of letters and digits, the same every time: for ids and names that a dialect refuses.
+/// Derives a short name of letters and digits from `text`, to replace an id or a name that a dialect refuses.
 #[must_use]
 pub fn short_name(text: &str, length: usize) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

@@ -1,4 +1,4 @@
-//! The ids: of a conversation, an entry, a call. They parse, print, and never mix.
+//! The ids of conversations, entries and calls, each a type of its own.
 
 use std::{borrow::Borrow, fmt, str::FromStr};
 
@@ -10,9 +10,9 @@ use crate::{hash::Hasher, text::Text};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not {expected}")]
 pub struct IdError {
-    /// What was given.
+    /// The text.
     pub given: String,
-    /// What an id of this kind looks like.
+    /// A description of a valid id of this kind.
     pub expected: &'static str,
 }
 
@@ -26,34 +26,26 @@ const CONVERSATION_SHAPE: &str = "a conversation id (`conv_` and 12 of aâ€“z, 2â
 pub struct ConversationId([u8; 12]);
 
 impl ConversationId {
-    /// What every id begins with.
+    /// The beginning of every id.
     pub const PREFIX: &'static str = "conv_";
 
-    /// A new id from 60 random bits.
-    #[must_use]
-    pub fn from_random(random: u64) -> Self {
-        Self::from_bits(random)
-    }
-
-    /// The id of an imported conversation, from its format and the source's own id. It does not depend on anything
-    /// that may grow.
+    /// Derives the id of an imported conversation from its format and the source's id, which stay the same when the source
+    /// grows.
     #[must_use]
     pub fn derive(format: &str, source_id: &str) -> Self {
         let hash = Hasher::new("rejoin conversation id 1").field(format).field(source_id).finish();
         let mut bits = [0; 8];
         bits.copy_from_slice(&hash.as_bytes()[..8]);
-        Self::from_bits(u64::from_le_bytes(bits))
+        Self::from_random(u64::from_le_bytes(bits))
     }
 
-    fn from_bits(bits: u64) -> Self {
-        let mut name = [0; 12];
-        for (place, letter) in name.iter_mut().enumerate() {
-            *letter = ALPHABET[(bits >> (5 * place) & 31) as usize];
-        }
-        Self(name)
+    /// Creates an id from 60 random bits.
+    #[must_use]
+    pub fn from_random(random: u64) -> Self {
+        Self(std::array::from_fn(|place| ALPHABET[(random >> (5 * place) & 31) as usize]))
     }
 
-    /// Whether the printed id begins with `prefix`; the `conv_` may be left out.
+    /// Whether the printed id begins with `prefix`, which may omit the `conv_`.
     #[must_use]
     pub fn has_prefix(&self, prefix: &str) -> bool {
         let bare = prefix.strip_prefix(Self::PREFIX).unwrap_or(prefix);
@@ -83,18 +75,18 @@ impl FromStr for ConversationId {
     }
 }
 
-/// An entry: a UUIDv7 for what was said here, a UUIDv8 derived from the source for what was imported.
+/// An entry: a UUIDv7 for a new entry, a UUIDv8 derived from the source for an imported one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntryId(Uuid);
 
 impl EntryId {
-    /// A new id from the time and 80 random bits.
+    /// Creates an id from the time and 80 random bits.
     #[must_use]
     pub fn new(unix_millis: u64, random: [u8; 10]) -> Self {
         Self(uuid::Builder::from_unix_timestamp_millis(unix_millis, &random).into_uuid())
     }
 
-    /// The id of an imported entry: from its conversation, `own` (the source's id for it, or the id derived for its
+    /// Derives the id of an imported entry from its conversation, `own` (the source's id for it, or the id derived for its
     /// parent) and its exact bytes.
     #[must_use]
     pub fn derive(conversation: &ConversationId, own: &str, bytes: &str) -> Self {
@@ -108,13 +100,13 @@ impl EntryId {
         Self(uuid::Builder::from_custom_bytes(custom).into_uuid())
     }
 
-    /// An id that was kept as bytes.
+    /// An id that was stored as bytes.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))
     }
 
-    /// Whether it was derived from a source, so that importing the source again gives the same one.
+    /// Whether it was derived from a source; importing that source again gives the same id.
     #[must_use]
     pub fn is_derived(&self) -> bool {
         self.0.get_version_num() == 8
@@ -143,19 +135,19 @@ impl FromStr for EntryId {
     type Err = IdError;
     fn from_str(given: &str) -> Result<Self, IdError> {
         let parsed = Uuid::try_parse(given).ok().map(Self);
-        // Only the spelling that we write: an id has one form.
+        // An id has only the one spelling that we write.
         parsed
             .filter(|id| id.to_string() == given)
             .ok_or_else(|| IdError { given: given.to_owned(), expected: "an entry id (a lower-case UUID)" })
     }
 }
 
-/// What ties a tool call to its result: any text that a provider or a reader chose.
+/// The id that links a tool call to its result: any text that a provider or a reader chose.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CallId(Text);
 
 impl CallId {
-    /// An id as it was given.
+    /// Takes an id as it was given.
     #[must_use]
     pub fn new(id: impl Into<Text>) -> Self {
         Self(id.into())
@@ -198,7 +190,7 @@ impl fmt::Display for CallId {
     }
 }
 
-/// Sixteen random bytes that keep an erased body from being guessed by its hash.
+/// Sixteen random bytes that prevent guessing an erased body from its hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Salt(pub [u8; 16]);
 

@@ -1,11 +1,11 @@
-//! The record of a conversation: what is written once and never changed.
+//! The record of a conversation, which is written once and never changed.
 //!
-//! Here live the entry and block types, ids, the on-disk encoding, the hash chain, the tree of entries with its
-//! head, `verify`, the limits, and the scanner of lines. Nothing here opens a file, asks for the time, draws random numbers
-//! or knows a provider by name: clock, randomness and bytes are arguments.
+//! This crate has the entry and block types, ids, the on-disk encoding, the hash chain, the tree of entries with its head,
+//! `verify`, the limits, and the line reader. Nothing here opens a file, asks for the time, draws random numbers or knows a
+//! provider by name: time, randomness and bytes are arguments.
 //!
-//! Start at [`Message`] for what people and models said, at [`Entry`] for how it is kept, at [`Tree`] for how
-//! entries hang together.
+//! Start with [`Message`] for what people and models said, with [`Entry`] for how it is stored, and with [`Tree`] for how
+//! entries are linked.
 
 pub mod arguments;
 pub mod block;

@@ -1,18 +1,18 @@
-//! Everything that could grow without bound, and where it stops.
+//! Limits for everything that could otherwise grow without bound.
 
 /// One line of a session file, or one request body. A conversation of a million tokens is about 5 MiB; with images
 /// it may be tens of times that. Larger input is refused before it is read into memory.
 pub const BODY_BYTES: usize = 256 * 1024 * 1024;
 
-/// One answer of a provider, as it comes over the wire. The longest that a model gives is about 1 MiB of text; a few pictures
-/// make tens of it. An answer that never ends is given up here, at about four times as much memory.
+/// One answer of a provider in bytes received. The longest text of a model is about 1 MiB; with a few images it may be tens of
+/// MiB. An answer that does not end is abandoned here, when it takes about four times as much memory.
 pub const ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
-/// Nesting in arguments and unknown fields. Providers' own parsers stop at about a hundred levels; what is deeper is
-/// kept as raw text and never sent as JSON.
+/// Nesting in arguments and unknown fields. Providers' parsers stop at about a hundred levels, so anything deeper is kept as
+/// raw text and never sent as JSON.
 pub const NESTING: usize = 128;
 
-/// Words of a search. A person types a few; each one is looked up in the index and searched for in every hit.
+/// Words of a search. Each one is looked up in the index and searched for in every hit.
 pub const QUERY_WORDS: usize = 256;
 
 /// A title: one line of a terminal list.

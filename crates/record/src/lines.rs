@@ -1,26 +1,26 @@
-//! The lines of a file as they come, one in memory at a time. Every JSONL file is read through this, be it rejoin's own or that of
-//! another program. The caller opens the file.
+//! Reads a file line by line, with one line in memory at a time. Every JSONL file is read with it, rejoin's and those of other
+//! programs. The caller opens the file.
 
 use std::io::{self, BufRead, Read as _};
 
 use crate::limits;
 
-/// Where a line stands, and how it ends.
+/// The place of a line in its file, and how it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineAt {
     /// Its number, from 1.
     pub number: u64,
-    /// Its first byte in the file.
+    /// The offset of its first byte.
     pub start: u64,
-    /// How many bytes it has, without its newline.
+    /// Its length in bytes, without its newline.
     pub len: u64,
     /// Whether a newline ends it.
     pub ended: bool,
-    /// Whether it is longer than [`limits::BODY_BYTES`]. Then nothing of it was loaded.
+    /// Whether it is longer than [`limits::BODY_BYTES`]; if so, none of it is loaded.
     pub too_long: bool,
 }
 
-/// The lines of a file from some place on.
+/// The lines of a file, from some place to its end.
 #[derive(Debug)]
 pub struct Lines<R> {
     source: R,
@@ -34,12 +34,12 @@ impl<R: BufRead> Lines<R> {
         Self::from(source, 0, 1)
     }
 
-    /// The lines from a byte on, the first of which has that number. `source` begins there.
+    /// The lines from the byte `start` on, where `source` begins. The first of them has the given number.
     pub fn from(source: R, start: u64, number: u64) -> Self {
         Self { source, number, start }
     }
 
-    /// The next line. Its bytes, without the newline, are put into `bytes`.
+    /// Reads the next line into `bytes`, without its newline.
     ///
     /// # Errors
     /// Those of the source.
@@ -47,8 +47,8 @@ impl<R: BufRead> Lines<R> {
         self.next_or(bytes, |_| Ok(()))
     }
 
-    /// The next line. Where the source ends without a newline, `at_end` may wait for whoever is writing there, and then call what
-    /// it is given to read on.
+    /// Reads the next line. If the source ends without a newline, `at_end` may wait for another process that is writing, and
+    /// then call its argument to read on.
     ///
     /// # Errors
     /// Those of the source and of `at_end`.
@@ -61,7 +61,7 @@ impl<R: BufRead> Lines<R> {
         self.append_or(bytes, at_end)
     }
 
-    /// The next line. Its bytes, without the newline, are added to `bytes`.
+    /// Reads the next line and appends it to `bytes`, without its newline.
     ///
     /// # Errors
     /// Those of the source.
@@ -106,7 +106,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Passes over the rest of a line: how many bytes, and whether a newline ended it.
+/// Skips the rest of a line. Returns its length, and whether a newline ended it.
 fn skip_line(source: &mut impl BufRead) -> io::Result<(u64, bool)> {
     let mut len = 0;
     loop {

@@ -1,4 +1,4 @@
-//! A message: a role and ordered blocks, with the source's own item beside them.
+//! A message: a role and ordered blocks, with the source's item that they were read from.
 
 use std::fmt;
 
@@ -8,20 +8,20 @@ use crate::{
     text::{Raw, Span, Text},
 };
 
-/// Who speaks.
+/// The speaker of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
-    /// Instructions from whoever set the conversation up.
+    /// The author of the instructions.
     System,
-    /// The same, under the name that some models use for it.
+    /// The same, under the name that some models use.
     Developer,
-    /// A person, or the program that speaks for one.
+    /// A person, or a program that speaks for one.
     User,
     /// The model.
     Assistant,
     /// A tool.
     Tool,
-    /// A role that nobody here knows, verbatim.
+    /// An unknown role, verbatim.
     Other(Text),
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// How the source wrote a content: the difference matters to whoever gets it back.
+/// How the source wrote a content, so that it can be written the same way again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// One string.
@@ -68,7 +68,7 @@ pub enum Form {
     Parts,
     /// `null`.
     Null,
-    /// Not there at all.
+    /// No such field.
     Absent,
 }
 
@@ -91,24 +91,23 @@ impl Form {
     }
 }
 
-/// The source's own item for a message.
+/// The source's item for a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Native {
     /// The name of the format it is written in.
     pub format: Text,
     /// Its exact bytes.
     pub raw: Raw,
-    /// Whether the item is regular in its format: a codec of the same dialect may send it again as it is.
+    /// Whether a codec of the same dialect may send the item again unchanged.
     pub regular: bool,
-    /// Whether it has fields that say something and that blocks and role do not hold.
+    /// Whether it has meaningful fields that neither the blocks nor the role represent.
     pub more: bool,
-    /// Where the source makes several items of one message: each of them, in order. `raw` then holds them with a comma
-    /// between any two.
+    /// The items in order, if the source has several for this message. `raw` then holds them separated by commas.
     pub items: Vec<NativeItem>,
 }
 
 impl Native {
-    /// The item of a source that makes one item of a message.
+    /// A message that is a single item in its source.
     #[must_use]
     pub fn one(format: impl Into<Text>, raw: Raw, regular: bool) -> Self {
         Self { format: format.into(), raw, regular, more: false, items: Vec::new() }
@@ -118,24 +117,24 @@ impl Native {
 /// One of several items that make up a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NativeItem {
-    /// Where it stands in the native bytes.
+    /// Its span in the native bytes.
     pub span: Span,
-    /// How many of the message's blocks it holds.
+    /// The number of the message's blocks that are in it.
     pub blocks: u32,
-    /// Whether it is regular in its format, as [`Native::regular`] says of a whole.
+    /// Whether this item may be sent again unchanged; see [`Native::regular`].
     pub regular: bool,
 }
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Who speaks.
+    /// The speaker.
     pub role: Role,
-    /// What is said, in order.
+    /// The content, in order.
     pub blocks: Vec<Block>,
     /// How the source wrote the content.
     pub form: Form,
-    /// The source's own item.
+    /// The source's item.
     pub native: Option<Native>,
 }
 
@@ -150,13 +149,13 @@ impl Message {
         Self { role, blocks: vec![Block::text(text)], form: Form::Text, native: None }
     }
 
-    /// What a person said.
+    /// A person's message.
     #[must_use]
     pub fn user(text: impl Into<Text>) -> Self {
         Self::plain(Role::User, text)
     }
 
-    /// What a model said.
+    /// A model's message.
     #[must_use]
     pub fn assistant(text: impl Into<Text>) -> Self {
         Self::plain(Role::Assistant, text)
@@ -204,7 +203,7 @@ impl Message {
         self.tool_results().next().and_then(|result| result.name.as_ref())
     }
 
-    /// Its text: what is said in it, or the text of its results; `None` where there is none at all.
+    /// The text of its text blocks and results, joined by line breaks; `None` if it has none.
     #[must_use]
     pub fn content(&self) -> Option<String> {
         let mut texts = Vec::new();
@@ -221,7 +220,7 @@ impl Message {
         (!texts.is_empty()).then(|| texts.join("\n"))
     }
 
-    /// The bytes of a block's own item, if it has one.
+    /// The bytes of a block's native item, if it has one.
     #[must_use]
     pub fn native_block(&self, block: &Block) -> Option<&str> {
         block.span?.of(self.native.as_ref()?.raw.as_str())
@@ -229,7 +228,7 @@ impl Message {
 }
 
 impl ToolResult {
-    /// The message that carries it.
+    /// A tool message with only this result.
     #[must_use]
     pub fn to_message(&self) -> Message {
         let block = Block::result(self.clone());

@@ -1,9 +1,9 @@
-//! How a message is stored: the source's own item once, and blocks that point into it.
+//! The stored form of a message: the source's item once, and blocks that refer to spans of it.
 //!
-//! A text that stands in the native item is stored as `[start,len]` (a JSON string literal there) or
-//! `{"raw":[start,len]}` (the bytes themselves); any other text as a JSON string. So the item is kept verbatim, nothing is
-//! stored twice (an item with line breaks is stored as one string, `item_text`), and whoever reads the line with ordinary tools sees the provider's own JSON. Nested blocks occur only
-//! inside a result, and results do not nest: reading needs no recursion on input depth.
+//! A text in the native item is stored as `[start,len]` (a JSON string literal there) or `{"raw":[start,len]}` (the bytes
+//! themselves); any other text as a JSON string. So the item is kept verbatim, nothing is stored twice, and the line shows the
+//! provider's JSON to ordinary tools. An item with line breaks is stored as one string, `item_text`. Blocks are nested only in
+//! results, and results do not nest, so reading does not recurse with the depth of its input.
 
 use crate::{
     arguments::Arguments,
@@ -42,7 +42,7 @@ pub(crate) fn write(out: &mut String, message: &Message) {
     out.push('}');
 }
 
-/// Span and number of blocks of each item, as `[start,len,blocks]`; one that is not regular has a `0` after that.
+/// Writes the span and the number of blocks of each item as `[start,len,blocks]`, followed by a `0` if it is not regular.
 fn write_items(out: &mut String, items: &[NativeItem]) {
     write::key(out, "items");
     for (index, item) in items.iter().enumerate() {
@@ -64,7 +64,7 @@ fn read_items(native: Value<'_>) -> Option<Vec<NativeItem>> {
     list.items().map(item).collect()
 }
 
-/// A foreign value: as it is, or as a string where it has line breaks, since an entry is one line.
+/// Writes a foreign value unchanged, or as a string if it has line breaks, because an entry is one line.
 fn write_raw(out: &mut String, name: &str, raw: &str) {
     if raw.contains(['\n', '\r']) {
         write::key(out, &format!("{name}_text"));
@@ -75,7 +75,7 @@ fn write_raw(out: &mut String, name: &str, raw: &str) {
     }
 }
 
-/// Reads what [`write_raw`] wrote; a value that is not a string shares the body's buffer.
+/// Reads a value that [`write_raw`] wrote. One that is not a string shares the body's buffer.
 fn read_raw(body: &Raw, holder: Value<'_>, name: &str) -> Option<Raw> {
     match holder.get(name) {
         Some(item) => body.sub(item.start(), item.end()),
@@ -157,9 +157,9 @@ impl Writer<'_, '_> {
     fn reasoning(&mut self, reasoning: &Reasoning) {
         self.text("text", &reasoning.text);
         write_flag(self.out, "sealed", reasoning.sealed);
-        let origin = &reasoning.origin;
+        let mut origin = reasoning.origin.clone();
         self.object("origin", |w| {
-            for (name, value) in origin_fields(origin) {
+            for (name, value) in origin_fields(&mut origin) {
                 w.optional(name, value.as_ref());
             }
             write_flag(w.out, "incomplete", origin.incomplete);
@@ -186,7 +186,7 @@ impl Writer<'_, '_> {
 
     fn text(&mut self, name: &str, text: &Text) {
         write::key(self.out, name);
-        // A span counts only if it gives this very text back.
+        // A span is written only if it leads back to exactly this text.
         match text
             .span()
             .filter(|span| self.item.and_then(|item| resolve(*span, item)).as_ref() == Some(text))
@@ -210,14 +210,15 @@ impl Writer<'_, '_> {
     }
 }
 
-fn origin_fields(origin: &Origin) -> [(&'static str, Option<Text>); 6] {
+fn origin_fields(origin: &mut Origin) -> [(&'static str, &mut Option<Text>); 6] {
+    let Origin { dialect, provider, endpoint, account, model, prefix, incomplete: _ } = origin;
     [
-        ("dialect", origin.dialect.clone()),
-        ("provider", origin.provider.clone()),
-        ("endpoint", origin.endpoint.clone()),
-        ("account", origin.account.clone()),
-        ("model", origin.model.clone()),
-        ("prefix", origin.prefix.clone()),
+        ("dialect", dialect),
+        ("provider", provider),
+        ("endpoint", endpoint),
+        ("account", account),
+        ("model", model),
+        ("prefix", prefix),
     ]
 }
 
@@ -236,7 +237,7 @@ fn bytes_are_lossy(bytes: &str) -> bool {
         && Doc::parse(bytes).is_ok_and(|doc| doc.root().is_some_and(|root| root.has_lone_surrogate()))
 }
 
-/// Reads a body back. `None` if it does not have the form of a message.
+/// Reads a body. `None` if it is not a message.
 pub(crate) fn read(raw: &Raw) -> Option<Message> {
     let doc = Doc::parse(raw.as_str()).ok()?;
     let root = doc.root()?;
@@ -270,7 +271,7 @@ pub(crate) fn read(raw: &Raw) -> Option<Message> {
     })
 }
 
-/// Whether a block may hold blocks: a result may, what stands inside a result may not.
+/// Whether results are allowed here: in a message they are, inside another result they are not.
 #[derive(Clone, Copy, PartialEq)]
 enum Nested {
     Allowed,
@@ -286,7 +287,7 @@ impl Reader<'_> {
     fn blocks(&self, list: Value<'_>, nested: Nested) -> Option<Vec<Block>> {
         let mut blocks: Vec<Block> =
             list.items().map(|block| self.block(block, nested)).collect::<Option<_>>()?;
-        // Most messages have one, and room for more would be held for as long as they are.
+        // Most messages have one block and live long, so spare capacity is given back.
         blocks.shrink_to_fit();
         Some(blocks)
     }
@@ -329,20 +330,12 @@ impl Reader<'_> {
     }
 
     fn reasoning(&self, body: Value<'_>) -> Option<Reasoning> {
-        let origin = body.get("origin")?;
-        Some(Reasoning {
-            text: self.text(body.get("text")?)?,
-            sealed: flag(body, "sealed"),
-            origin: Origin {
-                dialect: self.optional(origin, "dialect")?,
-                provider: self.optional(origin, "provider")?,
-                endpoint: self.optional(origin, "endpoint")?,
-                account: self.optional(origin, "account")?,
-                model: self.optional(origin, "model")?,
-                prefix: self.optional(origin, "prefix")?,
-                incomplete: flag(origin, "incomplete"),
-            },
-        })
+        let given = body.get("origin")?;
+        let mut origin = Origin { incomplete: flag(given, "incomplete"), ..Origin::default() };
+        for (name, value) in origin_fields(&mut origin) {
+            *value = self.optional(given, name)?;
+        }
+        Some(Reasoning { text: self.text(body.get("text")?)?, sealed: flag(body, "sealed"), origin })
     }
 
     fn media(&self, body: Value<'_>) -> Option<Media> {

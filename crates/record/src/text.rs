@@ -1,23 +1,25 @@
-//! Shared text, and where it came from.
+//! Shared text that remembers its place in the source.
 //!
-//! Text is decoded once and then shared: cloning a [`Text`] copies a pointer. When it was read out of a provider's
-//! own JSON item it remembers the place, so the record can store the item alone and point into it.
+//! Text is decoded once and then shared: cloning a [`Text`] copies a pointer. Text from a provider's JSON item remembers its
+//! span there, so the record can store only the item and refer to the span.
 
 use std::{
     borrow::{Borrow, Cow},
     fmt, hash,
     ops::Deref,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
-/// Whether a text has nothing to read in it: white space as Unicode has it, and the four separators among the control
-/// characters, which most providers' own check takes for white space too.
+use crate::json::literal;
+
+/// Whether a text is blank: it holds only Unicode white space and the four separator control characters, which most
+/// providers treat as white space too.
 #[must_use]
 pub fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))
 }
 
-/// A count with its noun, as messages to people say it: `1 entry`, `2 entries`, `0 calls`.
+/// Formats a count with its noun: `1 entry`, `2 entries`, `0 calls`.
 #[must_use]
 pub fn plural(count: impl fmt::Display, noun: &str) -> String {
     match (format!("{count} {noun}"), noun.strip_suffix('y')) {
@@ -27,7 +29,7 @@ pub fn plural(count: impl fmt::Display, noun: &str) -> String {
     }
 }
 
-/// The word that agrees with a count: `one` for 1, `many` for every other number.
+/// Chooses the word that agrees with a count: `one` for 1, `many` for every other number.
 #[must_use]
 pub fn agreeing<'w>(count: u64, one: &'w str, many: &'w str) -> &'w str {
     if count == 1 { one } else { many }
@@ -40,18 +42,18 @@ pub struct Span {
     pub start: u32,
     /// Length in bytes.
     pub len: u32,
-    /// Whether the bytes are a JSON string literal (to be decoded) or the text itself.
+    /// Whether the bytes are a JSON string literal, which has to be decoded, rather than the text itself.
     pub literal: bool,
 }
 
 impl Span {
-    /// A span that holds a JSON string literal, quotes included.
+    /// The span of a JSON string literal, including its quotes.
     #[must_use]
     pub fn literal(start: usize, len: usize) -> Self {
         Self::new(start, len, true)
     }
 
-    /// A span whose bytes are the text.
+    /// The span of bytes that are the text itself.
     #[must_use]
     pub fn verbatim(start: usize, len: usize) -> Self {
         Self::new(start, len, false)
@@ -70,24 +72,48 @@ impl Span {
     }
 }
 
-/// A decoded text of at least this many bytes keeps the buffer it was decoded into.
+/// The length in bytes from which a decoded text keeps its buffer.
 const LONG: usize = 64 * 1024;
 
 /// The bytes of a [`Text`].
 #[derive(Clone)]
 pub enum SharedText {
-    /// Copied into one allocation with its counter: the usual case.
+    /// The usual case: copied into one allocation with its reference count.
     Short(Arc<str>),
-    /// A long text in the buffer that it was decoded into: copying it would take twice the memory for a moment.
-    Long(Arc<String>),
+    /// A long text.
+    Long(Arc<LongText>),
 }
+
+/// A long text. It stays in the buffer it was decoded into, because copying it would briefly need twice the memory. One that was
+/// not read yet is still a literal: many are only passed on.
+pub struct LongText {
+    /// The part between the quotes of a string literal; empty for a text that was decoded from the start.
+    literal: Raw,
+    decoded: OnceLock<String>,
+}
+
+impl LongText {
+    fn as_str(&self) -> &str {
+        self.decoded.get_or_init(|| literal::decode_body(self.literal.as_str()).0.into_owned())
+    }
+
+    /// Whether it is blank. Its beginning usually decides.
+    fn is_blank(&self) -> bool {
+        let body = self.literal.as_str();
+        let beginning = literal::decode_body(&body[..body.floor_char_boundary(BEGINNING)]).0;
+        is_blank(&beginning) && is_blank(self.as_str())
+    }
+}
+
+/// The number of bytes of a literal that are examined first.
+const BEGINNING: usize = 64;
 
 impl Deref for SharedText {
     type Target = str;
     fn deref(&self) -> &str {
         match self {
             Self::Short(text) => text,
-            Self::Long(text) => text,
+            Self::Long(text) => text.as_str(),
         }
     }
 }
@@ -110,7 +136,7 @@ impl From<String> for SharedText {
             return Self::Short(text.into());
         }
         text.shrink_to_fit();
-        Self::Long(Arc::new(text))
+        Self::Long(Arc::new(LongText { literal: Raw::new(""), decoded: text.into() }))
     }
 }
 
@@ -132,16 +158,24 @@ pub struct Text {
 }
 
 impl Text {
-    /// Text that was made here.
+    /// Text without a place in a native item.
     #[must_use]
     pub fn new(value: impl Into<SharedText>) -> Self {
         Self { value: value.into(), at: None, lossy: false }
     }
 
-    /// Text that was read from `at` in a native item; `lossy` if decoding replaced a lone surrogate.
+    /// Text from the span `at` of a native item; `lossy` if decoding replaced a lone surrogate.
     #[must_use]
     pub fn located(value: impl Into<SharedText>, at: Span, lossy: bool) -> Self {
         Self { value: value.into(), at: Some(at), lossy }
+    }
+
+    /// Text that a string literal stands for, decoded when it is first read. The body of the literal is what is between its
+    /// quotes; `at` and `lossy` are as in [`located`](Self::located).
+    #[must_use]
+    pub fn undecoded(body: Raw, at: Span, lossy: bool) -> Self {
+        let text = LongText { literal: body, decoded: OnceLock::new() };
+        Self { value: SharedText::Long(Arc::new(text)), at: Some(at), lossy }
     }
 
     /// The text.
@@ -150,28 +184,31 @@ impl Text {
         &self.value
     }
 
-    /// The same text, for a message without a native item to stand in. It is shared, not copied.
+    /// The same shared text, for a message without a native item.
     #[must_use]
     pub fn without_place(&self) -> Self {
         Self { value: self.value.clone(), at: None, lossy: false }
     }
 
-    /// Where it stands in the message's native item.
+    /// Its span in the message's native item.
     #[must_use]
     pub fn span(&self) -> Option<Span> {
         self.at
     }
 
-    /// Whether the source held half of a surrogate pair, which shows as U+FFFD here.
+    /// Whether the source contained half of a surrogate pair, which is U+FFFD here.
     #[must_use]
     pub fn is_lossy(&self) -> bool {
         self.lossy
     }
 
-    /// Whether there is nothing to read: empty, or white space only.
+    /// Whether it is empty or white space only; see [`is_blank`].
     #[must_use]
     pub fn is_blank(&self) -> bool {
-        is_blank(&self.value)
+        match &self.value {
+            SharedText::Short(text) => is_blank(text),
+            SharedText::Long(text) => text.is_blank(),
+        }
     }
 }
 
@@ -226,7 +263,7 @@ impl fmt::Display for Text {
     }
 }
 
-/// Exact bytes of a foreign JSON value, as a slice of a shared buffer. Only readers and codecs look into it.
+/// The exact bytes of a foreign JSON value, a slice of a shared buffer. Only readers and codecs interpret it.
 #[derive(Clone)]
 pub struct Raw {
     buffer: Arc<str>,
@@ -235,7 +272,7 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// A value with a buffer of its own.
+    /// A value in its own buffer.
     #[must_use]
     pub fn new(value: impl Into<Arc<str>>) -> Self {
         let buffer = value.into();
@@ -243,14 +280,14 @@ impl Raw {
         Self { buffer, start: 0, end }
     }
 
-    /// A slice of a shared buffer, or nothing where the range does not fit.
+    /// A slice of a shared buffer; `None` if the range is invalid.
     #[must_use]
     pub fn slice(buffer: &Arc<str>, start: usize, end: usize) -> Option<Self> {
         buffer.get(start..end)?;
         Some(Self { buffer: Arc::clone(buffer), start, end })
     }
 
-    /// A slice of this value, sharing its buffer; nothing where the range does not fit.
+    /// A slice of this value in the same buffer; `None` if the range is invalid.
     #[must_use]
     pub fn sub(&self, start: usize, end: usize) -> Option<Self> {
         self.as_str().get(start..end)?;

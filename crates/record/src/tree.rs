@@ -1,17 +1,17 @@
-//! The tree of entries: who follows whom, where the head is, and the way from the root to it.
+//! The tree of entries, its head, and the path from the root to it.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::{entry::Entry, ids::EntryId};
 
-/// A place where the path could not follow a parent link.
+/// A parent link that the path could not follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BrokenLink {
     /// The entry whose parent cannot be read.
     pub entry: EntryId,
-    /// The parent that it names.
+    /// The parent that the entry names.
     pub parent: EntryId,
-    /// The readable entry that the path goes on from, if there is one.
+    /// The readable entry that the path continues from, if there is one.
     pub continued_from: Option<EntryId>,
 }
 
@@ -23,7 +23,7 @@ pub struct Tree<'e> {
 }
 
 impl<'e> Tree<'e> {
-    /// Takes the readable entries, in any order. Of entries with the same id the first one counts.
+    /// Builds the tree of the readable entries, given in any order. Of entries with the same id, the first counts.
     #[must_use]
     pub fn new(entries: impl IntoIterator<Item = &'e Entry>) -> Self {
         let mut by_seq: Vec<&Entry> = entries.into_iter().collect();
@@ -51,8 +51,8 @@ impl<'e> Tree<'e> {
         self.by_seq.iter().copied()
     }
 
-    /// The way from the root to `head`. Where a parent cannot be read it goes on from the readable entry with the next
-    /// lower `seq`, and says so: a damaged entry costs itself, not everything before it.
+    /// The path from the root to `head`. If a parent cannot be read, the path continues from the readable entry with the next
+    /// lower `seq` and reports the broken link, so a damaged entry does not hide everything before it.
     #[must_use]
     pub fn path_to(&self, head: &'e Entry) -> (Vec<&'e Entry>, Vec<BrokenLink>) {
         let (mut path, mut broken) = (Vec::new(), Vec::new());
@@ -61,7 +61,7 @@ impl<'e> Tree<'e> {
             path.push(entry);
             let seq = entry.envelope().seq;
             current = entry.envelope().parent.and_then(|parent| {
-                // A parent is older than its child; anything else would be a circle.
+                // A parent is older than its child; otherwise there would be a circle.
                 let found = self.get(parent).filter(|found| found.envelope().seq < seq);
                 found.or_else(|| {
                     let place = self.by_seq.partition_point(|other| other.envelope().seq < seq);
@@ -77,7 +77,7 @@ impl<'e> Tree<'e> {
         (path, broken)
     }
 
-    /// The way from the root to the head.
+    /// The path from the root to the head.
     #[must_use]
     pub fn path(&self) -> (Vec<&'e Entry>, Vec<BrokenLink>) {
         self.head().map_or_else(Default::default, |head| self.path_to(head))

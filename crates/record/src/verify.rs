@@ -1,4 +1,4 @@
-//! Re-hashing a conversation: is every entry what it was when it was appended?
+//! Verifies a conversation: every entry must be what it was when it was appended.
 
 use std::collections::HashMap;
 
@@ -8,48 +8,48 @@ use crate::{
     ids::EntryId,
 };
 
-/// Something that does not add up.
+/// A contradiction among the entries of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Discrepancy {
     /// The first entry is not a header.
     #[error("the conversation does not begin with a header")]
     NoHeader,
     /// A sequence number is missing or repeated.
-    #[error("entry {id} has seq {found} where {expected} should stand")]
+    #[error("entry {id} has seq {found} instead of {expected}")]
     Sequence {
         /// The entry.
         id: EntryId,
-        /// What it says.
+        /// Its sequence number.
         found: u64,
-        /// What it should say.
+        /// The sequence number that should follow.
         expected: u64,
     },
     /// An id is used twice.
     #[error("entry {0} occurs twice")]
     Repeated(EntryId),
-    /// A parent is not there, or not before its child.
-    #[error("entry {id} follows {parent}, which does not stand before it")]
+    /// A parent is missing, or not before its child.
+    #[error("entry {id} follows {parent}, which is not before it")]
     NoParent {
         /// The entry.
         id: EntryId,
         /// The parent it names.
         parent: EntryId,
     },
-    /// Only a header may stand without a parent.
+    /// An entry other than the header has no parent.
     #[error("entry {0} has no parent")]
     Rootless(EntryId),
-    /// Content or hash were changed.
+    /// The content or the hash was changed.
     #[error("entry {0} is not what it was when it was appended")]
     Changed(EntryId),
 }
 
-/// Checks all entries of a conversation, in the order of appending. Nothing found means nothing was changed.
+/// Checks all entries of a conversation, given in the order of appending. If nothing is returned, nothing was changed.
 #[must_use]
 pub fn verify<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Vec<Discrepancy> {
     check(entries, Entry::verifies)
 }
 
-/// Checks how entries hang together, without hashing them: for entries that a store has verified when it read them.
+/// Checks only how entries are linked, without hashing them: for entries that a store verified when it read them.
 #[must_use]
 pub fn verify_order<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Vec<Discrepancy> {
     check(entries, |_, _| true)

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use rejoin_record::{
     Block, BlockKind, CallId, Chain, Content, ConversationId, Entry, EntryId, Form, Hash, Kind, Media,
-    MediaSource, Message, Native, NativeItem, Opaque, Origin, Raw, Reasoning, Role, Salt, Span, Text,
+    MediaSource, Message, Native, NativeItem, Opaque, Origin, Raw, Reasoning, Role, Salt, Span, Tail, Text,
     Timestamp, ToolCall, ToolResult, Tree,
     chain::Stamp,
     content::{Branch, Meta, Metadata},
@@ -326,7 +326,7 @@ fn the_path_leads_from_the_root_to_the_head() {
 #[test]
 fn a_branch_moves_the_head() {
     let mut entries = conversation(3);
-    let mut chain = Chain::after(&entries[3]);
+    let mut chain = Chain::at(Some(Tail::of(&entries[3])));
     let target = Some((entries[1].id(), entries[1].hash()));
     entries.push(chain.append_under(
         target,
@@ -359,7 +359,7 @@ fn a_damaged_entry_costs_itself() {
 #[test]
 fn an_id_stands_for_one_entry() {
     let mut entries = conversation(2);
-    let mut chain = Chain::after(&entries[2]);
+    let mut chain = Chain::at(Some(Tail::of(&entries[2])));
     entries.push(chain.append(Kind::Meta, &meta("the id of another"), stamp(1)));
     let tree = Tree::new(entries.iter().rev());
     assert_eq!(tree.in_order().map(|entry| entry.envelope().seq).collect::<Vec<_>>(), [0, 1, 2]);

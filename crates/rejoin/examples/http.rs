@@ -11,13 +11,10 @@
 use std::{env, sync::Arc};
 
 use rejoin::{
-    Access, Agent, Event, FunctionTool, Location, Store, Tools,
+    Access, Agent, Event, FunctionTool, Location, Store, Tools, Wanted,
     engine::auth::Keys,
     open_store,
-    providers::{
-        http::HttpOptions,
-        registry::{Connection, connect},
-    },
+    providers::{http::HttpOptions, registry::connect},
     serde_json::json,
 };
 
@@ -31,14 +28,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The library reads no environment by itself: the program says where keys and addresses come from.
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-    let choice = Connection {
-        provider: String::from("openai"),
+    let wanted = Wanted {
+        provider: Some(String::from("openai")),
         model: variable("OPENAI_MODEL"),
         base_url: variable("OPENAI_BASE_URL"),
-        ..Connection::default()
+        ..Wanted::default()
     };
-    let keys = Keys::none().variables(move |name| variable(name));
-    let provider = connect(&choice, &keys, &HttpOptions::default())?;
+    let keys = Keys::in_variables(move |name| variable(name));
+    let provider = connect(&wanted, &keys, &HttpOptions::default())?;
     println!("asking {}", provider.endpoint().url.as_deref().unwrap_or_default());
 
     let parameters = json!({

@@ -10,11 +10,11 @@ use rejoin_engine::{
     auth::Keys,
     provider::{
         Doing, Endpoint, Listener, Provider, ProviderError, Received, Request, UntrustedAddress,
-        choose::{self, OFFLINE, Reason},
+        choose::{self, Reason},
         decide::{AnswerDecision, ChoiceSource, Sourced, Sources, TrustedAddress, canonical, decide},
         http::{HttpOptions, public},
-        offline::{self, Offline},
-        registry::{self, Connection, Effort, account_elsewhere, connect},
+        offline,
+        registry::{self, account_elsewhere, connect},
     },
 };
 use rejoin_record::json::Object;
@@ -24,10 +24,6 @@ use rejoin_record::json::Object;
 pub struct Asking {
     /// What each source names.
     pub sources: Sources,
-    /// How hard a model thinks, if that was set.
-    pub effort: Option<Effort>,
-    /// The most tokens of an answer, if that was set.
-    pub max_tokens: Option<u64>,
     /// Where Ollama listens, if it says so: it is looked for if nothing names a provider.
     pub ollama: Option<String>,
     /// Where keys are looked for.
@@ -88,18 +84,18 @@ impl Asking {
     /// # Errors
     /// If nobody can be asked.
     pub async fn choose(&self) -> Result<Answering, AnsweringError> {
-        let (decision, connection, reason) = self.decided().await?;
+        let (decision, wanted, reason) = self.decided().await?;
+        let provider = connect(&wanted, decision.keys(&self.keys), &self.options)?;
+        let name = wanted.provider.unwrap_or_default();
         // Not where the provider is only the conversation's word: then its key would go to that address next time.
-        let trusts = connection.provider != OFFLINE && !connection.withholds_key;
-        let provider = connected(&connection, &self.keys, &self.options)?;
-        let named = connection.base_url.clone().filter(|_| trusts).map(|base_url| TrustedAddress {
-            provider: connection.provider.clone(),
+        let trusts = name != offline::NAME && !decision.withholds_key;
+        let named = wanted.base_url.filter(|_| trusts).map(|base_url| TrustedAddress {
+            provider: name.clone(),
             base_url,
             account: provider.endpoint().account.clone(),
         });
         let mut outcome = Outcome::new(&decision, &reason, provider.endpoint());
-        if connection.withholds_key {
-            let name = &connection.provider;
+        if decision.withholds_key {
             outcome.besides.push(format!(
                 "no key is sent: this address was never used for {name} with its current key (`--base-url` allows it)"
             ));
@@ -113,19 +109,19 @@ impl Asking {
     /// # Errors
     /// If nothing can be chosen.
     pub async fn outlook(&self) -> Result<(Outcome, Option<ProviderError>), AnsweringError> {
-        let (decision, connection, reason) = self.decided().await?;
-        let (endpoint, trouble) = match connected(&connection, &self.keys, &self.options) {
+        let (decision, wanted, reason) = self.decided().await?;
+        let (endpoint, trouble) = match connect(&wanted, decision.keys(&self.keys), &self.options) {
             Ok(provider) => (provider.endpoint().clone(), None),
-            Err(error) => (own_endpoint(&connection), Some(error)),
+            Err(error) => (unreached(&wanted), Some(error)),
         };
         Ok((Outcome::new(&decision, &reason, &endpoint), trouble))
     }
 
     /// Decides who answers. If nothing names a provider, looks for one that can answer.
-    async fn decided(&self) -> Result<(AnswerDecision, Connection, Reason), AnsweringError> {
+    async fn decided(&self) -> Result<(AnswerDecision, Wanted, Reason), AnsweringError> {
         let decision = decide(&self.sources, &|provider| account_elsewhere(provider, &self.keys))
             .map_err(AnsweringError::Untrusted)?;
-        let asked = Connection { effort: self.effort, max_tokens: self.max_tokens, ..decision.choice() };
+        let asked = decision.wanted();
         if let Some(named) = &decision.provider
             && asked.base_url.is_none()
             && !is_known(&named.value)
@@ -136,11 +132,11 @@ impl Asking {
             };
             return Err(AnsweringError::Unknown { provider: named.value.clone(), from });
         }
-        if !asked.provider.is_empty() {
+        if asked.provider.is_some() {
             return Ok((decision, asked, Reason::Configured));
         }
         let found = choose::choose(&asked, self.ollama.as_deref(), &self.keys, &self.options).await;
-        Ok((decision, found.choice, found.reason))
+        Ok((decision, found.wanted, found.reason))
     }
 
     /// What to tell a user whose settings name another provider than the one this conversation goes on with.
@@ -156,7 +152,7 @@ impl Asking {
 /// Whether a provider can be asked by its name alone.
 #[must_use]
 pub fn is_known(name: &str) -> bool {
-    name == OFFLINE || registry::find(name).is_some()
+    name == offline::NAME || registry::find(name).is_some()
 }
 
 /// Who answers, in values and words: what a chat's first line and `doctor --self` show.
@@ -258,30 +254,16 @@ fn origin(key: &str, sourced: Option<&Sourced<String>>) -> String {
     }
 }
 
-/// Connects to a provider, or to the built-in responder.
-///
-/// # Errors
-/// If a key is missing, or the address is none.
-pub fn connected(
-    connection: &Connection,
-    keys: &Keys,
-    options: &HttpOptions,
-) -> Result<Arc<dyn Provider>, ProviderError> {
-    if connection.provider == OFFLINE {
-        return Ok(Arc::new(Offline::new(connection.model.as_deref().unwrap_or(offline::MODEL))));
-    }
-    connect(connection, keys, options)
-}
-
-/// The names of a choice that cannot be connected to.
-fn own_endpoint(choice: &Connection) -> Endpoint {
-    let service = registry::find(&choice.provider).unwrap_or(registry::custom());
-    let url = choice.base_url.as_deref().unwrap_or(service.base_url);
+/// The endpoint of a provider that cannot be connected to, as far as it can be told.
+fn unreached(wanted: &Wanted) -> Endpoint {
+    let provider = wanted.provider.clone().unwrap_or_default();
+    let service = registry::find(&provider).unwrap_or(registry::custom());
+    let url = wanted.base_url.as_deref().unwrap_or(service.base_url);
     Endpoint {
-        provider: choice.provider.clone(),
-        model: choice.model.clone().unwrap_or_else(|| service.default_model.to_owned()),
+        provider,
+        model: wanted.model.clone().unwrap_or_else(|| service.default_model.to_owned()),
         url: Some(public(url)).filter(|url| !url.is_empty()),
-        base_url: choice.base_url.as_deref().map(public),
+        base_url: wanted.base_url.as_deref().map(public),
         ..Endpoint::default()
     }
 }

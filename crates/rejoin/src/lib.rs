@@ -118,7 +118,7 @@ pub use rejoin_engine::{
 };
 #[cfg(feature = "agent")]
 pub use rejoin_engine::{
-    Agent, ConversationManager, ManagerError, RunningConversation, Wanted,
+    Agent, ConversationManager, Effort, ManagerError, RunningConversation, Wanted,
     agent::{AgentBuilder, NewConversation, Window},
     provider::{
         CompletionResponse, Doing, Endpoint, Provider, ProviderError, ProviderFault, offline::Offline,

@@ -74,7 +74,7 @@ impl Resumption {
 /// The calls that have no result and were not decided about.
 fn open_calls(worker: &mut Worker) -> Vec<OpenCall> {
     let open = worker.unanswered();
-    let tools = worker.tools_mut().clone();
+    let tools = worker.tools().clone();
     let entries = worker.conversation().entries();
     // Calls of one message follow each other, so each message is looked for once.
     let mut read: Option<(EntryId, Message)> = None;

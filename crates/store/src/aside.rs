@@ -1,5 +1,5 @@
-//! Copies of damaged bytes, each in its own file beside the store. Such a file is never overwritten, and is durable before the
-//! original is touched.
+//! Copies of damaged bytes, each in its own file beside the store. A copy is durable before the original is changed, and is never
+//! overwritten.
 
 use std::{collections::HashSet, io, path::PathBuf};
 
@@ -10,7 +10,7 @@ use crate::{
     files::PrivateFolder,
 };
 
-/// The folder for what was set aside.
+/// The folder of copies of damaged bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Asides {
     folder: PrivateFolder,
@@ -21,7 +21,7 @@ impl Asides {
         Self { folder: PrivateFolder::inside(folder) }
     }
 
-    /// Keeps a copy of some bytes, and says where. The same bytes twice are one file; of nothing there is none.
+    /// Copies bytes to a file, and returns its path. The same bytes twice are one file; no bytes are none.
     pub(crate) fn keep(&self, owner: &str, bytes: &[u8]) -> StoreResult<Option<PathBuf>> {
         if bytes.is_empty() {
             return Ok(None);
@@ -30,9 +30,9 @@ impl Asides {
         let path = self.folder.path_of(&name);
         let failed = || StoreError::io(format!("setting aside {}", path.display()));
         self.folder.make().map_err(failed())?;
-        // The name says what is in it, so a file must never have it with half of that.
+        // The name is a hash of the content, so no partial file may have it.
         let kept = match self.folder.has(&name).map_err(failed())? {
-            // It may be there because its folder could not be synced the last time.
+            // Perhaps its folder could not be synced the last time.
             true => self.folder.open(&name).and_then(|_| self.folder.sync()),
             false => self.folder.create(&name, bytes),
         };
@@ -44,7 +44,7 @@ impl Asides {
         Ok(Some(path))
     }
 
-    /// Keeps a copy of a whole file, and says where.
+    /// Copies a whole file, and returns the path of the copy.
     #[cfg(feature = "sqlite")]
     pub(crate) fn keep_file(&self, owner: &str, path: &std::path::Path) -> StoreResult<PathBuf> {
         let bytes =
@@ -53,7 +53,7 @@ impl Asides {
         Ok(kept.unwrap_or_else(|| path.to_owned()))
     }
 
-    /// The files that hold what was set aside of something.
+    /// The copies that belong to an owner.
     #[cfg(feature = "sqlite")]
     pub(crate) fn of(&self, owner: &str) -> io::Result<Vec<PathBuf>> {
         Ok(self.names_of(owner)?.iter().map(|name| self.folder.path_of(name)).collect())
@@ -65,8 +65,7 @@ impl Asides {
         Ok(names.filter(|name| name.starts_with(&beginning)).collect())
     }
 
-    /// The files that hold what was set aside of something, and of which `holds` says so. A copy that a killed process did not
-    /// finish is of no use, and always one of them.
+    /// The copies of an owner for which `holds` is true. A copy that a killed process did not finish is useless, and always included.
     pub(crate) fn holding(&self, owner: &str, holds: impl Fn(&[u8]) -> bool) -> io::Result<Vec<PathBuf>> {
         let names = self.names_holding(owner, holds)?;
         Ok(names.iter().map(|name| self.folder.path_of(name)).collect())
@@ -89,7 +88,7 @@ impl Asides {
         failed.map_or(Ok(names), Err)
     }
 
-    /// Removes what was set aside of something: all of it, or what `holds` says.
+    /// Removes the copies of an owner for which `holds` is true.
     pub(crate) fn forget(&self, owner: &str, holds: impl Fn(&[u8]) -> bool) -> io::Result<()> {
         let names = self.names_holding(owner, holds)?;
         for name in &names {
@@ -98,22 +97,22 @@ impl Asides {
         if names.is_empty() { Ok(()) } else { self.folder.sync() }
     }
 
-    /// Removes one file, if it is there.
+    /// Removes one copy, if it exists.
     #[cfg(feature = "sqlite")]
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         if self.folder.remove(name)? { self.folder.sync() } else { Ok(()) }
     }
 }
 
-/// What an entry says, to look for copies of it.
+/// The content of an entry, to look for copies of it.
 #[derive(Debug)]
 pub(crate) struct Sought {
     pub(crate) entry: EntryId,
     pub(crate) body: Raw,
 }
 
-/// Half as many bytes of text as two texts must share in a row, at least, to count as copies. What is damaged is little, and
-/// losing a scrap of it weighs less than keeping a scrap of what was erased.
+/// Half the number of consecutive bytes that two texts must share, at least, to count as copies. There is little damage, and losing a
+/// bit of it is better than keeping a bit of what was erased.
 const RUN: usize = 12;
 
 impl Sought {
@@ -122,7 +121,7 @@ impl Sought {
         |bytes| sought.iter().any(|sought| sought.is_in(bytes))
     }
 
-    /// Whether bytes hold the entry, or a piece of what it says: a damaged copy need not have its id any more.
+    /// Whether bytes hold the entry or a part of its content: a damaged copy may lack the id.
     pub(crate) fn is_in(&self, bytes: &[u8]) -> bool {
         let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
         if holds(&self.entry.to_string()) || holds(&self.entry.as_uuid().simple().to_string()) {
@@ -135,7 +134,7 @@ impl Sought {
     }
 }
 
-/// How the names of whole copies end.
+/// The ending of the names of finished copies.
 const ENDING: &str = ".txt";
 
 /// The name of a copy of these bytes.

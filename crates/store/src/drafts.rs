@@ -30,7 +30,7 @@ impl Drafts {
     /// Begins the draft of a conversation. Only the holder of the conversation's lock may do this.
     ///
     /// # Errors
-    /// If the file cannot be created, or another draft of the conversation is there.
+    /// If the file cannot be created, or the conversation already has a draft.
     pub fn begin(&self, conversation: ConversationId) -> StoreResult<DraftFile> {
         let name = name(conversation);
         let failed = || StoreError::io(format!("making {}", self.folder.path_of(&name).display()));
@@ -42,7 +42,6 @@ impl Drafts {
     }
 
     /// The bytes of a draft whose writer is gone; none if there is no draft, or if its writer is still alive.
-    #[must_use]
     pub fn left_behind(&self, conversation: ConversationId) -> Option<Vec<u8>> {
         let file = self.folder.open(name(conversation)).ok()?;
         if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
@@ -54,7 +53,6 @@ impl Drafts {
     }
 
     /// The conversations that have a draft, whether its writer is alive or not.
-    #[must_use]
     pub fn conversations(&self) -> Vec<ConversationId> {
         let names = self.folder.names().unwrap_or_default();
         names.iter().filter_map(|name| name.to_str()?.strip_suffix(ENDING)?.parse().ok()).collect()
@@ -67,9 +65,6 @@ impl Drafts {
     }
 
     /// Removes the draft of a conversation, if there is one.
-    ///
-    /// # Errors
-    /// If the file is there and cannot be removed.
     pub fn remove(&self, conversation: ConversationId) -> StoreResult<()> {
         remove(&self.folder, &name(conversation))
     }
@@ -99,9 +94,6 @@ pub struct DraftFile {
 
 impl DraftFile {
     /// Appends bytes, without syncing. Bytes that do not fit are kept and tried again with the next ones.
-    ///
-    /// # Errors
-    /// If the disk does not take all of them.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.unwritten.extend_from_slice(bytes);
         let mut written = 0;
@@ -121,9 +113,6 @@ impl DraftFile {
     }
 
     /// Removes the draft: what it holds is recorded.
-    ///
-    /// # Errors
-    /// If the file cannot be removed.
     pub fn remove(self) -> StoreResult<()> {
         let Self { folder, name, file, .. } = self;
         drop(file);

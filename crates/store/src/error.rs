@@ -6,7 +6,7 @@ use rejoin_record::{ConversationId, EntryId, Tail};
 
 use crate::{lock::Holder, store::Place};
 
-/// What a store gives, or why it does not.
+/// The result of an operation on a store.
 pub type StoreResult<T> = Result<T, StoreError>;
 
 /// Why a store refused or failed.
@@ -49,7 +49,7 @@ pub enum StoreError {
     /// A part of the store cannot be read.
     #[error("{place} is damaged: {why}")]
     Damaged {
-        /// Where.
+        /// The place of the damage.
         place: Place,
         /// What is wrong.
         why: String,
@@ -60,7 +60,7 @@ pub enum StoreError {
     /// The operating system refused.
     #[error("{what}: {why}")]
     Io {
-        /// What was tried.
+        /// What failed.
         what: String,
         /// The system's error.
         why: io::Error,
@@ -68,7 +68,7 @@ pub enum StoreError {
     /// The database refused.
     #[error("{what}: {why}")]
     Database {
-        /// What was tried.
+        /// What failed.
         what: &'static str,
         /// SQLite's own message.
         why: String,
@@ -92,13 +92,11 @@ impl StoreError {
     }
 
     /// Whether stored data is damaged, as opposed to a failing disk or a mistake of the caller.
-    #[must_use]
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. })
     }
 
     /// A stable name of the error, for programs.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound(_) => "CONVERSATION_NOT_FOUND",
@@ -115,9 +113,8 @@ impl StoreError {
         }
     }
 
-    /// Whether the store could not be written although the entries are fine: the conversation can go on in memory and be saved
+    /// Whether the store could not be written although the entries are valid: the conversation can continue in memory and be saved
     /// later.
-    #[must_use]
     pub fn is_unwritable(&self) -> bool {
         match self {
             Self::ReadOnly(_) | Self::Io { .. } | Self::Missing(_) => true,

@@ -1,4 +1,4 @@
-//! Where a store is: what `--store` and `REJOIN_STORE` say.
+//! The location of a store, as `--store` and `REJOIN_STORE` name it.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
@@ -42,9 +42,7 @@ impl FromStr for Location {
     }
 }
 
-/// An address as it may be shown and passed on: it can be recognised, and user name, password and the values in its query are
-/// hidden.
-#[must_use]
+/// An address as it may be shown: recognisable, but without user name, password and the values in its query.
 pub fn hidden(address: &str) -> String {
     let (rest, fragment) = address.split_once('#').map_or((address, ""), |(rest, _)| (rest, "#***"));
     let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));

@@ -19,7 +19,7 @@ use crate::{
     files::{self, PrivateFolder},
 };
 
-/// What a mutex holds. A thread that panicked left it as it was before or after a change.
+/// Locks a mutex. A thread that panicked left its content as it was before or after a change.
 pub(crate) fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -27,17 +27,16 @@ pub(crate) fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Who writes to a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Holder {
-    /// The process.
+    /// The id of the process.
     pub pid: u32,
-    /// The command it runs, for people.
+    /// The command that it runs.
     pub command: String,
-    /// Since when, as RFC 3339.
+    /// When it took the lock, as RFC 3339.
     pub since: String,
 }
 
 impl Holder {
     /// This process, running that command.
-    #[must_use]
     pub fn this(command: impl Into<String>, since: jiff::Timestamp) -> Self {
         Self { pid: std::process::id(), command: command.into(), since: format!("{since:.0}") }
     }
@@ -69,7 +68,7 @@ impl Holder {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pid == 0 {
-            // It has the lock and has not said its name yet.
+            // It has the lock and has not written its name yet.
             return f.write_str("a process that has just started");
         }
         write!(f, "process {}", self.pid)?;
@@ -109,7 +108,7 @@ impl Drop for Held {
     }
 }
 
-/// Locks that live in a folder, one file each.
+/// Locks as files in a folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Locks {
     folder: PrivateFolder,
@@ -124,8 +123,8 @@ impl Locks {
         self.folder.make_beside_store()?;
         let name = format!("{conversation}.lock");
         let failed = |what: &str| StoreError::io(format!("{what} {}", self.folder.path_of(&name).display()));
-        // A holder that leaves removes its file. A process that opened it just before has then locked a file without a name, and
-        // looks again.
+        // A holder removes its file at the end. A process that opened the file just before has then locked a file without a name, and
+        // tries again.
         loop {
             let mut file = self.folder.open_or_make(&name).map_err(failed("opening"))?;
             match file.try_lock() {
@@ -140,8 +139,8 @@ impl Locks {
             if !self.folder.is_named(&file, &name) {
                 continue;
             }
-            // A file with a second name is not ours alone: this name goes, and the file stays as it is.
-            if file.metadata().is_ok_and(|metadata| files::has_other_names(&metadata)) {
+            // A file with a second name is not ours alone: remove this name, and leave the file unchanged.
+            if file.metadata().is_ok_and(|metadata| files::names(&metadata) > 1) {
                 self.folder.remove(&name).map_err(failed("removing"))?;
                 continue;
             }
@@ -159,7 +158,7 @@ impl Locks {
 /// The longest description of a holder that is read: a process, a command and a time.
 const HOLDER_BYTES: u64 = 64 * 1024;
 
-/// Locks that live in memory.
+/// Locks in memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MemoryLocks {
     held: Arc<Mutex<Vec<(ConversationId, Holder)>>>,

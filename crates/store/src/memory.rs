@@ -27,7 +27,6 @@ pub struct Memory {
 
 impl Memory {
     /// An empty store.
-    #[must_use]
     pub fn new(digester: Digester) -> Self {
         Self { conversations: RwLock::default(), locks: MemoryLocks::default(), digester }
     }

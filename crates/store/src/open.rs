@@ -37,7 +37,7 @@ pub struct Options {
 /// Opens a store. Its folder may be a symbolic link; links inside the folder are refused.
 ///
 /// # Errors
-/// [`StoreError::Missing`] if it is opened to be read and is not there; otherwise why it cannot be opened.
+/// [`StoreError::Missing`] if it is opened to be read and does not exist; otherwise why it cannot be opened.
 pub fn open(location: &Location, options: Options) -> StoreResult<Box<dyn Store>> {
     refuse_unreadable(location)?;
     Ok(match location {
@@ -59,8 +59,8 @@ pub fn open(location: &Location, options: Options) -> StoreResult<Box<dyn Store>
     })
 }
 
-/// Refuses a database that no right to read is given to, and a pipe or a device in its place: opening that could wait without
-/// end. SQLite's own words would not say why, and without its log a database would seem to have lost what is in there.
+/// Refuses a database that may not be read, and a pipe or a device in its place, which could block without end. SQLite's own error would
+/// not say why, and without its log a database would seem to have lost entries.
 fn refuse_unreadable(location: &Location) -> StoreResult<()> {
     let Location::Sqlite(path) = location else { return Ok(()) };
     for path in [path.clone(), files::with_end(path, "-wal")] {

@@ -1,4 +1,4 @@
-//! Whether a store could be written now, found out by writing to it.
+//! Finds out whether a store can be written, by writing to it.
 
 use std::{
     io::Write as _,
@@ -13,14 +13,10 @@ use crate::{
     location::Location,
 };
 
-/// How much is written to try a folder: more than a disk that is all but full has left in its last block.
+/// The bytes that are written to try a folder: more than a block, so that a full disk is noticed.
 const BYTES: usize = 64 * 1024;
 
-/// Writes to a store and takes the write back, so that nothing in it changes. Where there is no store, none is made: the
-/// folder that it would be made in is tried instead.
-///
-/// # Errors
-/// Why it cannot be written.
+/// Writes to a store and undoes it, so that nothing changes. If there is no store, none is created: its folder is tried instead.
 pub fn try_writing(location: &Location) -> StoreResult<()> {
     match location {
         #[cfg(feature = "sqlite")]
@@ -34,22 +30,22 @@ pub fn try_writing(location: &Location) -> StoreResult<()> {
     }
 }
 
-/// Writes a file in a folder, or in the nearest folder above it that is there, and removes it.
+/// Writes a file in a folder, or in the nearest existing folder above it, and removes it.
 fn try_folder(folder: &Path) -> StoreResult<()> {
     let folder = existing(folder);
     let name = format!(".rejoin-{}", std::process::id());
     let failed = || StoreError::io(format!("writing to {}", folder.display()));
     let folder = PrivateFolder::new(&folder);
-    // A process of the same number may have been killed here.
+    // A killed process with the same id may have left one.
     let mut file = folder.remove(&name).and_then(|_| folder.make_new(&name)).map_err(failed())?;
     let written = file.write_all(&[0; BYTES]).and_then(|()| file.sync_all());
     drop(file);
-    // It goes, whether the disk took it or not.
+    // Remove it, whether it could be written or not.
     let removed = folder.remove(&name).map(drop);
     written.and(removed).map_err(failed())
 }
 
-/// The folder itself, or the nearest one above it that is there.
+/// The folder itself, or the nearest existing one above it.
 fn existing(folder: &Path) -> PathBuf {
     let found = folder.ancestors().find(|folder| folder.as_os_str().is_empty() || folder.exists());
     match found {

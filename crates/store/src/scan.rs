@@ -1,5 +1,5 @@
-//! What every store can do by reading all entries: summaries, lists, search, verification, and checks of what is appended. Slow
-//! and always right; tests compare the index with it.
+//! Summaries, lists, search and verification by reading all entries, and checks of what is appended. Slow and always right: tests compare
+//! the index with it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -39,11 +39,11 @@ pub(crate) fn check_batch(after: Option<Tail>, entries: &[Entry]) -> StoreResult
     Ok(())
 }
 
-/// The place and the hash of an entry's parent; none of a header.
+/// The `seq` and the hash of an entry's parent; none for a header.
 pub(crate) type Parent = Option<(u64, Hash)>;
 
-/// Checks that entries after a tail are sealed onto their parents: otherwise they could not be read again. `stored` looks up
-/// parents that are neither the tail nor among the entries. Gives the parent of each.
+/// Checks that entries after a tail are sealed onto their parents: otherwise they could not be read again. `stored` looks up parents that
+/// are neither the tail nor among the entries. Returns the parent of each.
 pub(crate) fn check_seals(
     tail: Option<Tail>,
     entries: &[Entry],
@@ -69,23 +69,22 @@ pub(crate) fn check_seals(
     Ok(parents)
 }
 
-/// How many of the entries, from the first one, are stored already, given what is stored after `after`. None: something else
-/// is stored there.
+/// The number of entries, from the first one, that are already stored, given what is stored in their place. None if something else is.
 pub(crate) fn already(stored: &[(EntryId, Hash)], entries: &[Entry]) -> Option<usize> {
     let same =
         stored.iter().zip(entries).all(|((id, hash), entry)| *id == entry.id() && *hash == entry.hash());
     (same && stored.len() <= entries.len()).then_some(stored.len())
 }
 
-/// What is said of an entry whose body is sound but whose parent is lost. Its hash covers the parent's, so it cannot be checked.
+/// The doubt about an entry whose body is sound but whose parent is lost. Its hash covers the parent's, so it cannot be checked.
 pub(crate) fn unproven(entry: EntryId) -> String {
     format!("the entry before {entry} is lost, so nothing proves that its time is unchanged")
 }
 
-/// How many things go from one thread to the other at once.
+/// The number of items that one thread passes to the other at once.
 const AT_ONCE: usize = 64;
 
-/// Reads in one thread and uses what was read in another, in order.
+/// Reads items in one thread and uses them in another, in order.
 pub(crate) fn in_two_threads<T: Send, R: Send>(
     read: impl FnOnce(&mut dyn FnMut(T) -> ControlFlow<()>) -> R + Send,
     each: &mut dyn FnMut(T) -> ControlFlow<()>,
@@ -99,7 +98,7 @@ pub(crate) fn in_two_threads<T: Send, R: Send>(
                 if batch.len() < AT_ONCE {
                     return ControlFlow::Continue(());
                 }
-                // If the other thread listens no more, enough was read.
+                // If the other thread has stopped, enough was read.
                 let sent = send.send(std::mem::replace(&mut batch, Vec::with_capacity(AT_ONCE)));
                 if sent.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
@@ -147,7 +146,7 @@ pub(crate) fn entries(
     Ok(entries)
 }
 
-/// How many entries come before the first message, at most, where the beginning of a conversation is looked at.
+/// The most entries that are read to check the beginning of a conversation.
 #[cfg(feature = "sqlite")]
 const BEGINNING: u64 = 8;
 
@@ -205,8 +204,8 @@ pub(crate) fn page(mut all: Vec<Summary>, query: &Query) -> Page {
     Page { conversations: all, total, next }
 }
 
-/// The parts of a query: each is one word or several that stand together, and may be a mere beginning. Words beyond the limit of a
-/// query ([`limits::QUERY_WORDS`]) are not among them.
+/// The parts of a query: each is a word or a phrase, and whether it is only a prefix. Words beyond the limit ([`limits::QUERY_WORDS`]) are
+/// left out.
 pub(crate) fn parts(words: &str) -> Vec<(Vec<String>, bool)> {
     let mut left = limits::QUERY_WORDS;
     let mut parts = all_parts(words);
@@ -244,7 +243,7 @@ pub(crate) fn tokens(text: &str) -> Vec<String> {
     spans(text).into_iter().map(|(start, end)| text[start..end].to_lowercase()).collect()
 }
 
-/// Where the words of a text are. A character of a script that is written without spaces is a word of its own.
+/// The positions of the words of a text. In scripts without spaces every character is a word.
 pub(crate) fn spans(text: &str) -> Vec<(usize, usize)> {
     let mut spans: Vec<(usize, usize)> = Vec::new();
     let mut open = false;
@@ -273,10 +272,11 @@ pub(crate) fn is_unspaced(c: char) -> bool {
         | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// How many characters an excerpt has before and after the best place.
+/// The number of characters before and after a hit in an excerpt.
 const AROUND: usize = 60;
 
-/// A piece of a text around the first place where a part occurs, with every hit in it marked. None if a part does not occur.
+/// The part of a text around the first hit, with every hit in it marked, and the number of hits. None if a part of the query does not
+/// occur.
 pub(crate) fn excerpt(text: &str, parts: &[(Vec<String>, bool)]) -> Option<(Excerpt, usize)> {
     let spans = spans(text);
     let words: Vec<String> = spans.iter().map(|(start, end)| text[*start..*end].to_lowercase()).collect();
@@ -303,7 +303,6 @@ pub(crate) fn excerpt(text: &str, parts: &[(Vec<String>, bool)]) -> Option<(Exce
     hits.sort_unstable();
     let &(start, end) = hits.first()?;
     let from = text[..start].char_indices().rev().take(AROUND).last().map_or(0, |(place, _)| place);
-    let from = if text[..start].chars().count() <= AROUND { 0 } else { from };
     let to = text[end..].char_indices().nth(AROUND * 2).map_or(text.len(), |(place, _)| end + place);
     let mut pieces = Vec::new();
     let mut at = from;
@@ -386,7 +385,7 @@ pub(crate) fn search(
     Ok(found)
 }
 
-/// Re-hashes one conversation and hands out what does not add up.
+/// Re-hashes one conversation and hands out each problem.
 pub(crate) fn verify_one(
     store: &dyn Store,
     conversation: ConversationId,
@@ -401,7 +400,7 @@ pub(crate) fn verify_one(
     })
 }
 
-/// The same for a store that knows where it keeps each entry: `read` hands out everything, with its place.
+/// The same for a store that knows the place of each entry: `read` hands out everything, with its place.
 pub(crate) fn verify_with(
     conversation: ConversationId,
     each: EachProblem<'_>,
@@ -426,7 +425,7 @@ pub(crate) fn verify_with(
         }
     })?;
     for discrepancy in verify_order(&entries) {
-        // Damage leaves gaps; that is said once, at the damage.
+        // Damage leaves gaps. They are reported once, with the damage.
         let follows = matches!(
             discrepancy,
             Discrepancy::Sequence { .. } | Discrepancy::NoParent { .. } | Discrepancy::NoHeader
@@ -445,7 +444,7 @@ pub(crate) fn verify_with(
         let place = place.unwrap_or(Place::Store);
         each(Problem { conversation: Some(conversation), place, what: discrepancy.to_string(), torn: false });
     }
-    // The id is what the conversation is found by; the header says what it was.
+    // The conversation is found by its id, which the header must confirm.
     if let Some(Content::Header(header)) = entries.first().map(Content::of)
         && header.conversation != conversation
     {

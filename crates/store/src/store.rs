@@ -20,11 +20,14 @@ use crate::{
 ///
 /// Every method may be called from any thread. Reading works while other processes write. Damage does not make reading fail: it is
 /// handed out as an [`Item`].
+///
+/// A method fails if the store cannot be read or written. `read`, `summary`, `erase_all`, `delete`, `files_that_go` and `verify` fail
+/// with [`StoreError::NotFound`] if the conversation does not exist.
 pub trait Store: Send + Sync + fmt::Debug {
     /// Where the store is.
     fn location(&self) -> &Location;
 
-    /// Why the store cannot be written; none if it can.
+    /// Why the store cannot be written; none if it can be.
     fn read_only(&self) -> Option<&str> {
         None
     }
@@ -35,9 +38,6 @@ pub trait Store: Send + Sync + fmt::Debug {
     }
 
     /// The newest entry of a conversation; none if there is no such conversation.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
     fn tail(&self, conversation: ConversationId) -> StoreResult<Option<Tail>>;
 
     /// Appends entries after the tail that the caller knows; without one the conversation is new, and the first entry is its header.
@@ -54,33 +54,18 @@ pub trait Store: Send + Sync + fmt::Debug {
     ) -> StoreResult<Tail>;
 
     /// Reads a conversation from a `seq` on, oldest entry first, until its end or until `each` breaks.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], or if the store cannot be read at all.
     fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()>;
 
     /// Conversations, newest first. No content is loaded.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
     fn list(&self, query: &Query) -> StoreResult<Page>;
 
     /// What a list shows of one conversation. No content is loaded.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], or if the store cannot be read.
     fn summary(&self, conversation: ConversationId) -> StoreResult<Summary>;
 
     /// The ids that begin with a prefix, in order, at most `limit` of them.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
     fn ids(&self, prefix: &str, limit: usize) -> StoreResult<Vec<ConversationId>>;
 
     /// The entries that contain the words of a search, best first.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
     fn search(&self, search: &Search) -> StoreResult<Vec<Hit>>;
 
     /// Makes this process the only writer of a conversation until the lock is dropped.
@@ -90,9 +75,6 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn lock(&self, conversation: ConversationId, holder: &Holder) -> StoreResult<Lock>;
 
     /// Removes the salt and body of an entry permanently, and appends `note` (an `erased` entry) in the same step.
-    ///
-    /// # Errors
-    /// As [`erase_all`](Self::erase_all).
     fn erase(
         &self,
         conversation: ConversationId,
@@ -113,16 +95,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     -> StoreResult<Tail>;
 
     /// Removes a conversation from every file of the store. Other conversations keep what they share with it.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], or if the store cannot be written.
     fn delete(&self, conversation: ConversationId) -> StoreResult<()>;
 
     /// Copies damaged bytes to a file beside the store, and returns its path; none if there are no bytes to copy. Such a file is
     /// never overwritten: the same bytes twice are one file.
-    ///
-    /// # Errors
-    /// If the copy cannot be written. The original stays in any case.
     fn set_aside(&self, conversation: ConversationId, damage: &Damage) -> StoreResult<Option<PathBuf>> {
         let _ = (conversation, damage);
         Ok(None)
@@ -130,9 +106,6 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// The files that are removed when entries of a conversation are erased, or the whole conversation if none are named: drafts
     /// and copies of damage. Nothing is changed.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], or if the store cannot be read.
     fn files_that_go(
         &self,
         conversation: ConversationId,
@@ -153,15 +126,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     }
 
     /// Re-hashes one conversation, or all of them and everything else in the store, and hands out each problem.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], or if the store cannot be read at all.
     fn verify(&self, conversation: Option<ConversationId>, each: EachProblem<'_>) -> StoreResult<Verified>;
 
     /// How many bytes it takes on disk.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
     fn size(&self) -> StoreResult<Size>;
 
     /// The version of its schema, if it has one that can be read.
@@ -170,17 +137,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     }
 
     /// Brings the index up to date.
-    ///
-    /// # Errors
-    /// If the store cannot be written. No entry is lost by that.
     fn settle(&self) -> StoreResult<()> {
         Ok(())
     }
 
-    /// Throws the index away and makes a new one from the entries.
-    ///
-    /// # Errors
-    /// If the store cannot be written. No entry is lost by that.
+    /// Deletes the index and makes a new one from the entries.
     fn rebuild(&self) -> StoreResult<()> {
         Ok(())
     }
@@ -188,9 +149,6 @@ pub trait Store: Send + Sync + fmt::Debug {
 
 impl dyn Store + '_ {
     /// Every entry of a conversation that can be read, in the order of appending.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], or if the store cannot be read at all.
     pub fn entries(&self, conversation: ConversationId) -> StoreResult<Vec<Entry>> {
         let mut entries = Vec::new();
         self.each_entry(conversation, |entry| entries.push(entry))?;
@@ -198,9 +156,6 @@ impl dyn Store + '_ {
     }
 
     /// Hands out every entry of a conversation that can be read, in the order of appending.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], or if the store cannot be read at all.
     pub fn each_entry(&self, conversation: ConversationId, mut each: impl FnMut(Entry)) -> StoreResult<()> {
         self.read(conversation, 0, &mut |item| {
             if let Item::Entry(entry) = item {
@@ -272,7 +227,7 @@ pub struct Damage {
     /// The bytes at that place, as far as they can be read. [`Store::set_aside`] copies them before
     /// anything is written there.
     pub bytes: Vec<u8>,
-    /// Whether a crash left it of an append that was never acknowledged. Then nothing is lost.
+    /// Whether it is the remainder of an append that a crash cut off and that was never acknowledged. Then nothing is lost.
     pub torn: bool,
 }
 
@@ -288,7 +243,7 @@ pub struct Query {
 /// A place in the list of conversations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
-    /// When the conversation there was last added to.
+    /// The time of its newest activity.
     pub updated: Timestamp,
     /// Its id.
     pub id: ConversationId,
@@ -319,7 +274,6 @@ pub struct Search {
 
 impl Search {
     /// Whether there are more words than a search takes. In scripts without spaces every character is a word.
-    #[must_use]
     pub fn is_too_long(&self) -> bool {
         scan::query_words(&self.words) > rejoin_record::limits::QUERY_WORDS
     }
@@ -336,11 +290,11 @@ pub struct Hit {
     pub entry: EntryId,
     /// Its place in the order of appending.
     pub seq: u64,
-    /// When it was said.
+    /// The time of the entry.
     pub time: Timestamp,
-    /// Who said it.
+    /// The role of the speaker, or the kind of the text.
     pub role: String,
-    /// The words around the best place.
+    /// The text around the first hit.
     pub excerpt: Excerpt,
     /// The rank; lower is better.
     pub score: f64,
@@ -362,12 +316,12 @@ pub struct Problem {
     pub place: Place,
     /// What is wrong.
     pub what: String,
-    /// Whether it is only what a crash left of an append that was never acknowledged.
+    /// Whether it is only the remainder of an append that was never acknowledged.
     pub torn: bool,
 }
 
 impl Verified {
-    /// Counts in what else was verified.
+    /// Adds what else was verified.
     pub(crate) fn add(&mut self, more: Self) {
         self.conversations += more.conversations;
         self.entries += more.entries;
@@ -375,7 +329,7 @@ impl Verified {
 }
 
 impl Problem {
-    /// One that is more than the remainder of an append.
+    /// A problem that is more than the remainder of an append.
     pub(crate) fn of(conversation: Option<ConversationId>, place: Place, what: impl Into<String>) -> Self {
         Self { conversation, place, what: what.into(), torn: false }
     }
@@ -402,6 +356,6 @@ pub struct Verified {
 pub struct Size {
     /// The record.
     pub record: u64,
-    /// The index, which can be made again from the record.
+    /// The index, which can be rebuilt from the record.
     pub index: u64,
 }

@@ -10,23 +10,23 @@ use crate::{
     error::StoreResult,
 };
 
-/// Where a conversation stands.
+/// The state of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SessionState {
-    /// Nothing was said yet.
+    /// There are no messages.
     #[default]
     Empty,
-    /// A person or a tool had the last word, and the model has not answered.
+    /// The user or a tool spoke last, and the model has not answered.
     WaitingForModel,
     /// Calls have no result yet.
     WaitingForTools,
-    /// A call waits for a person's approval.
+    /// A call waits for approval.
     WaitingForApproval,
-    /// A person or an error stopped the turn. Every call has a result.
+    /// The user or an error stopped the turn. Every call has a result.
     Interrupted,
-    /// The model had the last word, and asked for nothing.
+    /// The model spoke last, and called no tools.
     Complete,
-    /// A part cannot be read as it was stored. Only [`Summary::shown_state`] says so.
+    /// A part cannot be read. Only [`Summary::shown_state`] returns this.
     Damaged,
 }
 
@@ -46,7 +46,6 @@ impl SessionState {
     pub const WORDS: &[&str] = &["new", "ready", "waiting", "interrupted", "approval", "damaged"];
 
     /// The state's name for programs.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Empty => "EMPTY",
@@ -59,9 +58,7 @@ impl SessionState {
         }
     }
 
-    /// The word that lists show. A list is about work that someone can take up again, so a call without a result and a
-    /// stopped turn share a word.
-    #[must_use]
+    /// The word that lists show. A call without a result and a stopped turn share one, because either can be resumed.
     pub fn word(self) -> &'static str {
         match self {
             Self::Empty => "new",
@@ -74,7 +71,6 @@ impl SessionState {
     }
 
     /// Whether every call of the last answer has its result: a list of messages that was copied now would end whole.
-    #[must_use]
     pub fn is_safe_point(self) -> bool {
         !matches!(self, Self::WaitingForTools | Self::WaitingForApproval | Self::Damaged)
     }
@@ -134,7 +130,6 @@ pub struct Summary {
 
 impl Summary {
     /// A conversation of which nothing was read yet.
-    #[must_use]
     pub fn new(id: ConversationId) -> Self {
         Self {
             id,
@@ -155,15 +150,14 @@ impl Summary {
         }
     }
 
-    /// The state for people: a damaged conversation is that before anything else.
-    #[must_use]
+    /// The state that lists show. Damage comes before any other state.
     pub fn shown_state(&self) -> SessionState {
         if self.damaged { SessionState::Damaged } else { self.state }
     }
 
-    /// Takes in one entry. The state stays as it is: it takes the whole path to tell.
+    /// Adds one entry. The state does not change: it depends on the whole path.
     pub fn add(&mut self, entry: &Entry, digest: Digest) {
-        // An entry that was removed leaves a gap.
+        // A missing entry leaves a gap.
         self.damaged |= entry.envelope().seq != self.tail.map_or(0, |tail| tail.seq + 1);
         if self.entries == 0 {
             self.created = entry.envelope().timestamp;
@@ -208,7 +202,7 @@ impl Summary {
     }
 }
 
-/// A summary that is kept up to date, and what follows the path for its state.
+/// A summary that is kept up to date, with what its state depends on.
 pub(crate) struct Tally {
     summary: Summary,
     follows: Box<dyn Summarize>,
@@ -226,7 +220,7 @@ impl Tally {
         Self { summary, follows: digester(Some(kept)) }
     }
 
-    /// Takes in one entry. Returns its words for a search, and its time.
+    /// Adds one entry. Returns its words for a search, and its time.
     pub(crate) fn add(&mut self, entry: &Entry) -> (Option<Words>, Option<Timestamp>) {
         let mut digest = self.follows.add(entry);
         let found = (digest.words.take(), digest.time);
@@ -239,7 +233,7 @@ impl Tally {
         self.summary.damaged |= is_damaged;
     }
 
-    /// Settles the state. If it cannot be told from what was kept, the entries up to the newest one are read again.
+    /// Updates the state. If it cannot be derived from what was kept, the entries up to the newest one are read again.
     pub(crate) fn settle(&mut self, entries: impl FnOnce(u64) -> StoreResult<Vec<Entry>>) -> StoreResult<()> {
         if self.follows.state().is_none() {
             let newest = self.summary.tail.map_or(0, |tail| tail.seq);
@@ -283,13 +277,11 @@ pub struct Filter {
 
 impl Filter {
     /// Whether it shows everything.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         *self == Self::default()
     }
 
     /// Whether it shows a conversation.
-    #[must_use]
     pub fn shows(&self, summary: &Summary) -> bool {
         let of_folder = self.folders.is_empty()
             || summary.directory.as_ref().is_some_and(|directory| {

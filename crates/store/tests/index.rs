@@ -1,4 +1,4 @@
-//! The index beside a store: it can be deleted, damaged or out of date, and nobody notices.
+//! The index beside a store: it can be deleted, damaged or out of date without any effect on results.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -143,7 +143,7 @@ fn lines_that_are_gone_are_missed() {
         assert!(found.iter().any(|(what, torn)| what.contains(wanted) && !torn), "{found:?}");
     };
     missed("entries 3 to 4 were here before");
-    // Whoever lists what is left does not forget what was there.
+    // Listing the rest does not forget what is missing.
     at(&location, Access::Write).list(&Default::default()).unwrap();
     missed("entries 3 to 4 were here before");
     fs::write(&file, "").unwrap();
@@ -212,7 +212,7 @@ fn files(folder: &std::path::Path) -> Vec<PathBuf> {
     all
 }
 
-/// The index follows by itself, soon after an append: nobody has to list or search first.
+/// The index follows by itself, soon after an append, without a list or a search.
 #[test]
 fn the_index_follows_by_itself() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! A folder of files while things go wrong: no room, a kill in the middle, a folder that cannot be written.
 //!
-//! A test that needs a process of its own starts itself again, with its part in the environment.
+//! A test that needs another process starts itself again, with its part in the environment.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -209,7 +209,7 @@ fn a_torn_conversation_is_deleted() {
     assert!(!path.exists());
 }
 
-/// Waits until someone waits for the lock of a file. Whoever should wait must not be done.
+/// Waits until a thread waits for the lock of a file. The thread must not be done before.
 #[cfg(target_os = "linux")]
 fn until_somebody_waits<T>(file: &fs::File, thread: &std::thread::ScopedJoinHandle<'_, T>) {
     use std::os::unix::fs::MetadataExt as _;
@@ -224,7 +224,7 @@ fn until_somebody_waits<T>(file: &fs::File, thread: &std::thread::ScopedJoinHand
     }
 }
 
-/// B43: an append waits for whoever holds the file, and then finds the file that goes by the name.
+/// B43: an append waits for the holder of the file, and then finds the file that has the name.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_append_waits_and_then_looks_again() {
@@ -251,7 +251,7 @@ fn an_append_waits_and_then_looks_again() {
     assert_eq!(read(&*store, talk.id, 0).0, entries);
 }
 
-/// Whoever reads while a line is written waits for its end.
+/// A reader waits for the end of a line that is being written.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_line_that_is_being_written_is_waited_for() {

@@ -132,7 +132,7 @@ fn unlz4(block: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A body as it stands in its column, with the blobs that it refers to put in.
+/// The body in a column, with the blobs that it refers to.
 fn body_of(column: Value, blobs: &HashMap<i64, String>, met: &mut [usize; 3]) -> String {
     let text = match column {
         Value::Text(text) => {

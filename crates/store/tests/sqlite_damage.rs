@@ -34,7 +34,7 @@ fn entries(conversation: ConversationId, count: u64, seed: u64) -> Vec<Entry> {
     let metadata = Metadata { conversation, provider: None, model: None, directory: None, format: None };
     let mut entries = vec![chain.append(Kind::Header, &Content::Header(metadata), stamp(seed))];
     for number in 1..count {
-        // Some small, some compressed, some with a large string that others share, some with one of their own.
+        // Some small, some compressed, some with a large string that others share, some with a unique one.
         let text = match number % 5 {
             0 => format!("shared {}", "the same tool output again ".repeat(200)),
             1 => format!(
@@ -254,7 +254,7 @@ fn the_log_of_an_emptied_file_is_read() {
 }
 
 /// A page of zeros, whichever it is: what lies on other pages is read, a message can be appended, and then everything that could
-/// be read before can still be read. Nobody calls the store sound before it was mended.
+/// be read before can still be read. The store does not count as sound before it is repaired.
 #[test]
 fn a_lost_page_costs_what_is_on_it() {
     let folder = tempfile::tempdir().unwrap();

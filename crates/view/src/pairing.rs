@@ -184,32 +184,6 @@ impl Pairing {
         self.add_known(self.messages.len(), message, &[]);
     }
 
-    /// Adds a message that consists of these calls, followed by these results.
-    pub fn add_ids<'i>(
-        &mut self,
-        calls: impl IntoIterator<Item = &'i CallId>,
-        results: impl IntoIterator<Item = &'i CallId>,
-    ) {
-        let index = self.messages.len() as u32;
-        let mut blocks = 0..;
-        let (first_call, first_result) = (self.calls.len(), self.results.len());
-        for (id, block) in calls.into_iter().zip(&mut blocks) {
-            self.add_call(BlockAt { message: index as usize, block }, id, Fate::Unknown, false);
-        }
-        for (id, block) in results.into_iter().zip(&mut blocks) {
-            self.add_result(index, block as u32, Some(id));
-        }
-        self.messages.push(MessageSlot {
-            calls: (self.calls.len() - first_call) as u32,
-            results: (self.results.len() - first_result) as u32,
-            blocks: (self.calls.len() - first_call + self.results.len() - first_result) as u32,
-            calls_from: 0,
-            role: None,
-            of_tool: false,
-            calls_are_clean: false,
-        });
-    }
-
     /// Marks that a request is sent here: calls that are open now stay unanswered.
     pub fn seal(&mut self) {
         self.close_open(OnBroken::Keep);

@@ -23,10 +23,8 @@ pub struct Path {
     pub history: History,
     /// The entry of each message; a compaction's summary has the compaction's.
     pub entries: Vec<EntryId>,
-    /// What was found on the way.
-    pub findings: Vec<Finding>,
-    /// The entry that each of them is about.
-    pub found_at: Vec<EntryId>,
+    /// What was found on the way, each with the entry that it is about.
+    pub findings: Vec<(EntryId, Finding)>,
 }
 
 /// The history that leads to the head of the tree, and what was found on the way.
@@ -40,13 +38,13 @@ pub fn path(tree: &Tree<'_>) -> Path {
         if let Some(link) = broken.next_if(|link| link.entry == entry.id()) {
             let at = Position::message(walk.messages.len());
             let finding = Finding::new(Rule::BrokenChain, at, Action::Kept);
-            walk.found(entry.id(), finding.about(link.parent.to_string()));
+            walk.findings.push((entry.id(), finding.about(link.parent.to_string())));
         }
         walk.add(entry.id(), Content::of(entry));
     }
-    let (findings, found_at) = (std::mem::take(&mut walk.findings), std::mem::take(&mut walk.found_at));
+    let findings = std::mem::take(&mut walk.findings);
     let (history, entries) = walk.into_history();
-    Path { history, entries, findings, found_at }
+    Path { history, entries, findings }
 }
 
 /// A path as it is walked, entry by entry. A running conversation keeps it and adds to it.
@@ -56,8 +54,7 @@ pub struct Walk {
     entries: Vec<EntryId>,
     calls: Calls,
     sent: Vec<usize>,
-    findings: Vec<Finding>,
-    found_at: Vec<EntryId>,
+    findings: Vec<(EntryId, Finding)>,
     /// A turn of ours is in progress: a call in it runs only after an entry that records its start.
     in_turn: bool,
     compactions: usize,
@@ -103,7 +100,7 @@ impl Walk {
             Content::Unreadable(_) => {
                 let at = Position::message(self.messages.len());
                 let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
-                self.found(entry, finding.about(entry.to_string()));
+                self.findings.push((entry, finding.about(entry.to_string())));
             }
             _ => {}
         }
@@ -139,11 +136,6 @@ impl Walk {
             Some(self.calls.places.get(result)? > self.calls.places.get(&entry)?)
         };
         called().unwrap_or(false)
-    }
-
-    fn found(&mut self, entry: EntryId, finding: Finding) {
-        self.findings.push(finding);
-        self.found_at.push(entry);
     }
 
     /// Takes the next entry of the path, a message that has been parsed already.

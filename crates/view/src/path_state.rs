@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rejoin_record::{
-    CallId, Content, Entry, EntryId, Message, Role, Tree,
+    CallId, Content, Entry, EntryId, Message, Role, ToolCall, Tree,
     content::{Closed, Decision, Turn, TurnState},
     json::{Doc, Value, list, quoted},
 };
@@ -223,7 +223,8 @@ impl PathState {
     fn restore(&mut self, pending: Vec<PendingCall>) {
         self.pairing = Pairing::default();
         for calls in pending.chunk_by(|call, next| call.entry == next.entry) {
-            self.pairing.add_ids(calls.iter().map(|call| &call.id), []);
+            let calls = calls.iter().map(|call| ToolCall::new(call.id.clone(), "", "")).collect();
+            self.pairing.add(&Message::assistant_with_tools(calls));
         }
         self.numbers =
             pending.iter().enumerate().map(|(number, call)| ((call.entry, call.block), number)).collect();

@@ -2,7 +2,7 @@
 //!
 //! A rule's name is a promise: scripts match on it. The page that `rejoin explain` prints is `rules/<name>.md`.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use crate::finding::Severity;
 
@@ -50,55 +50,44 @@ rules! {
     PartialBatch = "partial-batch", Error, "some results of a parallel batch of calls are missing";
     OrphanResult = "orphan-result", Error, "a tool result has no call";
     MissingCallId = "missing-call-id", Error, "a tool call or result has no id";
-    ResultBeforeCall = "result-before-call", Error, "a tool result stands before its call";
-    DetachedResult = "detached-result", Error, "a tool result does not stand directly after its call";
+    ResultBeforeCall = "result-before-call", Error, "a tool result comes before its call";
+    DetachedResult = "detached-result", Error, "a tool result does not directly follow its call";
     DuplicateResult = "duplicate-result", Error, "a tool call has more than one result";
     ReusedCallId = "reused-call-id", Error, "one id is used by more than one call";
     MalformedArguments = "malformed-arguments", Error, "the arguments of a call are not a JSON object";
-    MisplacedBlock = "misplaced-block", Error, "a block stands under a role that cannot hold it";
+    MisplacedBlock = "misplaced-block", Error, "a message with this role cannot hold this block";
     DamagedEntry = "damaged-entry", Error, "a part of the file could not be read";
     BrokenChain = "broken-chain", Error, "an entry's parent cannot be read";
     CannotBeOpened = "cannot-be-opened", Error, "the agent that wrote the session would refuse to open it";
-    TooLarge = "too-large", Error, "the provider takes nothing this large";
+    TooLarge = "too-large", Error, "something is larger than the provider accepts";
     UnknownRole = "unknown-role", Warning, "a message has a role that no provider knows";
     UnreadText = "unread-text", Warning, "text of the source was not understood and is not part of the conversation";
     UnusableMedia = "unusable-media", Warning, "an image or document cannot be read by the provider";
     InvalidUtf8 = "invalid-utf8", Warning, "bytes that are not text were replaced";
     TornTail = "torn-tail", Note, "the last write was cut off before it was acknowledged";
     AwaitingApproval = "awaiting-approval", Note, "a call waits for a person's approval";
-    ResultOrder = "result-order", Note, "the results of a batch do not stand in the order of its calls";
-    EmptyMessage = "empty-message", Note, "a message or block has nothing in it";
-    ForeignReasoning = "foreign-reasoning", Note, "reasoning cannot be sent back to where the request goes";
+    ResultOrder = "result-order", Note, "the results of a batch are not in the order of its calls";
+    EmptyMessage = "empty-message", Note, "a message or block is empty";
+    ForeignReasoning = "foreign-reasoning", Note, "reasoning cannot be sent with this request";
     IllegalId = "illegal-id", Note, "a call id is not allowed in this dialect";
     IllegalName = "illegal-name", Note, "a tool name is not allowed in this dialect";
     RoleOrder = "role-order", Note, "the dialect does not allow these roles in this order";
-    LateSystem = "late-system", Note, "a system text stands where the dialect refuses it";
+    LateSystem = "late-system", Note, "the dialect does not allow a system text here";
     BlankArguments = "blank-arguments", Note, "a call has no arguments";
     LoneSurrogate = "lone-surrogate", Note, "half of a surrogate pair cannot be sent";
-    MovedMedia = "moved-media", Note, "an image or document cannot stand where it stood";
+    MovedMedia = "moved-media", Note, "the dialect does not allow an image or document here";
     ForeignBlock = "foreign-block", Note, "a block has no counterpart in this dialect";
-    IrregularContent = "irregular-content", Note, "a content is not written the way the dialect wants it";
+    IrregularContent = "irregular-content", Note, "content is not in the form that the dialect expects";
     UnknownField = "unknown-field", Note, "a field that the dialect refuses was left out";
     ForeignField = "foreign-field", Note, "a setting of another dialect was left out";
     ForeignInstructions = "foreign-instructions", Note, "instructions of another agent were left out of a copy";
     StubTools = "stub-tools", Note, "tools of the history were declared because the dialect demands it";
-    ThinkingOff = "thinking-off", Note, "thinking was turned off because the history cannot carry it";
+    ThinkingOff = "thinking-off", Note, "thinking was turned off because the history does not allow it";
     SplitBatch = "split-batch", Note, "a batch has more calls than one message may have";
 }
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-/// No rule has that name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoSuchRule;
-
-impl FromStr for Rule {
-    type Err = NoSuchRule;
-    fn from_str(name: &str) -> Result<Self, NoSuchRule> {
-        Self::ALL.iter().copied().find(|rule| rule.name() == name).ok_or(NoSuchRule)
     }
 }

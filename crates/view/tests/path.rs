@@ -130,7 +130,7 @@ fn damage_costs_itself_and_is_said() {
         writer.entries.iter().enumerate().filter(|(n, _)| *n != 3).map(|(_, e)| e).collect();
     let Path { history, findings, .. } = path(&Tree::new(readable));
     assert_eq!(history.messages().len(), 2);
-    let rules: Vec<Rule> = findings.iter().map(|finding| finding.rule).collect();
+    let rules: Vec<Rule> = findings.iter().map(|(_, finding)| finding.rule).collect();
     assert_eq!(rules, [Rule::DamagedEntry, Rule::BrokenChain]);
 }
 

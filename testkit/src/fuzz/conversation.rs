@@ -246,7 +246,7 @@ fn converted(
     found(dialect.name(), &converted.findings, signs);
     let mut violations = crate::refusals(dialect, converted.body.as_bytes());
     if !violations.is_empty() {
-        violations.retain(|violation| !stood_around(session, dialect, violation));
+        violations.retain(|violation| !stood_around(session, dialect, None, violation));
     }
     if let Some(first) = violations.first() {
         let all: Vec<String> = violations.iter().take(5).map(ToString::to_string).collect();
@@ -264,9 +264,10 @@ fn converted(
 
 /// Where the request goes to a model that the source does not name, the checker takes it as well.
 fn another_model(session: &Session, dialect: Dialect, policy: OnBroken) -> Result<(), Broken> {
-    let Ok(converted) = convert(session, dialect, Some("another"), policy) else { return Ok(()) };
+    let model = Some("another");
+    let Ok(converted) = convert(session, dialect, model, policy) else { return Ok(()) };
     let violations = crate::refusals(dialect, converted.body.as_bytes());
-    match violations.iter().find(|violation| !stood_around(session, dialect, violation)) {
+    match violations.iter().find(|violation| !stood_around(session, dialect, model, violation)) {
         Some(violation) => {
             let law = format!("another model: sound {dialect} {}", violation.rule);
             Err(Broken::new(law, format!("{policy:?}: {violation}\n{}", shown(&converted.body))))
@@ -276,13 +277,15 @@ fn another_model(session: &Session, dialect: Dialect, policy: OnBroken) -> Resul
 }
 
 /// Whether a violation is not the history's: within one dialect, what surrounds the messages comes back unchanged, so what
-/// was wrong with it stays wrong. It then shows around any other history, too.
-fn stood_around(session: &Session, dialect: Dialect, violation: &Violation) -> bool {
+/// was wrong with it stays wrong. It then shows around any other history, too, sent to the same model.
+fn stood_around(session: &Session, dialect: Dialect, model: Option<&str>, violation: &Violation) -> bool {
     if session.context.dialect != Some(dialect) {
         return false;
     }
     let plain = repair(&[Message::user("u")].into_iter().collect(), OnBroken::Keep);
-    let body = dialect.wire().encode(&plain.view, &Target::of(&session.context));
+    let body = dialect
+        .wire()
+        .encode(&plain.view, &Target { model: model.map(str::to_owned), ..Target::of(&session.context) });
     let around = body.map(|encoded| crate::refusals(dialect, encoded.body.as_bytes())).unwrap_or_default();
     around.iter().any(|other| (other.rule, &other.path) == (violation.rule, &violation.path))
 }
@@ -422,10 +425,11 @@ fn without_foreign_instructions(session: &Session, findings: &[Finding]) -> Sess
     Session { messages, ..session.clone() }
 }
 
-/// Whether something of a session was not understood, or there is nothing in it to understand.
+/// Whether something of a session was not understood, or its messages say nothing.
 fn is_unread(session: &Session) -> bool {
+    let mut blocks = session.messages.iter().flat_map(|message| &message.blocks);
     session.findings.iter().any(|finding| matches!(finding.rule, Rule::UnreadText | Rule::UnknownRole))
-        || session.messages.iter().all(|message| message.blocks.is_empty())
+        || blocks.all(|block| block.as_text().is_some_and(|text| text.is_empty()))
 }
 
 fn shown(body: &str) -> String {

@@ -157,7 +157,9 @@ fn read(bytes: &[u8], format: Option<&'static Format>, signs: &mut Signs) -> Res
     if let [session] = &sessions[..] {
         in_silence(bytes, session)?;
     }
-    match accounted::unaccounted(&String::from_utf8_lossy(bytes), &sessions).first() {
+    // The text as the product decodes it: in UTF-16, say, other bytes than these are its words.
+    let text = Input::new("fuzz.json", bytes).map(|input| input.text).unwrap_or_default();
+    match accounted::unaccounted(&text, &sessions).first() {
         Some(lost) => Err(Broken::new("accounted for", format!("{lost:?} is nowhere"))),
         None => Ok(()),
     }
@@ -354,7 +356,7 @@ fn entries(text: &str, signs: &mut Signs) -> Result<(), Broken> {
     }
     let walked = path(&Tree::new(&entries));
     signs.see(("path", walked.entries.len().min(3), walked.history.known().len().min(3)));
-    for finding in &walked.findings {
+    for (_, finding) in &walked.findings {
         signs.see(("path", finding.rule.name()));
     }
     let _ = repair(&walked.history, OnBroken::Keep).view.to_messages().len();

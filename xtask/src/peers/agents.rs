@@ -20,7 +20,7 @@ use super::{
 /// What an agent is asked after resuming.
 pub const PROMPT: &str = "go on";
 
-/// A turn takes half a second; an agent that waits for something would wait for ever.
+/// A turn takes half a second; an agent that waits for something would wait forever.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program that resumes sessions.
@@ -44,7 +44,9 @@ pub trait Agent {
     fn resume(&self, home: &Path, session: &Installed, said: &[Said]) -> Result<Turn>;
 
     /// What else is wrong with a session that was resumed.
-    fn afterwards(&self, home: &Path, session: &Installed, source: &Conversation) -> Result<Option<String>>;
+    fn afterwards(&self, _: &Path, _: &Installed, _: &Conversation) -> Result<Option<String>> {
+        Ok(None)
+    }
 
     /// A request without the fields that no other client sends.
     fn plain(&self, request: &str) -> Result<String>;
@@ -170,7 +172,7 @@ fn resumed<A: Agent>(
     Ok(judged)
 }
 
-/// A folder in which the agent was never used, with a folder to work in.
+/// A new home for the agent, with a folder to work in.
 fn fresh_home(work: &Path) -> Result<std::path::PathBuf> {
     let home = work.join("home");
     if home.exists() {

@@ -10,14 +10,13 @@ use serde_json::{Value, json};
 
 use super::{
     agents::{Agent, PROMPT, Turn},
-    conversations::{Conversation, Said},
+    conversations::Said,
     install,
     provider::Provider,
     rejoin::Installed,
     transcript,
 };
 
-/// The program.
 pub struct ClaudeCode(pub PathBuf);
 
 impl Agent for ClaudeCode {
@@ -65,10 +64,6 @@ impl Agent for ClaudeCode {
         Turn::run("Claude Code", home, &provider, &mut command, |request| {
             transcript::problems(&session.text, said, PROMPT, request)
         })
-    }
-
-    fn afterwards(&self, _: &Path, _: &Installed, _: &Conversation) -> Result<Option<String>> {
-        Ok(None)
     }
 
     fn plain(&self, request: &str) -> Result<String> {

@@ -23,7 +23,6 @@ use super::{
 /// The provider of rollouts that name none.
 const PROVIDER: &str = "loopback";
 
-/// The program.
 pub struct Codex(pub PathBuf);
 
 impl Agent for Codex {
@@ -62,12 +61,12 @@ impl Agent for Codex {
             Ok(rollout) => rollout,
             Err(error) => return Ok(Turn::refused(format!("this is no rollout: {error:#}"))),
         };
-        let id = &rollout.meta.id;
+        let id = &rollout.id;
         if id.len() != 36 || id.chars().any(|c| !c.is_ascii_hexdigit() && c != '-') {
             return Ok(Turn::refused(format!("`{id}` is no id of a Codex thread")));
         }
         let provider = Provider::start();
-        let config = Self::config(&format!("{}/v1", provider.origin()), rollout.meta.provider.as_deref());
+        let config = Self::config(&format!("{}/v1", provider.origin()), rollout.provider.as_deref());
         fs::write(home.join("config.toml"), config)?;
         let mut command = self.command(home);
         command.args(["exec", "resume", id, "--skip-git-repo-check", PROMPT]).current_dir(home.join("w"));
@@ -101,7 +100,7 @@ impl Agent for Codex {
 }
 
 impl Codex {
-    /// Codex, in a home and without a word to anyone outside.
+    /// Codex with this home, without access to anything outside.
     fn command(&self, home: &Path) -> Command {
         let mut command = Command::new(&self.0);
         command
@@ -113,7 +112,7 @@ impl Codex {
         command
     }
 
-    /// What the server of Codex answers to a question without parameters.
+    /// Asks the server of Codex a question without parameters.
     fn asks(&self, home: &Path, method: &str) -> Result<Option<Value>> {
         let mut child = self
             .command(home)
@@ -198,8 +197,8 @@ mod tests {
     fn a_rollout_written_by_hand_can_be_read() {
         let text = by_hand(Some("openai"), &[&message("user", "input_text", "hello")]);
         let rollout = Rollout::read(&text).unwrap();
-        assert_eq!(rollout.meta.id.len(), 36);
-        assert_eq!(rollout.meta.provider.as_deref(), Some("openai"));
+        assert_eq!(rollout.id.len(), 36);
+        assert_eq!(rollout.provider.as_deref(), Some("openai"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
+use testkit::fuzz::random::Random;
 
 use crate::run::files;
 
@@ -20,7 +21,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// What a list should call it: how the first word of a person begins, if there is one.
+    /// The title in a list: how the first user message begins, if there is one.
     pub fn title(&self) -> Option<String> {
         if AGENTS.contains(&&*self.format) {
             return Some(SESSION_TITLE.to_owned());
@@ -46,7 +47,7 @@ pub struct Said {
     pub text: String,
 }
 
-/// What was said and cannot be found in what was sent: texts must come in order under their own speaker; instructions anywhere.
+/// The texts that are missing from what was sent: they must come in order under their own speaker; instructions anywhere.
 pub fn lost(said: &[Said], sent: &[(Speaker, &str)]) -> Vec<String> {
     let mut problems = Vec::new();
     // Where the last text was found: which one, and how far in it.
@@ -75,10 +76,10 @@ pub fn lost(said: &[Said], sent: &[(Speaker, &str)]) -> Vec<String> {
 /// Dialects whose bodies rejoin writes and does not read.
 const ONLY_WRITTEN: &[&str] = &["bedrock", "mistral", "ollama"];
 
-/// Sessions of agents, with what these put before and between the words of people.
+/// Sessions of agents, which put their own texts before and between those of the user.
 const AGENTS: &[&str] = &["codex", "claude-code"];
 
-/// The fixtures of every dialect that is read, the example, and states that no fixture has, or not together (`xtask/peers`).
+/// The fixtures of every dialect that is read, the example, and states that no fixture has (`xtask/peers`).
 pub fn all() -> Result<Vec<Conversation>> {
     let example = fs::read_to_string("examples/interrupted.json")?;
     let mut all = vec![Conversation { name: "example".into(), format: "openai-chat".into(), text: example }];
@@ -92,7 +93,7 @@ pub fn all() -> Result<Vec<Conversation>> {
 const FIXTURES: &str = "crates/checkers/fixtures";
 const OWN: &str = "xtask/peers";
 
-/// The conversations in the files of a folder. Each lies in a folder with the name of its format.
+/// The conversations in the files below a folder. Each file lies in a folder named for its format.
 fn below(root: &Path, ending: &str) -> Result<Vec<Conversation>> {
     let read = |path: PathBuf| {
         let folder = path.parent().and_then(Path::file_name).context("a conversation lies in a folder")?;
@@ -103,17 +104,17 @@ fn below(root: &Path, ending: &str) -> Result<Vec<Conversation>> {
     files(root, ending)?.into_iter().map(read).collect()
 }
 
-/// How the first word of a person begins in each of their sessions.
+/// How the first user message begins in each session of an agent.
 const SESSION_TITLE: &str = "Which files are there?";
 
-/// Conversations made by changing the given ones. The same every time.
+/// Mutations of the given conversations, the same every time.
 pub fn mutated(from: &[Conversation], count: usize) -> Vec<Conversation> {
     let parsed: Vec<(&Conversation, Value)> = from
         .iter()
         .filter_map(|conversation| Some((conversation, read(&conversation.text)?)))
         .filter(|(_, body)| list(body).is_some_and(|list| !list.is_empty()))
         .collect();
-    let mut dice = Dice(1);
+    let mut dice = Random::new(1, "");
     let mut made = Vec::new();
     for number in 0..if parsed.is_empty() { 0 } else { count } {
         let (source, body) = &parsed[dice.below(parsed.len())];
@@ -132,8 +133,8 @@ pub fn mutated(from: &[Conversation], count: usize) -> Vec<Conversation> {
     made
 }
 
-fn mutate(body: &mut Value, guest: &[Value], dice: &mut Dice) {
-    let Some(list) = list_mut(body) else { return };
+fn mutate(body: &mut Value, guest: &[Value], dice: &mut Random) {
+    let Some(list) = body.pointer_mut(place(body)).and_then(Value::as_array_mut) else { return };
     if list.is_empty() {
         return list.extend_from_slice(guest);
     }
@@ -153,18 +154,14 @@ fn mutate(body: &mut Value, guest: &[Value], dice: &mut Dice) {
     }
 }
 
-/// The messages of a body of any dialect.
-fn list(body: &Value) -> Option<&Vec<Value>> {
-    let field = ["messages", "input", "contents"].into_iter().find_map(|name| body.get(name));
-    field.unwrap_or(body).as_array()
+/// Where the messages of a body of any dialect are, as a JSON pointer.
+fn place(body: &Value) -> &'static str {
+    let places = ["/messages", "/input", "/contents"];
+    places.into_iter().find(|place| body.pointer(place).is_some()).unwrap_or("")
 }
 
-fn list_mut(body: &mut Value) -> Option<&mut Vec<Value>> {
-    let name = ["messages", "input", "contents"].into_iter().find(|name| body.get(name).is_some());
-    match name {
-        Some(name) => body.get_mut(name)?.as_array_mut(),
-        None => body.as_array_mut(),
-    }
+fn list(body: &Value) -> Option<&Vec<Value>> {
+    body.pointer(place(body))?.as_array()
 }
 
 /// Everything that was said, in order: what surrounds the messages first. Blank texts say nothing.
@@ -206,14 +203,14 @@ fn speak(said: &mut Vec<Said>, speaker: Speaker, content: &Value) {
     said.extend(texts.map(|text| Said { speaker, text: text.to_owned() }));
 }
 
-/// The text of a part that is a text, and not a thought.
+/// The text of a part that is text and not reasoning.
 fn words(part: &Value) -> Option<&str> {
     let kind = part.get("type").map_or(Some("text"), Value::as_str)?;
     let is_text = matches!(kind, "text" | "input_text" | "output_text");
     (is_text && part.get("thought") != Some(&json!(true))).then(|| part.get("text")?.as_str()).flatten()
 }
 
-/// Parses what may have lone halves of surrogate pairs, which become U+FFFD.
+/// Parses JSON that may contain lone surrogates, which become U+FFFD.
 pub fn read(text: &str) -> Option<Value> {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -236,21 +233,6 @@ pub fn read(text: &str) -> Option<Value> {
     }
     clean.push_str(rest);
     serde_json::from_str(&clean).ok()
-}
-
-/// A small generator of numbers that are the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    /// A number below the limit, which is not 0.
-    fn below(&mut self, limit: usize) -> usize {
-        // Weyl sequence, then mixed twice: good enough to pick from lists.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % limit as u64) as usize
-    }
 }
 
 #[cfg(test)]

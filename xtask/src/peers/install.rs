@@ -16,15 +16,13 @@ pub const CODEX: &str = "0.166.0";
 /// Claude Code, from the npm registry.
 pub const CLAUDE_CODE: &str = "2.1.325";
 
-/// mistral-common, from PyPI: the newest, and one whose rules are those that the hosted service was seen to apply.
+/// mistral-common, from PyPI: the newest version, and one with the rules that the hosted service applies.
 pub const MISTRAL: [&str; 2] = ["1.13.0", "1.8.5"];
 
-/// The program `codex`.
 pub fn codex(folder: &Path) -> Result<PathBuf> {
     npm(&folder.join(format!("codex-{CODEX}")), "@openai", "codex", CODEX)
 }
 
-/// The program `claude`.
 pub fn claude_code(folder: &Path) -> Result<PathBuf> {
     npm(&folder.join(format!("claude-code-{CLAUDE_CODE}")), "@anthropic-ai", "claude-code", CLAUDE_CODE)
 }
@@ -93,7 +91,7 @@ fn has_mistral(python: &Path, version: &str) -> bool {
         .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim() == version)
 }
 
-/// Runs an installer and says what is missing: the program itself, or what it could not get.
+/// Runs an installer, and reports whether the installer or the network is missing.
 fn installed(mut command: Command, program: &str, hint: &str) -> Result<()> {
     println!("$ {command:?}");
     let output = match command.output() {

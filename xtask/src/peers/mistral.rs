@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Failure, MUTATIONS, Verdict, conversations, install, rejoin::Rejoin};
 
-/// The other half: reads bodies, a line each, and prints a line for each that it refuses.
+/// The Python part: reads bodies, one per line, and prints a line for each that the library refuses.
 const VALIDATOR: &str = include_str!("mistral.py");
 
 /// The version whose rules are today's; the other is stricter.
@@ -25,7 +25,7 @@ struct Body {
     text: String,
 }
 
-/// One verdict a version of the library.
+/// Asks each version of the library for a verdict.
 pub fn ask(folder: &Path, rejoin: Option<&Rejoin>) -> Result<Vec<Verdict>> {
     let work = folder.join("mistral-work");
     fs::create_dir_all(&work)?;
@@ -39,7 +39,7 @@ pub fn ask(folder: &Path, rejoin: Option<&Rejoin>) -> Result<Vec<Verdict>> {
             for policy in ["keep", "drop"] {
                 let name = format!("{}, {policy}", conversation.name);
                 let source = conversation.text.clone();
-                match rejoin.convert(&work, &conversation, "mistral", policy)? {
+                match rejoin.convert(&work, &conversation, "mistral", &["--on-broken", policy], None)? {
                     Ok(text) => bodies.push(Body { name, source, text }),
                     Err(reason) => unwritten.push((name, reason, source)),
                 }
@@ -147,7 +147,7 @@ fn by_hand(library: &str) -> Vec<(&'static str, bool, Value)> {
     ]
 }
 
-/// A library that takes everything, or nothing, is no peer.
+/// A library that accepts everything, or nothing, proves nothing.
 fn says_yes_and_no(python: &Path, version: &str) -> Result<()> {
     let by_hand = by_hand(version);
     let bodies: Vec<Body> = by_hand

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use testkit::loopback::scripted::{Answer, Asked, Server};
 
-/// What it says.
+/// The text of its answer.
 pub const REPLY: &str = "The loopback provider has read it all.";
 
 /// A provider for one turn.
@@ -20,7 +20,7 @@ impl Provider {
         &self.0.url
     }
 
-    /// The bodies of the turns that were asked for. A look around is no turn.
+    /// The bodies of the turns that were asked for, without other requests.
     pub fn turns(&self) -> Vec<String> {
         let asked = self.0.asked().into_iter();
         asked.filter(|asked| events(asked).is_some()).map(|asked| asked.body).collect()

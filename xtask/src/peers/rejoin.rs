@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::conversations::Conversation;
 use crate::run::cargo;
 
-/// A session that was put where its agent finds it.
+/// A session that was installed for an agent.
 pub struct Installed {
     pub id: String,
     /// The folder to resume it in.
@@ -44,28 +44,28 @@ impl Rejoin {
         Ok(Self { program })
     }
 
-    /// What `rejoin convert FILE --to …` prints, or why it printed nothing.
+    /// What `rejoin convert FILE --to … OPTIONS` prints, or why it failed. `home` names the folder of an agent by its variable.
     pub fn convert(
         &self,
         work: &Path,
         conversation: &Conversation,
         to: &str,
-        on_broken: &str,
+        options: &[&str],
+        home: Option<(&str, &Path)>,
     ) -> Result<Result<String, String>> {
         let file = work.join("source.json");
         fs::write(&file, &conversation.text)?;
         let mut command = Command::new(&self.program);
-        command.arg("convert").arg(&file).args(["--from", &conversation.format, "--to", to]);
-        let output = command.args(["--on-broken", on_broken]).stdin(Stdio::null()).output()?;
-        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        command.arg("convert").arg(&file).args(["--from", &conversation.format, "--to", to]).args(options);
+        let output = command.envs(home).current_dir(work).stdin(Stdio::null()).output()?;
         if !output.status.success() {
+            let complaint = String::from_utf8_lossy(&output.stderr);
             return Ok(Err(format!("rejoin convert --to {to}: {}\n{complaint}", output.status)));
         }
         Ok(String::from_utf8(output.stdout).map_err(|_| "rejoin printed what is not UTF-8".to_owned()))
     }
 
-    /// Has `rejoin convert FILE --to … --install` put a session into an agent's folder, which a variable names. What it
-    /// printed, or why it printed nothing.
+    /// Installs a session with `rejoin convert FILE --to … --install`, or returns why that failed.
     pub fn install(
         &self,
         work: &Path,
@@ -73,24 +73,19 @@ impl Rejoin {
         to: &str,
         home: (&str, &Path),
     ) -> Result<Result<Installed, String>> {
-        let file = work.join("source.json");
-        fs::write(&file, &conversation.text)?;
-        let mut command = Command::new(&self.program);
-        command.arg("convert").arg(&file).args(["--from", &conversation.format, "--to", to]);
-        command.args(["--on-broken", "keep", "--install", "--json"]).env(home.0, home.1).current_dir(work);
-        let output = command.stdin(Stdio::null()).output()?;
-        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-        if !output.status.success() {
-            return Ok(Err(format!("rejoin convert --to {to} --install: {}\n{complaint}", output.status)));
-        }
-        let told: Value = serde_json::from_slice(&output.stdout).context("what --install --json prints")?;
+        let options = ["--on-broken", "keep", "--install", "--json"];
+        let printed = match self.convert(work, conversation, to, &options, Some(home))? {
+            Ok(printed) => printed,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let told: Value = serde_json::from_str(&printed).context("what --install --json prints")?;
         let field = |name: &str| told[name].as_str().map(str::to_owned).with_context(|| format!("no {name}"));
         let path = PathBuf::from(field("path")?);
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         Ok(Ok(Installed { id: field("id")?, directory: field("directory")?.into(), text }))
     }
 
-    /// What rejoin's own checker has against a request body.
+    /// What rejoin's own checker finds wrong with a request body.
     pub fn check(&self, work: &Path, dialect: &str, body: &str) -> Result<Result<(), String>> {
         let file = work.join("request.json");
         fs::write(&file, body)?;

@@ -8,26 +8,21 @@ use serde_json::{Map, Value, json};
 
 use super::conversations::{Said, Speaker, lost};
 
-/// What the first line of a rollout tells.
-pub struct Meta {
+/// A rollout, as far as it matters here.
+pub struct Rollout {
     pub id: String,
     /// The provider it belongs to: Codex resumes it with no other.
     pub provider: Option<String>,
-}
-
-/// A rollout, as far as it matters here.
-pub struct Rollout {
-    pub meta: Meta,
-    /// What a model is to see, in order.
+    /// The items that a model should see, in order.
     items: Vec<Value>,
 }
 
 impl Rollout {
     pub fn read(text: &str) -> Result<Self> {
-        let mut lines = Vec::new();
-        for (number, line) in text.lines().enumerate() {
-            lines.push(serde_json::from_str::<Value>(line).with_context(|| format!("line {}", number + 1))?);
-        }
+        let read = |(number, line)| {
+            serde_json::from_str::<Value>(line).with_context(|| format!("line {}", number + 1))
+        };
+        let lines: Vec<Value> = text.lines().enumerate().map(read).collect::<Result<_>>()?;
         let meta = lines.first().filter(|line| line["type"] == "session_meta");
         let meta = &meta.context("the first line is no session_meta")?["payload"];
         let id = meta["id"].as_str().context("session_meta has no id")?.to_owned();
@@ -43,7 +38,7 @@ impl Rollout {
                 items = replacement.clone();
             }
         }
-        Ok(Self { meta: Meta { id, provider }, items })
+        Ok(Self { id, provider, items })
     }
 }
 
@@ -54,8 +49,7 @@ pub fn problems(rollout: &Rollout, said: &[Said], prompt: &str, request: &str) -
         Err(error) => return vec![format!("the request is no JSON: {error}")],
     };
     let Some(input) = body["input"].as_array() else { return vec!["the request has no input".into()] };
-    let mut problems = Vec::new();
-    problems.extend(not_as_written(rollout, input));
+    let mut problems: Vec<String> = not_as_written(rollout, input).into_iter().collect();
     problems.extend(unpaired(input));
     problems.extend(lost(said, &input.iter().flat_map(spoken).collect::<Vec<_>>()));
     let last = input.last().map(spoken).unwrap_or_default();
@@ -82,23 +76,11 @@ fn not_as_written(rollout: &Rollout, input: &[Value]) -> Option<String> {
     (!as_written).then(|| "the items of the rollout are in the request, but not alone or not in order".into())
 }
 
-/// What of an item reaches a model. Ids of items, states and Codex's own fields do not.
+/// The fields of an item that reach a model, without ids, states and Codex's own fields.
 fn essence(item: &Value) -> Value {
-    const FIELDS: &[&str] = &[
-        "type",
-        "role",
-        "content",
-        "name",
-        "namespace",
-        "arguments",
-        "call_id",
-        "output",
-        "input",
-        "summary",
-        "encrypted_content",
-        "action",
-    ];
-    let fields = FIELDS.iter().filter_map(|name| Some(((*name).to_owned(), distilled(item.get(*name)?))));
+    const FIELDS: &str =
+        "type role content name namespace arguments call_id output input summary encrypted_content action";
+    let fields = FIELDS.split(' ').filter_map(|name| Some((name.to_owned(), distilled(item.get(name)?))));
     Value::Object(fields.filter(|(_, value)| !value.is_null()).collect())
 }
 
@@ -170,7 +152,7 @@ fn answer_of(kind: &str) -> Option<&'static str> {
     }
 }
 
-/// Who says what in an item of the request.
+/// The texts in an item of the request, with their speaker.
 fn spoken(item: &Value) -> Vec<(Speaker, &str)> {
     let speaker = match item["role"].as_str() {
         Some("user") => Speaker::User,
@@ -241,7 +223,7 @@ mod tests {
         ];
         assert_eq!(check(&items, &items), Vec::<String>::new());
         assert_eq!(check(&[], &[]), Vec::<String>::new());
-        assert_eq!(rollout(&items).meta.provider.as_deref(), Some("openai"));
+        assert_eq!(rollout(&items).provider.as_deref(), Some("openai"));
     }
 
     #[test]

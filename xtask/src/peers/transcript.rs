@@ -12,7 +12,7 @@ use super::conversations::{Said, Speaker, lost};
 /// What Claude Code puts after an answer that is missing at the end.
 const STAND_IN: &str = "No response requested.";
 
-/// What of a message reaches a model.
+/// A part of a message that reaches a model.
 #[derive(Debug, Clone, PartialEq)]
 enum Piece {
     Text(Speaker, String),
@@ -117,7 +117,7 @@ fn words(content: &Value) -> String {
     content.as_str().into_iter().chain(parts).collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
-/// Whether something that was written is in something that was sent: words may stand among others.
+/// Whether a written piece is in a sent one: a text may be part of a longer one.
 fn is_in(written: &Piece, sent: &Piece) -> bool {
     match (written, sent) {
         (Piece::Text(who, text), Piece::Text(speaker, all)) => who == speaker && all.contains(text.as_str()),

@@ -151,8 +151,8 @@ pub const BREAKS: &[Break] = &[
         what: "`resume --on-broken refuse` goes on all the same",
         file: "crates/cli/src/commands/resume.rs",
         within: "run",
-        from: "== OnBroken::Refuse { talking.",
-        to: "== OnBroken::Drop { talking.",
+        from: "== OnBroken::Refuse { talking.worker",
+        to: "== OnBroken::Drop { talking.worker",
         tests: test("rejoin-cli", "chat", "a_broken_history"),
     },
     Break {

@@ -94,7 +94,7 @@ fn all() -> impl Iterator<Item = (usize, &'static str, &'static Break)> {
     breaks.enumerate().map(|(place, (room, b))| (place + 1, room, b))
 }
 
-/// Breaks that no longer fit the code: their text is gone, or it is there more than once.
+/// Breaks that no longer fit the code: their text is gone, or occurs more than once.
 pub fn stale() -> Vec<String> {
     let mut stale = Vec::new();
     for (number, _, b) in all() {
@@ -161,7 +161,7 @@ fn choose(part: Option<&str>, results: &Results) -> Result<Vec<(usize, &'static 
     Ok(chosen)
 }
 
-/// What is known of all breaks, from this run and the ones before it.
+/// Prints what is known about all breaks, from this run and earlier ones.
 fn summary(results: &Results) -> Result<()> {
     println!("{:<9} {:>6} {:>8} {:>8}", "room", "breaks", "run", "noticed");
     let (mut total, mut run, mut noticed) = (0, 0, 0);

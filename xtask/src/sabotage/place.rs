@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-/// Where a text stands in the items of that name, with any white space where it has some; once, or an error that says how often.
+/// Finds a text in the items of that name, with any white space where it has some. If it does not occur once, the error says how often.
 pub fn find(source: &str, within: &str, text: &str) -> Result<Range<usize>, usize> {
     let mut places: Vec<Range<usize>> = Vec::new();
     for item in items(source, within) {
@@ -22,7 +22,7 @@ pub fn find(source: &str, within: &str, text: &str) -> Result<Range<usize>, usiz
     }
 }
 
-/// The items of a name: from the line that names one to the one that ends it.
+/// The items of a name: from the line that declares one to the line that ends it.
 fn items<'s>(source: &'s str, name: &'s str) -> impl Iterator<Item = Range<usize>> + 's {
     let lines: Vec<(usize, &str)> = source
         .split_inclusive('\n')
@@ -63,7 +63,7 @@ fn declares(line: &str, name: &str) -> bool {
     })
 }
 
-/// Where a text stands in another one, with any white space where it has some.
+/// Where a text occurs in another one, with any white space where it has some.
 fn in_words<'s>(source: &'s str, text: &'s str) -> impl Iterator<Item = Range<usize>> + 's {
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();

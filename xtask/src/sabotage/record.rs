@@ -62,9 +62,9 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "a chain that goes on from a tail repeats its number",
         file: "crates/record/src/chain.rs",
-        within: "at",
-        from: "next_seq: tail.seq + 1,",
-        to: "next_seq: tail.seq,",
+        within: "append_body",
+        from: "|tail| tail.seq + 1)",
+        to: "|tail| tail.seq)",
         tests: test("rejoin-store", "conformance", ""),
     },
     Break {
@@ -175,8 +175,8 @@ pub const BREAKS: &[Break] = &[
         what: "reasoning forgets the account it belongs to",
         file: "crates/record/src/message_body.rs",
         within: "reasoning",
-        from: r#".optional(origin, "account")?,"#,
-        to: r#".optional(origin, "provider")?,"#,
+        from: "*value = self.optional(given, name)?;",
+        to: r#"*value = self.optional(given, name)?.filter(|_| name != "account");"#,
         tests: test("rejoin-record", "record", ""),
     },
     Break {

@@ -28,7 +28,7 @@ fn key(b: &Break) -> String {
 }
 
 impl Results {
-    /// What earlier runs left.
+    /// Reads the results of earlier runs.
     pub fn read() -> Result<Self> {
         let text = match fs::read_to_string(FILE) {
             Ok(text) => text,
@@ -47,7 +47,7 @@ impl Results {
         self.lines.get(&key(b)).map(|(noticed, _)| *noticed)
     }
 
-    /// Keeps what came of a break, at once: a long run may be stopped.
+    /// Saves the outcome of a break at once, because a long run may be stopped.
     pub fn record(&mut self, b: &Break, outcome: &Outcome, seconds: f64) -> Result<()> {
         let rest = format!("{outcome}\t{seconds:.1}\t{}\t{}", b.file, b.what);
         self.lines.insert(key(b), (outcome.is_noticed(), rest));

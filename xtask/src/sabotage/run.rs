@@ -27,13 +27,13 @@ pub const PATIENCE: Duration = Duration::from_secs(1800);
 /// then hang, and so have noticed the break.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// What the tests said.
+/// The outcome of the tests.
 pub enum Outcome {
     /// All of them passed.
     Passed,
     /// At least one failed.
     Failed,
-    /// They did not come to an end.
+    /// They did not end.
     TimedOut,
     /// The broken code does not build: the break proves nothing, and has to be written in another way.
     Unbuilt,
@@ -88,7 +88,7 @@ impl fmt::Display for Tests {
 pub struct Copy(());
 
 impl Copy {
-    /// Copies the sources. Files that are the same already are not touched, and what is no longer there is removed.
+    /// Copies the sources. Files that are the same already are not touched, and files that no longer exist are removed.
     pub fn lay_out() -> Result<Self> {
         let copy = Path::new(COPY);
         let mut paths: BTreeSet<PathBuf> =

@@ -214,7 +214,7 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "a changed header is believed",
         file: "crates/store/src/sqlite/rows.rs",
-        within: "fasten",
+        within: "verify",
         from: "} else if entry.follows(None) {",
         to: "} else if entry.follows(None) || true {",
         tests: test("rejoin-store", "conformance", "a_changed_header"),
@@ -222,7 +222,7 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "a changed row is believed",
         file: "crates/store/src/sqlite/rows.rs",
-        within: "fasten",
+        within: "verify",
         from: "entry.follows(Some(parent)) => {",
         to: "entry.follows(Some(parent)) || true => {",
         tests: test("rejoin-store", "sqlite_damage", "a_flipped_bit"),
@@ -254,7 +254,7 @@ pub const BREAKS: &[Break] = &[
     Break {
         what: "backups keep what was erased",
         file: "crates/store/src/sqlite/scrub.rs",
-        within: "work_off",
+        within: "carry_out",
         from: "scrub_backup(&backup, &removals)?",
         to: "let _ = scrub_backup(&backup, &[])",
         tests: test("rejoin-store", "conformance", "gone::"),

@@ -31,8 +31,8 @@ pub const BREAKS: &[Break] = &[
         what: "a running view counts its first change from the last seal",
         file: "crates/view/src/repair/mod.rs",
         within: "emit",
-        from: "emit::shift(emitted.first_change, self.items)",
-        to: "emitted.first_change",
+        from: "item: change.item + self.items",
+        to: "item: change.item",
         tests: lib("rejoin-view", "the_first_change_is_known"),
     },
     Break {
@@ -159,8 +159,8 @@ pub const BREAKS: &[Break] = &[
         what: "a damaged entry is passed over in silence",
         file: "crates/view/src/path.rs",
         within: "add",
-        from: "self.found(entry, finding.about(entry.to_string()",
-        to: "let _ = finding.about(entry.to_string(",
+        from: "self.findings.push((entry, finding.about(entry.to_string()))",
+        to: "let _ = finding.about(entry.to_string()",
         tests: test("rejoin-view", "path", ""),
     },
     Break {

@@ -88,6 +88,12 @@ pub fn states() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(SessionState::WORDS)
 }
 
+/// The APIs of a provider that has several.
+pub fn apis() -> impl TypedValueParser<Value = String> {
+    let values = [("chat", "Chat Completions"), ("responses", "Responses")];
+    PossibleValuesParser::new(values.map(|(name, help)| PossibleValue::new(name).help(help)))
+}
+
 /// What `convert --on-broken` takes.
 pub const CONVERTING: &[(OnBroken, &str)] = &[
     (OnBroken::Keep, "Repair and keep everything"),

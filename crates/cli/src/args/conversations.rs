@@ -83,8 +83,8 @@ pub enum HistoryCommand {
     Show(ShowArguments),
     /// Search messages, titles and tool results
     ///
-    /// Every word must occur. Put \"…\" around words that stand together, and * at the end of a word to match its
-    /// beginning. Each hit shows its message number for `history show`, `fork` and `erase`.
+    /// Every word must occur. Put \"…\" around a phrase, and * after the beginning of a
+    /// word. Each hit shows its message number for `history show`, `fork` and `erase`.
     #[command(after_long_help = SEARCH_EXAMPLES)]
     Search(SearchArguments),
     /// Export a conversation: every entry as stored, or another format
@@ -282,7 +282,7 @@ const ERASE_EXAMPLES: &str = "Examples:
   rejoin history erase @1 -m 3
       Erase message 3, after asking
   rejoin history erase @1 -m 3 --dry-run
-      Show what would be erased, and change nothing
+      Show what would be erased; change nothing
   rejoin history erase @ -m 3,4 --reason 'a password' --yes
       Erase two messages of the active conversation without asking";
 
@@ -294,7 +294,7 @@ pub struct EraseArguments {
     /// Messages to erase, as `history show` numbers them
     #[arg(long = "message", short = 'm', value_name = "N", required = true, value_delimiter = ',')]
     pub messages: Vec<usize>,
-    /// Reason, kept beside the hash
+    /// Reason, recorded with the hash
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
     #[command(flatten)]
@@ -304,10 +304,11 @@ pub struct EraseArguments {
 /// How something is removed for good.
 #[derive(Debug, Args)]
 pub struct RemovalArguments {
-    /// Do it without asking; takes a whole id or `@`
+    /// Do not ask; requires a whole id or `@`
     #[arg(long, short = 'y')]
     pub yes: bool,
-    /// Show what would go and what other conversations keep, and change nothing
+    /// Show what would be removed and what other conversations keep; change
+    /// nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Print one JSON object
@@ -319,7 +320,7 @@ const DELETE_EXAMPLES: &str = "Examples:
   rejoin history delete conv_abc
       Delete a conversation, after asking
   rejoin history delete conv_abc --dry-run
-      Show what would be deleted, and change nothing
+      Show what would be deleted; change nothing
   rejoin history delete --id conv_abcdefghijkl --yes
       Delete it without asking, for scripts";
 

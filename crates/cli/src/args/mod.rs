@@ -32,6 +32,13 @@ pub struct CommandLine {
     /// Command to run (default: chat)
     #[command(subcommand)]
     pub command: Option<Command>,
+    #[command(flatten)]
+    pub flags: Flags,
+}
+
+/// The flags that every command takes.
+#[derive(Debug, Default, clap::Args)]
+pub struct Flags {
     /// When to use colours (default: auto, which respects NO_COLOR)
     #[arg(long, global = true, value_enum, value_name = "WHEN", help_heading = GLOBAL)]
     pub color: Option<Colour>,
@@ -81,9 +88,9 @@ pub enum Colour {
 pub enum Command {
     /// Talk to a model (the default command)
     ///
-    /// Continues the active conversation of this folder, or starts one. The reply goes to standard output as it arrives, and
-    /// nothing else does. Everything is saved as it happens. Ctrl-C stops the turn. At the prompt it clears the line; pressed
-    /// twice on an empty line, it leaves.
+    /// Continues the active conversation of this folder, or starts one. Only the reply goes to standard output, as it arrives.
+    /// Everything is saved as it happens. Ctrl-C stops the turn. At the prompt it clears the line; press it twice on an empty
+    /// line to leave.
     #[command(after_long_help = talk::CHAT_EXAMPLES)]
     Chat(ChatArguments),
     /// Continue a conversation, whatever state it is in
@@ -109,21 +116,21 @@ pub enum Command {
     History(HistoryCommand),
     /// Check whether a provider would accept a request, or a history is sound
     ///
-    /// Of a request body: would its provider accept these bytes? The strict checker of its dialect decides, and all else is a
-    /// note. Of a session: are storage and pairing sound, and could its own agent go on? Exit code 0: accepted, or sound. 1:
-    /// refused, broken, or text that was not understood. 2: nothing could be read.
+    /// For a request body, the strict checker of its dialect decides whether the provider would accept these bytes; all other
+    /// findings are notes. For a session, storage and pairing are checked, and whether its own agent could continue. Exit code
+    /// 0: accepted, or sound. 1: refused, broken, or text that was not understood. 2: nothing could be read.
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArguments),
     /// Convert a conversation for another provider or agent
     ///
-    /// Writes a request body or a session file. Broken histories are mended on the way. The result goes to standard output or FILE, and a report of what was done to
-    /// standard error. Exit code 0 whenever it was written. The source is never changed.
+    /// Writes a request body or a session file, and repairs broken histories. The result goes to standard output or FILE, the
+    /// findings to standard error. The exit code is 0 if the result was written. The source is never changed.
     #[command(after_long_help = CONVERT_EXAMPLES)]
     Convert(ConvertArguments),
     /// Check the sessions of every agent on this machine
     ///
     /// Looks where Codex and Claude Code keep their sessions, and at the paths given. Nothing is changed.
-    /// Exit code 0: all are sound. 1: some are broken. 2: no path that was given exists.
+    /// Exit code 0: all are sound. 1: some are broken. 2: none of the given paths exists.
     #[command(after_long_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArguments),
     /// Import other agents' sessions into the store
@@ -134,13 +141,13 @@ pub enum Command {
     Import(ImportArguments),
     /// Copy conversations to another store, hashes included
     ///
-    /// Copies from the store that --store names. What is already there is not copied again.
+    /// Copies from the store that --store names. Entries that exist there are not copied again.
     #[command(after_long_help = upkeep::COPY_EXAMPLES)]
     Copy(CopyArguments),
     /// Verify the hashes of the store
     ///
-    /// Exit code 0: everything is as it was saved. (A last write that was cut off before it was acknowledged is named and
-    /// does no harm.) 1: something has changed.
+    /// Exit code 0: everything is as it was saved. (A last write that was cut off before it was acknowledged is only a
+    /// note.) 1: something has changed.
     #[command(after_long_help = upkeep::VERIFY_EXAMPLES)]
     Verify(VerifyArguments),
     /// Read and change settings
@@ -149,7 +156,7 @@ pub enum Command {
     /// List the models of a provider, or show one
     #[command(subcommand, after_long_help = providers::MODELS_EXAMPLES)]
     Models(Models),
-    /// Keep, show and forget keys
+    /// Store, show and remove keys
     #[command(subcommand, after_long_help = providers::AUTH_EXAMPLES)]
     Auth(Auth),
     /// Choose who answers in new conversations (short for `config set`)
@@ -190,7 +197,7 @@ const CHECK_EXAMPLES: &str = "Examples:
   rejoin check --for anthropic body.json
       Ask whether Anthropic would accept the same bytes
   cat chat.json | rejoin check --json - | jq '.findings[].rule'
-      List the findings of what is piped in
+      List the findings of a body on standard input
   rejoin check @1
       Check the newest conversation of the store";
 
@@ -202,7 +209,7 @@ const CONVERT_EXAMPLES: &str = "Examples:
   rejoin convert rollout.jsonl --to claude-code -o mended.jsonl
       Turn a Codex session into one of Claude Code
   rejoin convert - --from openai-chat --to openai-chat < body.json
-      Mend a request body
+      Repair a request body
   rejoin convert chat.json --to codex --install
       Write a session that `codex resume` continues";
 
@@ -263,7 +270,7 @@ pub struct ConvertArguments {
     /// Model to name in the request
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Most tokens that the answer may have (default: what the source says)
+    /// Maximum tokens of the answer (default: as in the source)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
     /// Conversation to take from a file of many, from 1

@@ -3,12 +3,12 @@
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
-use super::talk::ApiArgument;
+use super::choices::apis;
 use crate::completing;
 
 pub const SET_PROVIDER_EXAMPLES: &str = "Examples:
   rejoin set-provider anthropic
-      Let Anthropic answer in new conversations
+      Use Anthropic for new conversations
   rejoin set-provider openai --api chat --model gpt-x
       Choose the API and the model, too
   rejoin set-provider offline
@@ -22,8 +22,8 @@ pub struct SetProviderArguments {
     #[arg(value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
     pub provider: String,
     /// API of the provider
-    #[arg(long, value_enum, value_name = "API")]
-    pub api: Option<ApiArgument>,
+    #[arg(long, value_name = "API", value_parser = apis())]
+    pub api: Option<String>,
     /// Model
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
@@ -105,15 +105,15 @@ pub const AUTH_EXAMPLES: &str = "Examples:
   rejoin auth status
       Show which providers have a key
   printenv MY_KEY | rejoin auth login anthropic
-      Keep a key that comes from standard input";
+      Store a key from standard input";
 
 /// `rejoin auth`
 #[derive(Debug, Subcommand)]
 pub enum Auth {
-    /// Keep a key for a provider, or log in where it has no keys
+    /// Store a key for a provider, or log in if it has no keys
     ///
     /// The key is read from standard input, or asked for on a terminal. It is never an argument, so that no list of
-    /// processes shows it. It is kept in a file that only you can read.
+    /// processes shows it. It is stored in a file that only you can read.
     #[command(after_long_help = LOGIN_EXAMPLES)]
     Login {
         /// Provider (default: the configured one)
@@ -127,7 +127,7 @@ pub enum Auth {
         #[arg(long)]
         json: bool,
     },
-    /// Forget the key of a provider
+    /// Remove the key of a provider
     #[command(after_long_help = LOGOUT_EXAMPLES)]
     Logout {
         /// Provider
@@ -138,7 +138,7 @@ pub enum Auth {
 
 const LOGIN_EXAMPLES: &str = "Examples:
   rejoin auth login anthropic
-      Ask for a key and keep it
+      Ask for a key and store it
   rejoin auth login copilot
       Log in with a browser";
 
@@ -150,6 +150,6 @@ const STATUS_EXAMPLES: &str = "Examples:
 
 const LOGOUT_EXAMPLES: &str = "Examples:
   rejoin auth logout anthropic
-      Forget the key for Anthropic
+      Remove the key for Anthropic
   rejoin auth logout copilot
       Log out of Copilot";

@@ -1,11 +1,10 @@
 //! `chat` and `resume`: talking to a model.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use rejoin::OnBroken;
 
-use super::choices::{RESUMING, policies};
-
+use super::choices::{RESUMING, apis, policies};
 use crate::completing;
 
 pub const CHAT_EXAMPLES: &str = "Examples:
@@ -24,9 +23,9 @@ pub const RESUME_EXAMPLES: &str = "Examples:
   rejoin resume
       Continue the active conversation, or the newest
   rejoin resume 'Fix the parser' \"go on\"
-      Continue the conversation with this title and say something
+      Continue the conversation with this title and send a message
   rejoin resume @ --on-broken rerun
-      Run the calls again that have no result
+      Run again the calls that have no result
   rejoin resume @1 -p anthropic \"go on\"
       Continue the newest conversation on another provider";
 
@@ -38,8 +37,8 @@ pub struct Talk {
     #[arg(long, short = 'p', value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
     pub provider: Option<String>,
     /// API of the provider (default: responses for OpenAI, chat with --base-url)
-    #[arg(long, value_enum, value_name = "API")]
-    pub api: Option<ApiArgument>,
+    #[arg(long, value_name = "API", value_parser = apis())]
+    pub api: Option<String>,
     /// Model (default: the conversation's, else the configured one)
     #[arg(long, short = 'm', value_name = "MODEL")]
     pub model: Option<String>,
@@ -52,25 +51,6 @@ pub struct Talk {
     /// Print the events of the turn, one JSON object per line
     #[arg(long)]
     pub json: bool,
-}
-
-/// Which API of a provider is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ApiArgument {
-    /// Chat Completions
-    Chat,
-    /// Responses
-    Responses,
-}
-
-impl ApiArgument {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Chat => "chat",
-            Self::Responses => "responses",
-        }
-    }
 }
 
 /// `rejoin chat`

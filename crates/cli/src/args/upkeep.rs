@@ -76,7 +76,7 @@ pub const CONFIG_EXAMPLES: &str = "Examples:
   rejoin config list
       List every setting, its value and where the value comes from
   REJOIN_STORE=jsonl:/data/chats rejoin list
-      Give a setting for one command";
+      Change a setting for one command";
 
 /// `rejoin config`
 #[derive(Debug, Subcommand)]
@@ -136,7 +136,7 @@ const SET_EXAMPLES: &str = "Examples:
 
 const UNSET_EXAMPLES: &str = "Examples:
   rejoin config unset store
-      Keep conversations in the usual place again
+      Keep conversations in the default place again
   rejoin config unset base_url
       Use the provider's own address again";
 

@@ -9,7 +9,6 @@ use crate::{
     failure::Failure,
 };
 
-/// Talks in the conversation that is meant, or a new one.
 pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let said = talking::said(arguments.message.as_deref())?;
@@ -34,7 +33,7 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
     match (chosen, &no_store) {
         (Some(id), _) => talking.say_who_answers(&format!("continuing {id} with")),
         (None, None) => talking.say_who_answers("new conversation with"),
-        (None, Some(_)) => talking.say_who_answers("without what was said before, answering with"),
+        (None, Some(_)) => talking.say_who_answers("without earlier messages, answering with"),
     }
     match no_store {
         None => talking.make_active(&desk),
@@ -42,16 +41,16 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
             if matches!(said, GivenMessage::Prompt) {
                 why.say();
             }
-            talking.without_store(why);
+            talking.no_store = Some(why);
         }
     }
     match said {
-        GivenMessage::Text(text) => talking.say_once(text),
+        GivenMessage::Text(text) => talking.once(text.into()),
         GivenMessage::Prompt => talking.prompt(),
     }
 }
 
-/// The conversation that is meant; none for a new one.
+/// Chooses the conversation to continue; none for a new one.
 fn choose(
     arguments: &ChatArguments,
     desk: &Desk,

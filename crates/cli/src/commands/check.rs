@@ -95,7 +95,7 @@ impl ForPeople<'_> {
             output::data(&format!("  {line}"))?;
         }
         let asked = self.checked.judged.is_some();
-        let dead = self.resumed.as_ref().is_none_or(|resumed| !resumed.accepted());
+        let dead = self.resumed().is_none_or(|resumed| !resumed.accepted());
         for finding in &self.checked.findings {
             output::data(&format!("  {}", report::line(finding)))?;
             let answer = report::answer(finding, self.speaker()).filter(|_| self.body.is_none() && dead);
@@ -183,7 +183,7 @@ impl ForPeople<'_> {
             by_severity.iter().rev().map(|(severity, count)| plural(*count, severity.name())).collect();
         let found = if found.is_empty() { String::new() } else { format!(": {}", found.join(", ")) };
         let request = self.request();
-        let judged = self.checked.judged.as_ref().or(self.resumed.as_ref());
+        let judged = self.checked.judged.as_ref().or_else(|| self.resumed());
         if !findings.iter().any(Finding::is_problem) {
             if let Some(refusal) = judged.and_then(|judged| judged.refusals.first()) {
                 let words = harmless(&refusal.violation.message);
@@ -201,7 +201,7 @@ impl ForPeople<'_> {
 
     /// What the provider would say to the request that is made of a session.
     fn request(&self) -> String {
-        let Some(judged) = self.checked.judged.as_ref().or(self.resumed.as_ref()) else {
+        let Some(judged) = self.checked.judged.as_ref().or_else(|| self.resumed()) else {
             return String::new();
         };
         let provider = checkers::named(judged.dialect.name()).map_or("", |checker| checker.provider);

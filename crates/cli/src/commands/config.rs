@@ -15,10 +15,9 @@ use crate::{
     settings::{self, KEYS, Setting, SettingOrigin, Settings},
 };
 
-/// How far a long value moves the next column.
+/// The widest that the column of values becomes.
 const WIDEST: usize = 48;
 
-/// Reads or changes settings.
 pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
     match command {

@@ -12,7 +12,7 @@ use rejoin::{
     shape,
 };
 
-use super::{install::AgentCopy, report, summary};
+use super::{install::AgentCopy, report};
 use crate::{
     args::{ConvertArguments, Destination},
     desk::Flags,
@@ -27,7 +27,6 @@ use crate::{
 /// Environment variables that turn repairing off.
 const REFUSE_VARIABLES: &[&str] = &["DISABLE_MESSAGE_SANITIZATION", "REJOIN_DISABLE_REPAIR"];
 
-/// Converts one conversation.
 pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
     let to = outfile::destination(arguments.to, &arguments.output, None)?;
     let reading = ReadOptions { from: arguments.from.as_deref(), mode: Mode::Recover, flags, bodies: false };
@@ -59,12 +58,10 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
     }
 }
 
-/// What was written, for people.
 fn written(session: &Session) -> String {
     output::plural(session.messages.len(), "message")
 }
 
-/// Makes a session file and puts it where its agent finds it.
 fn install(
     subject: &Subject,
     session: &Session,
@@ -82,7 +79,7 @@ fn install(
     }
 }
 
-/// Says why nothing was made.
+/// Shows the findings of a refused conversation, and makes the error.
 fn refused(
     subject: &Subject,
     session: &Session,
@@ -95,7 +92,6 @@ fn refused(
     Ok(failure(&subject.name, error))
 }
 
-/// Makes a body or a session file of a conversation.
 pub fn make(
     session: &Session,
     to: Destination,
@@ -134,17 +130,15 @@ pub fn say_what_is_refused(to: Destination, body: &str) {
     }
 }
 
-/// Whether it is rejoin's own record: what is stored goes there as it is.
+/// Whether it is rejoin's own format, in which entries are written as they are stored.
 pub fn is_own(to: Destination) -> bool {
     matches!(to, Destination::Format(format) if format.name == "jsonl")
 }
 
-/// Entries as they are stored, one per line.
 pub fn verbatim(entries: &[Entry]) -> String {
     entries.iter().map(|entry| entry.to_line() + "\n").collect()
 }
 
-/// The error for a conversation that could not be converted.
 pub fn failure(name: impl Display, error: &ConvertError) -> Failure {
     match error {
         ConvertError::Refused(_) => Failure::refused(name),
@@ -156,7 +150,7 @@ pub fn failure(name: impl Display, error: &ConvertError) -> Failure {
     }
 }
 
-/// What becomes of broken states by default: the variables that turn repairing off decide, else the setting.
+/// The default policy for broken states: the variables that turn repair off decide, else the setting.
 pub fn policy(settings: &Settings) -> OnBroken {
     let off = |name: &&str| {
         std::env::var(name).is_ok_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
@@ -198,6 +192,6 @@ fn tell(
     if let Some(path) = &arguments.report {
         outfile::put_report(path, &shape::findings(&findings))?;
     }
-    summary::lines(&findings, arguments.place.verbose, deed).iter().for_each(|line| output::talk(line));
+    report::summary(&findings, arguments.place.verbose, deed).iter().for_each(|line| output::talk(line));
     Ok(())
 }

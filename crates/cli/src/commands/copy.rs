@@ -5,19 +5,19 @@ use std::ops::ControlFlow;
 use rejoin::{ConversationId, EngineError, engine::Copied, list::list, shape, store::Filter};
 
 use crate::{
+    active::whole_location,
     args::CopyArguments,
     desk::{self, Desk, Flags},
     failure::Failure,
     output,
 };
 
-/// Which store is which.
 const STORES: &str = "`--store` names the store to copy from, `--to` the one to copy to";
 
 /// Copies conversations; one that cannot be copied does not stop the others.
 pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
-    if same_place(&desk.location.to_string(), &arguments.to.to_string()) {
+    if whole_location(&desk.location) == whole_location(&arguments.to) {
         return Err(Failure::usage(format!("{} is the store that is copied from", arguments.to), STORES));
     }
     let (store, ids) = match &arguments.conversations[..] {
@@ -83,14 +83,4 @@ fn tell(id: ConversationId, copied: &Copied, json: bool) -> Result<(), Failure> 
     } else {
         output::data(&format!("{id}  {added} of {total} entries copied"))
     }
-}
-
-/// Whether two locations are one, however they are spelled.
-fn same_place(one: &str, other: &str) -> bool {
-    let whole = |location: &str| {
-        let (kind, path) = location.split_once(':')?;
-        let path = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).ok()?;
-        Some((kind.to_owned(), path))
-    };
-    one == other || (whole(one).is_some() && whole(one) == whole(other))
 }

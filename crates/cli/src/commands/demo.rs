@@ -27,10 +27,8 @@ use crate::{
     output::{self, paint},
 };
 
-/// What is asked in the demonstration.
 const QUESTION: &str = "What is 6*7? Also list the files here and read notes.txt";
 
-/// Shows it, or is the turn that is killed in it.
 pub fn run(turn: bool, flags: &Flags) -> Result<u8, Failure> {
     if turn { slow_turn(flags) } else { show() }
 }
@@ -77,10 +75,10 @@ fn command(line: &str) {
 }
 
 fn starting(why: std::io::Error) -> Failure {
-    Failure::Unreadable { name: String::from("rejoin itself"), why: why.to_string(), hint: None }
+    Failure::unreadable("rejoin itself", why, None)
 }
 
-/// A home and a folder that are thrown away afterwards.
+/// A temporary home and a folder to work in.
 struct Stage<'s> {
     home: &'s Path,
     here: &'s Path,
@@ -117,7 +115,7 @@ impl Stage<'_> {
     }
 }
 
-/// Shows what the turn does until one tool is done and the others run; gives how many are done.
+/// Shows what the turn does until one tool is done and the others run; returns how many are done.
 fn watch(child: &mut Child) -> usize {
     let (mut started, mut done) = (0, 0);
     let Some(lines) = child.stdout.take() else { return 0 };

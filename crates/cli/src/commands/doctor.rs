@@ -19,7 +19,6 @@ use crate::{
 /// How many broken sessions are listed, unless all are asked for.
 const LISTED: usize = 20;
 
-/// Looks at everything and tells.
 pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
     if arguments.this_installation {
         return installation::tell(arguments.json, flags);
@@ -27,7 +26,7 @@ pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
     let Candidates { files: candidates, missing, .. } =
         places::candidates(AGENTS, &arguments.paths, FolderFiles::ByName);
     for path in &missing {
-        output::talk(&format!("{} is not there", output::shown(path)));
+        output::talk(&format!("{} does not exist", output::shown(path)));
     }
     let bar = output::progress(candidates.len(), "{bar:40} {pos}/{len} sessions");
     let diagnosis = Diagnosis::of(&candidates, examine, || bar.inc(1));
@@ -61,7 +60,7 @@ fn examine(candidate: &Candidate) -> Option<FileState> {
     FileState::of(candidate.path.clone(), agent, read)
 }
 
-/// What a state means, for a person.
+/// Describes a state for people.
 fn words(health: Health) -> &'static str {
     match health {
         Health::Sound => "sound",
@@ -136,13 +135,13 @@ fn for_people(diagnosis: &Diagnosis, all: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The format of the first session of a file that its agent cannot go on with.
+/// The format of the first session in a file that cannot be resumed.
 fn first_dead(file: &FileState) -> Option<&'static str> {
     let dead = file.sessions.as_ref().ok()?.iter().find(|session| !session.health.is_resumable())?;
     AGENTS.iter().any(|agent| agent.format == dead.format).then_some(dead.format)
 }
 
-/// Lists what its agent cannot go on with.
+/// Lists the sessions that cannot be resumed.
 fn list(files: &[FileState], most: usize) -> Result<(), Failure> {
     let mut listed = 0;
     let mut add = |file: &FileState, lines: String| {

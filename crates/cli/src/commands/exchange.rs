@@ -10,17 +10,15 @@ use rejoin::{
 
 use crate::output::{harmless, harmless_lines};
 
-/// How many lines of a message are shown, and how long each may be: enough to know where one was.
+/// How many lines of a message are shown, and how long each may be: enough to recognise it.
 const LINES: usize = 6;
 const WIDTH: usize = 160;
 
-/// How much of a call's arguments is shown.
 const ARGUMENTS: usize = 80;
 
-/// How many calls are named.
 const CALLS: usize = 10;
 
-/// The calls, a line each.
+/// Lists calls, one per line.
 pub fn listed(calls: &[OpenCall]) -> Vec<String> {
     let line = |call: &OpenCall| {
         let arguments = shortened(&call.arguments, ARGUMENTS);
@@ -33,7 +31,7 @@ pub fn listed(calls: &[OpenCall]) -> Vec<String> {
     lines
 }
 
-/// What a person said last, and what the model said to it, as far as it is text.
+/// The last text of the user and the model's answer to it, if they have text.
 pub fn last(messages: &[Arc<Message>]) -> Vec<(&'static str, String)> {
     let asked = messages.iter().rposition(|message| message.role == Role::User && text_of(message).is_some());
     let from = asked.unwrap_or(0);
@@ -45,7 +43,7 @@ pub fn last(messages: &[Arc<Message>]) -> Vec<(&'static str, String)> {
     [("you", asked), ("model", answered)].into_iter().filter_map(|(who, text)| Some((who, text?))).collect()
 }
 
-/// The lines of a message that are shown.
+/// The first lines of a message.
 pub fn excerpt(text: &str) -> Vec<String> {
     let text = harmless_lines(text);
     let all: Vec<&str> = text.trim().lines().collect();

@@ -8,7 +8,6 @@ use rejoin::{
 
 use crate::{args::ExplainArguments, failure::Failure, near, output};
 
-/// Prints a page or the list.
 pub fn run(arguments: &ExplainArguments) -> Result<u8, Failure> {
     let Some(given) = &arguments.rule else {
         for rule in Rule::ALL {

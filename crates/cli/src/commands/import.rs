@@ -21,21 +21,16 @@ use crate::{
     places::{self, AGENTS, Candidate, Candidates, FolderFiles},
 };
 
-/// The format of rejoin's own entries.
+/// The format of rejoin's own record.
 const OWN: &str = "jsonl";
 
-/// Takes in everything that can be read; what cannot does not stop the others.
+/// Imports every file; one that cannot be read does not stop the others.
 pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     let agents = if arguments.all { AGENTS } else { &[] };
     let Candidates { files: candidates, missing, passed_over } =
         places::candidates(agents, &arguments.paths, FolderFiles::All);
     for path in &missing {
-        let failure = Failure::Unreadable {
-            name: path.display().to_string(),
-            why: String::from("there is no such file or folder"),
-            hint: None,
-        };
-        failure.say();
+        Failure::unreadable(path.display(), "there is no such file or folder", None).say();
     }
     if candidates.is_empty() {
         output::talk("There is nothing to import.");
@@ -72,17 +67,15 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// Conversations that were read.
     read: usize,
-    /// Conversations that were not there before.
+    /// Conversations that were not in the store before.
     new: usize,
-    /// Conversations that grew.
     grown: usize,
     /// Files that were named on the command line, or that belong to an agent, and cannot be read.
     unreadable: usize,
     /// Every file that gave no conversation, by the reason: how many, and the first of them.
     skipped: BTreeMap<&'static str, (u64, String)>,
-    /// Conversations that the store did not take.
+    /// Conversations that could not be stored.
     failed: usize,
 }
 

@@ -5,10 +5,8 @@ use std::{borrow::Cow, env, path::PathBuf};
 use rejoin::{
     Choice, ConvertError, Converted, OnBroken, Session,
     engine::{Clock as _, SystemClock},
-    record::{
-        ConversationId,
-        json::{Doc, Object},
-    },
+    record::{ConversationId, json::Doc},
+    shape::InstalledSession,
 };
 
 use super::convert;
@@ -55,18 +53,18 @@ impl AgentCopy {
         Err(Failure::Usage { what, hint: None })
     }
 
-    /// Puts it there and says how it is resumed.
+    /// Writes the file and prints the command that resumes the session.
     pub fn put(self, json: bool) -> Result<(), Failure> {
         let Self { converted, agent, new } = self;
         let home = agent.home().ok_or_else(|| Failure::Usage {
-            what: format!("the folder of {} is not known, since there is no home folder", agent.name),
+            what: format!("the folder of {} is not known, because there is no home folder", agent.name),
             hint: None,
         })?;
         let (place, command) = (agent.installs)(&new);
         let path = home.join(place);
         if !home.exists() {
             let home = home.display();
-            output::talk(&format!("{} was not used here before: {home} is made now", agent.name));
+            output::talk(&format!("{} was not used here before: creating {home}", agent.name));
         }
         home::write_with_folders(&path, converted.body.as_bytes(), Existing::Kept)
             .map_err(|why| Failure::unwritable(path.display(), &why))?;
@@ -74,18 +72,14 @@ impl AgentCopy {
         if !json {
             return output::data(&harmless(&command));
         }
-        let object = Object::new()
-            .text("agent", agent.name)
-            .text("format", agent.format)
-            .text("id", new.id)
-            .text("path", path.display())
-            .text("directory", new.directory.display())
-            .text("command", command);
-        output::json_data(&object.finish())
+        let NewSession { id, directory, .. } = &new;
+        let AgentPlace { name, format, .. } = *agent;
+        let installed =
+            InstalledSession { agent: name, format, id, path: &path, directory, command: &command };
+        output::json_data(&installed.to_json())
     }
 }
 
-/// The agent whose format is written.
 fn agent(to: Destination) -> Result<&'static AgentPlace, Failure> {
     let name = match to {
         Destination::Format(format) => format.name,
@@ -94,7 +88,7 @@ fn agent(to: Destination) -> Result<&'static AgentPlace, Failure> {
     AGENTS.iter().find(|agent| agent.format == name).ok_or_else(|| {
         let formats: Vec<String> = AGENTS.iter().map(|agent| format!("`--to {}`", agent.format)).collect();
         Failure::usage(
-            format!("--install needs an agent that can be given a session, and {name} is none"),
+            format!("--install needs the format of an agent, which {name} is not"),
             format!("use {}", formats.join(" or ")),
         )
     })

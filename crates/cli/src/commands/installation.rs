@@ -20,7 +20,7 @@ use crate::{
     settings::Settings,
 };
 
-/// Tells about this installation. The exit code says whether the store can be read.
+/// Describes this installation. The exit code says whether the store can be read.
 pub fn tell(json: bool, flags: &Flags) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
     let settings = Settings::load(&home.config);
@@ -72,7 +72,7 @@ fn answer(desk: &Desk, active: Option<(ConversationId, &Wanted)>) -> AnswerOutlo
 
 fn for_people(found: &Installation) -> Vec<String> {
     let dialects: Vec<&str> = Dialect::all().map(Dialect::name).collect();
-    let there = |there: bool| if there { "" } else { " (not there)" };
+    let there = |there: bool| if there { "" } else { " (does not exist)" };
     let mut lines = vec![
         format!("rejoin {}, {}", found.version, found.program),
         format!("dialects: {}", dialects.join(", ")),
@@ -96,7 +96,9 @@ fn for_people(found: &Installation) -> Vec<String> {
     }
     lines.push(format!("store:    {}", found.store.location));
     lines.push(match &found.store.state {
-        StoreState::Missing => String::from("          not there yet; whatever is saved first makes it"),
+        StoreState::Missing => {
+            String::from("          does not exist yet; the first conversation creates it")
+        }
         StoreState::Unusable(why) => format!("          cannot be read: {why}"),
         StoreState::Open { conversations, size, schema } => {
             let schema = schema.map_or_else(String::new, |schema| format!(", schema {schema}"));

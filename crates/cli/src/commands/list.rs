@@ -21,11 +21,10 @@ use crate::{
     output::{self, harmless, local_time, paint, plural},
 };
 
-/// What fits a screen or two.
+/// The default on a terminal: what fits a screen or two.
 const ON_TERMINAL: usize = 20;
-/// What a script gets if it does not say: enough for most, and as quick in a store of a hundred thousand.
+/// The default for scripts: enough for most, and fast even in a store of a hundred thousand.
 const ELSEWHERE: usize = 100;
-/// Lists conversations.
 pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let store = desk.read_store()?;
@@ -69,7 +68,7 @@ pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// What the flags ask for. A folder is compared as it was given and as the system knows it: both may be recorded.
+/// The filter from the flags. A folder is compared as given and as the system resolves it: either may be recorded.
 fn filter(arguments: &ListArguments) -> Filter {
     let mut folders: Vec<PathBuf> = Vec::new();
     if let Some(folder) = &arguments.folder {
@@ -82,7 +81,7 @@ fn filter(arguments: &ListArguments) -> Filter {
     Filter { folders, agent: arguments.agent.clone(), state: arguments.state.clone() }
 }
 
-/// The list, as far as it is drawn.
+/// The list as it is being drawn.
 struct Drawn {
     text: String,
     active: Option<ConversationId>,
@@ -130,7 +129,7 @@ fn more(ListCounts { shown, total }: ListCounts) -> String {
     format!("The newest {shown} of {total} are shown; `--limit N` or `--all` shows more.")
 }
 
-/// When something was last said, as a person's clock shows it. Of a file that says nothing and has no time it is not known.
+/// The local time of the last message; unknown for an empty file without a time.
 fn updated(summary: &Summary) -> String {
     let known = summary.updated != Timestamp::UNIX_EPOCH;
     if known { local_time(summary.updated) } else { String::from("unknown") }

@@ -1,6 +1,5 @@
 //! The commands, one file each.
 
-mod asking;
 mod chat;
 mod check;
 mod config;
@@ -19,7 +18,6 @@ mod new;
 pub mod providers;
 pub mod report;
 mod resume;
-mod summary;
 mod talking;
 mod verify;
 
@@ -28,14 +26,13 @@ pub use talking::block_on;
 
 use crate::{
     args::{ChatArguments, Command, CommandLine},
-    desk::Flags,
     failure::Failure,
 };
 
-/// Runs a command and gives its exit code.
+/// Runs a command and returns its exit code.
 pub fn run(arguments: CommandLine) -> Result<u8, Failure> {
-    let flags = Flags::of(&arguments);
-    match arguments.command.unwrap_or_else(|| Command::Chat(ChatArguments::default())) {
+    let CommandLine { command, flags } = arguments;
+    match command.unwrap_or_else(|| Command::Chat(ChatArguments::default())) {
         Command::Chat(arguments) => chat::run(&arguments, &flags),
         Command::Resume(arguments) => resume::run(&arguments, &flags),
         Command::New(arguments) => new::run(&arguments, &flags),

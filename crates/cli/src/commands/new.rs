@@ -10,7 +10,6 @@ use crate::{
     output,
 };
 
-/// Starts a conversation and prints its id.
 pub fn run(arguments: &NewArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let given = |flag: &Option<String>| flag.clone().filter(|text| !text.trim().is_empty());

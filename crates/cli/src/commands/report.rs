@@ -1,10 +1,12 @@
 //! How findings look to people.
 
+use std::{cmp::Reverse, collections::BTreeMap};
+
 use rejoin::{Dialect, Finding, Position, Rule, Severity, Verdict, check::Refusal};
 
 use crate::output::{self, harmless, paint};
 
-/// What a provider would say to a part of a request, in one line.
+/// A refusal in one line.
 pub fn refusal_line(refusal: &Refusal, severity: Severity) -> String {
     let violation = &refusal.violation;
     let place = match refusal.at.message {
@@ -25,7 +27,7 @@ pub fn missing_flags(verdict: &Verdict) -> Vec<&'static str> {
     flags.collect()
 }
 
-/// Where a finding is, for a person.
+/// The place of a finding, for people.
 pub fn place(finding: &Finding) -> String {
     match (finding.at.message, finding.at.line) {
         (None, None) if is_of_storage(finding.rule) => String::from("in the store"),
@@ -65,7 +67,7 @@ pub fn line_with_deed(finding: &Finding) -> String {
     format!("{} — {}", line(finding), finding.deed())
 }
 
-/// The word for how bad something is.
+/// The name of a severity, in its colour.
 pub fn severity_word(severity: Severity) -> String {
     let style = match severity {
         Severity::Error => output::ERROR,
@@ -75,7 +77,7 @@ pub fn severity_word(severity: Severity) -> String {
     paint(severity.name(), style)
 }
 
-/// What the provider would answer to it, in its own words.
+/// The provider's error for a finding, in its own words.
 pub fn answer(finding: &Finding, dialect: Dialect) -> Option<String> {
     let wire = dialect.wire();
     let number =
@@ -86,4 +88,34 @@ pub fn answer(finding: &Finding, dialect: Dialect) -> Option<String> {
         .replace("{i}", &number(finding.at.message))
         .replace("{j}", &number(finding.at.block));
     Some(format!("{} would answer 400: {}", wire.provider, harmless(&words)))
+}
+
+/// With at most this many findings, all are shown.
+const ALL_SHOWN: usize = 10;
+/// With more, this many warnings and errors are shown and the rest is counted.
+const PROBLEMS_SHOWN: usize = 5;
+
+/// Findings as `convert` shows them, each with what was done about it: all of a few; of many, some problems and the counts.
+pub fn summary(findings: &[Finding], verbose: bool, deed: impl Fn(&Finding) -> &'static str) -> Vec<String> {
+    let with_deed = |finding: &Finding| format!("{} — {}", line(finding), deed(finding));
+    if verbose || findings.len() <= ALL_SHOWN {
+        return findings.iter().map(with_deed).collect();
+    }
+    let is_problem = |finding: &&Finding| finding.severity != Severity::Note;
+    let mut lines: Vec<String> =
+        findings.iter().filter(is_problem).take(PROBLEMS_SHOWN).map(with_deed).collect();
+    let rest = findings.iter().filter(is_problem).skip(PROBLEMS_SHOWN);
+    let notes = findings.iter().filter(|finding| !is_problem(finding));
+    let mut counts: BTreeMap<(Reverse<Severity>, Rule), usize> = BTreeMap::new();
+    for finding in rest.chain(notes) {
+        *counts.entry((Reverse(finding.severity), finding.rule)).or_default() += 1;
+    }
+    for ((severity, rule), count) in counts {
+        let name = paint(&format!("[{rule}]"), output::DIM);
+        let word = severity_word(severity.0);
+        lines.push(format!("{word}: {count} × {} {name}", rule.summary()));
+    }
+    let all = findings.len();
+    lines.push(format!("hint: -v shows all {all} findings, --report FILE writes them to a file"));
+    lines
 }

@@ -2,7 +2,7 @@
 
 use rejoin::{
     OnBroken,
-    engine::{EngineError, Mode},
+    engine::{EngineError, Mode, turn::TurnInput},
     resume::{OpenCall, Resumption},
     store::{SessionState, StoreError},
 };
@@ -18,15 +18,12 @@ use crate::{
     meaning, output,
 };
 
-/// Makes a conversation the active one, says what state it is in, and goes on.
+/// Makes a conversation the active one, shows its state, and continues it.
 pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     // Nothing is touched before it is clear what is to be said.
     let (named, message) = arguments.given();
-    let said = match message {
-        Some(message) => Some(talking::said(Some(message))?),
-        None => None,
-    };
+    let said = message.map(|message| talking::said(Some(message))).transpose()?;
     let given = named.unwrap_or("@");
     let found = (|| {
         let store = desk.read_store()?.ok_or_else(|| unknown(given))?;
@@ -60,7 +57,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         if on_broken != OnBroken::Rerun || state.unanswered > 0 {
             talking.set_on_broken(on_broken)?;
         }
-        let problems = if on_broken == OnBroken::Refuse { talking.problems() } else { Vec::new() };
+        let problems = if on_broken == OnBroken::Refuse { talking.worker.problems() } else { Vec::new() };
         if !problems.is_empty() {
             for finding in &problems {
                 output::talk(&report::line(finding));
@@ -87,12 +84,12 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     if said.is_none() && !reruns && !arguments.talk.json {
         show_last_exchange(&talking);
         if !calls.is_empty() && !prompts && arguments.on_broken.is_none() {
-            say_what_can_be_done(calls, &id.to_string(), talking.elsewhere());
+            say_what_can_be_done(calls, &id.to_string(), talking.elsewhere.as_deref());
         }
     }
     match said {
-        Some(GivenMessage::Text(text)) => talking.say_once(text),
-        Some(GivenMessage::Prompt) | None if reruns => talking.go_on_once(),
+        Some(GivenMessage::Text(text)) => talking.once(text.into()),
+        Some(GivenMessage::Prompt) | None if reruns => talking.once(TurnInput::GoOn),
         _ if prompts => {
             if !calls.is_empty() {
                 decide_at_the_prompt(&mut talking, calls, decided)?;
@@ -104,7 +101,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     }
 }
 
-/// Settles what becomes of calls without a result before anything is typed: as the flag says, else as the person answers.
+/// Decides about calls without a result before the first prompt: as the flag says, else as the user answers.
 fn decide_at_the_prompt(
     talking: &mut Talking,
     calls: &[OpenCall],
@@ -130,9 +127,9 @@ fn decide_at_the_prompt(
     Ok(())
 }
 
-/// Shows the last exchange, so that a person knows where they were.
+/// Shows the last exchange, so that users remember where they were.
 fn show_last_exchange(talking: &Talking) {
-    let said = talking.last_exchange();
+    let said = exchange::last(talking.worker.conversation().messages());
     if !said.is_empty() {
         output::talk("  Last exchange:");
     }
@@ -144,7 +141,7 @@ fn show_last_exchange(talking: &Talking) {
     }
 }
 
-/// Names the calls without a result, and the commands that decide about them where no person can be asked.
+/// Lists the calls without a result and the commands that decide about them, where the user cannot be asked.
 fn say_what_can_be_done(calls: &[OpenCall], id: &str, elsewhere: Option<&str>) {
     output::talk("  Calls without a result:");
     for line in exchange::listed(calls) {
@@ -166,7 +163,7 @@ fn unknown(given: &str) -> Failure {
     Failure::Engine(Box::new(EngineError::Unknown(given.to_owned())))
 }
 
-/// What else several words may be: a message.
+/// Suggests to send an unknown title of several words as a message.
 fn or_as_message(given: &str) -> String {
     if given.trim().contains(char::is_whitespace) {
         format!("\n  To say it in the active conversation: rejoin chat {}", meaning::quoted(given))
@@ -175,7 +172,7 @@ fn or_as_message(given: &str) -> String {
     }
 }
 
-/// The words that belong to this command.
+/// Rewords errors as this command reports them.
 fn in_words(given: &str, failure: Failure) -> Failure {
     let damaged = |id: String, message: String| Failure::NotResumed {
         what: format!("Conversation '{id}' has corrupted data"),
@@ -201,17 +198,17 @@ fn in_words_of(found: &Resumption) -> String {
     let messages = output::plural(found.messages, "message");
     let rest = match found.damaged {
         0 => String::from("nothing is lost"),
-        1 => String::from("1 place of it cannot be read, everything else is used"),
-        count => format!("{count} places of it cannot be read, everything else is used"),
+        1 => String::from("1 part cannot be read, everything else is used"),
+        count => format!("{count} parts cannot be read, everything else is used"),
     };
     match found.state {
         SessionState::Empty if found.damaged > 0 => {
-            format!("State: nothing that was said can be read; {rest}")
+            format!("State: no message can be read; {rest}")
         }
         SessionState::Complete | SessionState::WaitingForModel if found.damaged > 0 => {
             format!("State: {}, {messages}; {rest}", found.state.word())
         }
-        SessionState::Empty | SessionState::Damaged => String::from("State: new, nothing was said yet"),
+        SessionState::Empty | SessionState::Damaged => String::from("State: new, no messages yet"),
         SessionState::Complete => format!("State: ready, {messages}"),
         SessionState::WaitingForModel => format!("State: waiting for an answer, {messages}"),
         SessionState::WaitingForApproval => format!("State: a call waits for approval, {messages}"),

@@ -12,7 +12,6 @@ use crate::{
     output::{self, harmless, paint, plural},
 };
 
-/// Re-hashes a conversation, or the whole store.
 pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let (store, id) = match &arguments.conversation {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rejoin::store::files;
 use toml_edit::{Document, DocumentMut, Item, Table, TomlError, Value};
 
 use super::{KEYS, Setting, Takes, did_you_mean};
@@ -9,6 +10,9 @@ use crate::{
     failure::Failure,
     home::{self, Existing},
 };
+
+/// A larger file is not read: settings are a few kilobytes.
+const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The settings in the file; none if there is no file.
 pub fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
@@ -38,7 +42,7 @@ pub fn checked(key: &Setting, value: &str) -> Result<String, Failure> {
     })
 }
 
-/// Sets one of them in the file, which is made if it is not there.
+/// Sets a setting in the file, which is created if it does not exist.
 pub fn set(path: &Path, key: &Setting, value: &str) -> Result<(), Failure> {
     let kept = checked(key, value)?;
     let text = text(path)?.unwrap_or_default();
@@ -74,7 +78,7 @@ pub fn set(path: &Path, key: &Setting, value: &str) -> Result<(), Failure> {
     write(path, &document)
 }
 
-/// Takes one of them out of the file, if it is there.
+/// Removes a setting from the file.
 pub fn unset(path: &Path, key: &Setting) -> Result<(), Failure> {
     let Some(text) = text(path)? else { return Ok(()) };
     let mut document: DocumentMut = text.parse().map_err(|error| not_toml(path, &text, &error))?;
@@ -95,23 +99,20 @@ fn write(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
         .map_err(|why| Failure::unwritable(path.display(), &why))
 }
 
-/// What is in the file; none if it is not there.
+/// The text of the file; none if it does not exist.
 fn text(path: &Path) -> Result<Option<String>, Failure> {
     let not_text = |_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8");
-    match home::read_own(path).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
+    match files::read_small(path, MOST_BYTES).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::Unreadable {
-            name: path.display().to_string(),
-            why: error.to_string(),
-            hint: Some(String::from(
-                "check who may read it, or move it away: every setting has a usual value",
-            )),
-        }),
+        Err(error) => {
+            let hint = "check its permissions, or move it away: every setting has a default";
+            Err(Failure::unreadable(path.display(), error, Some(hint)))
+        }
     }
 }
 
-/// The values of the file under their whole names, and where each one is.
+/// The values of the file under their full names, with their offsets.
 fn flat(root: &Table) -> Vec<(String, &Item, usize)> {
     let mut found = Vec::new();
     let mut open: Vec<(String, &dyn toml_edit::TableLike)> = vec![(String::new(), root)];
@@ -142,7 +143,7 @@ fn plain(item: &Item) -> Option<String> {
     })
 }
 
-/// The line of a place, from 1.
+/// The line of an offset, from 1.
 fn line(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }

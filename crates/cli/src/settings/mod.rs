@@ -15,19 +15,14 @@ use rejoin::{
 
 use crate::{failure::Failure, near};
 
-/// A setting.
 pub struct Setting {
-    /// Its name; a dot stands between a table and a key in it.
+    /// The name; a dot separates a table from a key in it.
     pub name: &'static str,
-    /// What it takes.
     takes: Takes,
-    /// Its value if it is not set.
     pub usual: Option<&'static str>,
-    /// What it is for.
     pub about: &'static str,
 }
 
-/// What a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Takes {
     Text,
@@ -50,7 +45,6 @@ const fn key(name: &'static str, takes: Takes, usual: Option<&'static str>, abou
     Setting { name, takes, usual, about }
 }
 
-/// Every setting.
 pub const KEYS: &[Setting] = &[
     key("store", Takes::Store, None, "where conversations are kept: sqlite:PATH or jsonl:FOLDER"),
     key("provider", Takes::Provider, None, "provider of new conversations"),
@@ -71,23 +65,23 @@ pub const KEYS: &[Setting] = &[
     ),
     key("effort", Takes::OneOf(&["low", "medium", "high"]), None, "reasoning effort"),
     key("system", Takes::Text, None, "instructions to the model"),
-    key("limits.requests", Takes::Count, Some("50"), "most requests in a turn"),
+    key("limits.requests", Takes::Count, Some("50"), "maximum requests per turn"),
     key(
         "limits.seconds",
         Takes::Count,
         Some("3600"),
-        "most seconds for a turn, without the time its tools take",
+        "maximum seconds per turn, without the time its tools take",
     ),
-    key("limits.tokens", Takes::Count, None, "most tokens for a turn"),
+    key("limits.tokens", Takes::Count, None, "maximum tokens per turn"),
     key("limits.retries", Takes::Number, Some("4"), "how often a failed request is repeated"),
-    key("limits.answer_tokens", Takes::Count, None, "most tokens in an answer"),
+    key("limits.answer_tokens", Takes::Count, None, "maximum tokens per answer"),
     key(
         "limits.silence_seconds",
         Takes::Count,
         Some("300"),
-        "seconds without a word after which a request fails; keep-alive messages do not count",
+        "seconds of silence after which a request fails; keep-alive messages do not count",
     ),
-    key("limits.tool_seconds", Takes::Count, Some("120"), "most seconds for a tool"),
+    key("limits.tool_seconds", Takes::Count, Some("120"), "maximum seconds per tool call"),
     key(
         "limits.tool_output",
         Takes::Count,
@@ -101,7 +95,7 @@ pub const KEYS: &[Setting] = &[
         "treatment of broken histories",
     ),
     key("persist_special_commands", Takes::Flag, Some("true"), "keep /commands in the history"),
-    key("max_tokens", Takes::Count, None, "most tokens of a conversation before pruning"),
+    key("max_tokens", Takes::Count, None, "maximum tokens of a conversation before pruning"),
     key("min_retain_turns", Takes::Number, None, "turns that pruning never touches"),
     key("prune_threshold", Takes::Share, Some("0.8"), "share of max_tokens at which pruning begins"),
     key(
@@ -125,7 +119,6 @@ pub const KEYS: &[Setting] = &[
 ];
 
 impl Setting {
-    /// The setting of that name.
     pub fn named(name: &str) -> Result<&'static Self, Failure> {
         KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
             let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
@@ -142,12 +135,11 @@ impl Setting {
         matches!(self.takes, Takes::Address)
     }
 
-    /// The variable that sets it.
     pub fn variable(&self) -> String {
         format!("REJOIN_{}", self.name.replace('.', "_").to_uppercase())
     }
 
-    /// A value as it is kept, or what is wrong with it. The error says what is allowed.
+    /// Checks and normalises a value. The error says what is allowed.
     fn check(&self, value: &str) -> Result<String, String> {
         let said = |what: &str| Err(format!("`{value}` is not {what}"));
         let plain = value.trim();
@@ -187,24 +179,19 @@ impl Setting {
     }
 }
 
-/// ``did you mean `model`? ``, if a setting has a name like that.
 fn did_you_mean(name: &str) -> String {
     near::did_you_mean(name, KEYS.iter().map(|key| key.name))
 }
 
-/// Where a value is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingOrigin {
-    /// The environment.
     Environment,
-    /// The file.
     File,
-    /// It is not set.
+    /// The default.
     Usual,
 }
 
 impl SettingOrigin {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Environment => "environment",
@@ -214,15 +201,14 @@ impl SettingOrigin {
     }
 }
 
-/// The settings that hold.
+/// The settings from all sources.
 #[derive(Debug, Default)]
 pub struct Settings {
-    /// Every value from every source; of one setting, the source that wins comes first.
+    /// Every value from every source; for one setting, the source that wins comes first.
     values: Vec<(&'static str, String, SettingOrigin)>,
 }
 
 impl Settings {
-    /// Reads the file, if there is one, and the environment.
     pub fn load(path: &Path) -> Result<Self, Failure> {
         let mut values = Vec::new();
         let in_file = file::read(path)?;
@@ -231,7 +217,7 @@ impl Settings {
             let bad = |what: &str| {
                 Failure::usage(
                     format!("the variable {variable} {what}"),
-                    format!("change it, or take it away: `unset {variable}`"),
+                    format!("change it, or remove it: `unset {variable}`"),
                 )
             };
             match std::env::var(&variable) {
@@ -252,13 +238,12 @@ impl Settings {
         Ok(Self { values })
     }
 
-    /// The value of a setting, and where it is from.
+    /// The value of a setting, and its source.
     pub fn get(&self, name: &str) -> Option<(&str, SettingOrigin)> {
         let found = self.values.iter().find(|(key, ..)| *key == name);
         found.map(|(_, value, from)| (value.as_str(), *from))
     }
 
-    /// The value of a setting.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.get(name).map(|(value, _)| value)
     }
@@ -269,7 +254,10 @@ impl Settings {
         found.map(|(_, value, _)| value.as_str())
     }
 
-    /// Whether a setting is on.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.value(name)?.parse().ok()
+    }
+
     pub fn is_on(&self, name: &str) -> bool {
         self.value(name) == Some("true")
     }

@@ -36,7 +36,7 @@ impl<Start: std::fmt::Debug> std::fmt::Debug for AgentBuilder<Start> {
     }
 }
 
-/// The conversation that an agent begins.
+/// A conversation that an agent starts.
 #[derive(Default)]
 pub struct NewConversation {
     title: Option<String>,
@@ -95,7 +95,7 @@ impl AgentBuilder {
         self.starting(conversation)
     }
 
-    /// The agent. If the store cannot be written, its conversation continues in memory, and [`Conversation::saved`] says so.
+    /// Builds the agent. If the store cannot be written, its conversation continues in memory, and [`Conversation::saved`] says so.
     #[must_use]
     pub fn build(mut self) -> Agent {
         let NewConversation { title, directory, store, history } = std::mem::take(&mut self.start);
@@ -112,7 +112,7 @@ impl AgentBuilder {
 }
 
 impl AgentBuilder<Conversation> {
-    /// The agent.
+    /// Builds the agent.
     #[must_use]
     pub fn build(self) -> Agent {
         let settings = TurnSettings {
@@ -120,13 +120,13 @@ impl AgentBuilder<Conversation> {
             on_broken: self.on_broken.unwrap_or(OnBroken::Keep),
             limits: self.limits,
         };
-        let worker = Worker::new(self.start, self.provider, self.tools.clone(), settings);
-        Agent { worker, window: self.window, tools: self.tools, stop: Stop::new() }
+        let worker = Worker::new(self.start, self.provider, self.tools, settings);
+        Agent { worker, window: self.window, stop: Stop::new() }
     }
 }
 
 impl<Start> AgentBuilder<Start> {
-    /// The same from another start.
+    /// The same builder with another start.
     fn starting<Other>(self, start: Other) -> AgentBuilder<Other> {
         let Self { provider, start: _, tools, system, on_broken, limits, window } = self;
         AgentBuilder { provider, start, tools, system, on_broken, limits, window }
@@ -144,7 +144,7 @@ impl<Start> AgentBuilder<Start> {
         self
     }
 
-    /// Sets what becomes of broken states, such as a call without a result.
+    /// Sets how broken states are treated, such as a call without a result.
     pub fn on_broken(mut self, on_broken: OnBroken) -> Self {
         self.on_broken = Some(on_broken);
         self

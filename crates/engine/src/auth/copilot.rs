@@ -1,16 +1,17 @@
 //! GitHub Copilot: logging in on another device, and exchanging GitHub's token for one that Copilot takes.
 //!
-//! Where the exchange is not open to an account, GitHub's own token is shown to Copilot (COP-01).
+//! An account that may not exchange its token uses GitHub's token with Copilot (COP-01).
 
 use std::{fmt, time::Duration};
 
 use jiff::Timestamp;
-use rejoin_record::json::{Doc, Object, Value};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
+    auth::redact::{harmless, redact},
     clock::{Clock as _, SystemClock},
     provider::{
         ProviderError,
@@ -19,37 +20,37 @@ use crate::{
     },
 };
 
-/// The public name under which editors log in.
+/// The public client id with which editors log in.
 const CLIENT_ID: &str = "Iv1.b507a08c87ecfe98";
 
-/// All that is needed: who it is.
+/// The only right that is asked for: to know who logs in.
 const SCOPE: &str = "read:user";
 
-/// Answers of GitHub are short.
+/// The longest answer of GitHub that is read.
 const ANSWER_BYTES: usize = 256 * 1024;
 
-/// A token that ends within this time is exchanged before it does.
+/// How long before its end a token is exchanged again.
 const MARGIN_SECONDS: i64 = 120;
 
 /// Why a login failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoginError {
-    /// The person said no.
+    /// The user refused.
     #[error("the login was refused on github.com")]
     Denied,
     /// The code was not entered in time.
     #[error("the code was not entered in time; log in again")]
     Expired,
-    /// GitHub does not answer, or not as it should.
+    /// GitHub did not answer as expected.
     #[error(transparent)]
     Provider(#[from] ProviderError),
 }
 
-/// A login that waits for a person.
+/// A login that waits for the user to enter a code.
 pub struct DeviceLogin {
-    /// What the person enters.
+    /// The code that the user enters.
     pub user_code: String,
-    /// Where.
+    /// The page on which the user enters it.
     pub address: String,
     device_code: SecretString,
     interval: Duration,
@@ -66,40 +67,36 @@ impl fmt::Debug for DeviceLogin {
 
 impl DeviceLogin {
     /// Asks GitHub for a code.
-    ///
-    /// # Errors
-    /// If GitHub does not give one.
     pub async fn begin(options: &HttpOptions) -> Result<Self, LoginError> {
         let github = options.addresses.github.trim_end_matches('/');
         let client = Client::new("GitHub", github, options);
         let url = format!("{github}/login/device/code");
-        let body = object(&[("client_id", CLIENT_ID), ("scope", SCOPE)]);
-        let text = post(&client, &url, body, &[]).await.map_err(|failure| failure.error)?;
-        let doc = Doc::parse(text.trim()).ok();
-        let root = doc.as_ref().and_then(Doc::root);
-        let field = |name| root.and_then(|root| root.given(name)).and_then(Value::as_str);
-        let seconds = |name| root.and_then(|root| root.given(name)).and_then(Value::as_u64);
+        let body = json!({"client_id": CLIENT_ID, "scope": SCOPE});
+        let text = post(&client, &url, &body, &[]).await.map_err(|failure| failure.error)?;
+        let answer = parsed(&text);
+        let field = |name| answer[name].as_str();
         let (Some(device), Some(user), Some(address)) =
             (field("device_code"), field("user_code"), field("verification_uri"))
         else {
             return Err(unexpected(&text, &[]).into());
         };
         Ok(Self {
-            user_code: crate::auth::redact::harmless(&user, 40),
-            address: crate::auth::redact::harmless(&address, 200),
-            device_code: SecretString::from(device.as_ref()),
-            interval: pause(seconds("interval").unwrap_or(5)),
+            user_code: harmless(user, 40),
+            address: harmless(address, 200),
+            device_code: SecretString::from(device),
+            interval: pause(answer["interval"].as_u64().unwrap_or(5)),
             // An hour at most: a code is not worth a longer wait.
-            until: Instant::now() + Duration::from_secs(seconds("expires_in").unwrap_or(900).min(3600)),
+            until: Instant::now()
+                + Duration::from_secs(answer["expires_in"].as_u64().unwrap_or(900).min(3600)),
             client,
             token_url: format!("{github}/login/oauth/access_token"),
         })
     }
 
-    /// Waits until the person has entered the code: GitHub's token.
+    /// Waits until the user has entered the code, and returns GitHub's token.
     ///
     /// # Errors
-    /// If the person says no, or time runs out.
+    /// If the user refuses, or time runs out.
     pub async fn finish(mut self) -> Result<SecretString, LoginError> {
         loop {
             let next = Instant::now() + self.interval;
@@ -107,27 +104,25 @@ impl DeviceLogin {
                 return Err(LoginError::Expired);
             }
             tokio::time::sleep_until(next).await;
-            let body = object(&[
-                ("client_id", CLIENT_ID),
-                ("device_code", self.device_code.expose_secret()),
-                ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"),
-            ]);
-            let text = match post(&self.client, &self.token_url, body, &[&self.device_code]).await {
+            let body = json!({
+                "client_id": CLIENT_ID,
+                "device_code": self.device_code.expose_secret(),
+                "grant_type": "urn:ietf:params:oauth:grant-type:device_code",
+            });
+            let text = match post(&self.client, &self.token_url, &body, &[&self.device_code]).await {
                 Ok(text) => text,
                 // A network that fails for a moment does not end a login.
                 Err(failure) if failure.again => continue,
                 Err(failure) => return Err(failure.error.into()),
             };
-            let doc = Doc::parse(text.trim()).ok();
-            let root = doc.as_ref().and_then(Doc::root);
-            let field = |name| root.and_then(|root| root.given(name)).and_then(Value::as_str);
-            if let Some(token) = field("access_token").filter(|token| !token.trim().is_empty()) {
+            let answer = parsed(&text);
+            if let Some(token) = answer["access_token"].as_str().filter(|token| !token.trim().is_empty()) {
                 return Ok(SecretString::from(token.trim()));
             }
-            match field("error").as_deref() {
+            match answer["error"].as_str() {
                 Some("authorization_pending") => {}
                 Some("slow_down") => {
-                    let asked = root.and_then(|root| root.given("interval")?.as_u64()).map(pause);
+                    let asked = answer["interval"].as_u64().map(pause);
                     self.interval = asked.unwrap_or(self.interval + Duration::from_secs(5));
                 }
                 Some("expired_token") => return Err(LoginError::Expired),
@@ -138,63 +133,62 @@ impl DeviceLogin {
     }
 }
 
-/// A pause between two questions: never none, never for ever.
+/// The time between two questions: neither none nor without end, whatever GitHub says.
 fn pause(seconds: u64) -> Duration {
     Duration::from_secs(seconds.min(300)).max(Duration::from_millis(20))
 }
 
-fn object(fields: &[(&str, &str)]) -> String {
-    fields.iter().fold(Object::new(), |object, (name, value)| object.text(name, value)).finish()
+/// An answer of GitHub; null if it is no JSON.
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
 }
 
 fn unexpected(text: &str, secrets: &[&SecretString]) -> ProviderError {
-    let text = crate::auth::redact::redact(text, secrets);
-    ProviderError::Garbage(format!("GitHub said {}", crate::auth::redact::harmless(&text, 120)))
+    ProviderError::Garbage(format!("GitHub said {}", harmless(&redact(text, secrets), 120)))
 }
 
 async fn post(
     client: &Client,
     url: &str,
-    body: String,
+    body: &Value,
     secrets: &[&SecretString],
 ) -> Result<String, FailedAttempt> {
     let shown = public(url);
     let request = client.get().map_err(FailedAttempt::last)?.post(url);
-    let request =
-        request.header(ACCEPT, "application/json").header(CONTENT_TYPE, "application/json").body(body);
+    let request = request.header(ACCEPT, "application/json").header(CONTENT_TYPE, "application/json");
+    let request = request.body(body.to_string());
     Attempt { client, shown: &shown, secrets }.fetch(request, ANSWER_BYTES).await
 }
 
-/// What Copilot is shown with one request.
+/// The authorization of one request to Copilot.
 pub(crate) struct Ticket {
-    /// The header.
+    /// The value of the `authorization` header.
     pub header: HeaderValue,
-    /// What is secret in it.
+    /// The secret in that header.
     pub secret: SecretString,
-    /// Where Copilot answers this account, if elsewhere.
+    /// The base address for this account, if it has its own.
     pub base: Option<String>,
 }
 
-/// A token that Copilot takes.
+/// A token that Copilot accepts.
 struct Held {
     secret: SecretString,
-    /// When to exchange it again; never for GitHub's own.
+    /// When to exchange it again; none for GitHub's own token.
     until: Option<Timestamp>,
     base: Option<String>,
 }
 
-/// The exchange of GitHub's token, and what came of it.
+/// Exchanges GitHub's token for one that Copilot accepts, and keeps that.
 pub(crate) struct Session {
     github: SecretString,
     url: String,
     client: Client,
-    /// Whether the account may be sent to an address of its own.
+    /// Whether requests follow the account to its own address.
     moves: bool,
     held: Mutex<Option<Held>>,
 }
 
 impl Session {
-    /// With GitHub's token.
     pub fn new(github: SecretString, moves: bool, options: &HttpOptions) -> Self {
         let api = options.addresses.github_api.trim_end_matches('/');
         Self {
@@ -206,7 +200,7 @@ impl Session {
         }
     }
 
-    /// What to show with the next request.
+    /// The authorization of the next request.
     pub async fn ticket(&self) -> Result<Ticket, FailedAttempt> {
         let mut held = self.held.lock().await;
         let now = SystemClock.now();
@@ -229,7 +223,7 @@ impl Session {
         })
     }
 
-    /// Forgets what came of the exchange. Whether there was something to forget.
+    /// Forgets the exchanged token. False if there was none.
     pub async fn forget(&self) -> bool {
         self.held.lock().await.take().is_some()
     }
@@ -250,7 +244,7 @@ impl Session {
         let text = match attempt.fetch(request, ANSWER_BYTES).await {
             Ok(text) => text,
             Err(failure) => {
-                // Some accounts have no exchange: their token is taken as it is.
+                // Some accounts have no exchange: Copilot accepts their token as it is.
                 let closed = match &failure.error {
                     ProviderError::Unauthorized(fault) => fault.status == Some(403),
                     ProviderError::NotFound(_) => true,
@@ -263,30 +257,23 @@ impl Session {
                 return Err(named_copilot(failure));
             }
         };
-        let doc = Doc::parse(text.trim()).ok();
-        let root = doc.as_ref().and_then(Doc::root);
-        let Some(token) = root.and_then(|root| root.given("token")?.as_str()) else {
+        let answer = parsed(&text);
+        let Some(token) = answer["token"].as_str() else {
             return Err(FailedAttempt::last(unexpected("an answer without a token", &[])));
         };
-        let seconds = |name: &str| root.and_then(|root| i64::try_from(root.given(name)?.as_u64()?).ok());
         let now = SystemClock.now();
         let from_now = |seconds: i64| now.checked_add(jiff::SignedDuration::from_secs(seconds)).ok();
-        let by_date = seconds("expires_at")
+        let by_date = answer["expires_at"]
+            .as_i64()
             .and_then(|at| Timestamp::from_second(at.saturating_sub(MARGIN_SECONDS)).ok());
         // `refresh_in` does not depend on this machine's clock.
-        let until = seconds("refresh_in").and_then(from_now).or(by_date).or_else(|| from_now(600));
-        let base = root
-            .and_then(|root| root.given("endpoints")?.given("api")?.as_str())
-            .filter(|base| is_copilot(base));
-        Ok(Held {
-            secret: SecretString::from(token.trim()),
-            until,
-            base: base.map(std::borrow::Cow::into_owned),
-        })
+        let until = answer["refresh_in"].as_i64().and_then(from_now).or(by_date).or_else(|| from_now(600));
+        let base = answer["endpoints"]["api"].as_str().filter(|base| is_copilot(base)).map(str::to_owned);
+        Ok(Held { secret: SecretString::from(token.trim()), until, base })
     }
 }
 
-/// A login that is no longer good is Copilot's trouble, for a person.
+/// Names Copilot in the error about a login that is no longer valid: the user knows nothing of the exchange.
 fn named_copilot(mut failure: FailedAttempt) -> FailedAttempt {
     if let ProviderError::Unauthorized(fault) = &mut failure.error {
         fault.provider = String::from("copilot");
@@ -294,11 +281,11 @@ fn named_copilot(mut failure: FailedAttempt) -> FailedAttempt {
     failure
 }
 
-/// A token goes only where Copilot is.
+/// Whether an address belongs to Copilot. A token goes nowhere else.
 fn is_copilot(base: &str) -> bool {
     let Some(rest) = base.strip_prefix("https://") else { return false };
     let host = rest.trim_end_matches('/');
-    // Nothing but a name: a port, a password or a slash of the other kind would lead somewhere else.
+    // Only a name: a port, a password or a backslash would lead somewhere else.
     let is_name = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'));
     is_name && host.ends_with(".githubcopilot.com")
 }

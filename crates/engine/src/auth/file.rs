@@ -1,16 +1,16 @@
 //! rejoin's own file of keys: one JSON object, readable by its owner only.
 //!
-//! It is written whole beside itself and then put in its place, so that a crash leaves the old one or the new one. What it
-//! holds and this version does not know stays in it.
+//! A change writes a new file and puts it in the place of the old one, so that a crash leaves one of them whole. Fields that this
+//! version does not know are kept.
 
 use std::{
     io,
     path::{Path, PathBuf},
 };
 
-use rejoin_record::json::{Doc, Kind, Object, Value};
 use rejoin_store::files::{self, PrivateFolder};
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Map, Value, json};
 
 use super::{Key, KeyOrigin};
 
@@ -20,17 +20,17 @@ const FILE_BYTES: u64 = 1024 * 1024;
 /// Why keys cannot be read or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// The file is there and cannot be read or written.
+    /// The file exists and cannot be read or written.
     #[error("the keys in {path} cannot be {what}: {source}", path = .path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// `read` or `written`.
         what: &'static str,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file holds something else.
+    /// The file holds something other than keys.
     #[error("{path} is not a file of keys; move it away, then log in again", path = .path.display())]
     Damaged {
         /// The file.
@@ -38,107 +38,78 @@ pub enum AuthError {
     },
 }
 
-/// A file of keys.
+/// A file of keys. If it exists and cannot be read, or holds something other than keys, every operation fails and nothing is written.
 #[derive(Debug, Clone)]
 pub struct KeyFile {
     path: PathBuf,
 }
 
 impl KeyFile {
-    /// The file at this place. It need not be there.
-    #[must_use]
+    /// The file at this path. It need not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// Where it is.
-    #[must_use]
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// A provider's key.
-    ///
-    /// # Errors
-    /// If the file is there and cannot be read.
     pub fn get(&self, provider: &str) -> Result<Option<Key>, AuthError> {
-        let Some(text) = self.text()? else { return Ok(None) };
-        let entries = self.entries(&text)?;
-        let found = entries.into_iter().rev().find(|(name, _)| name == provider);
-        Ok(found.and_then(|(_, entry)| {
-            let doc = Doc::parse(&entry).ok()?;
-            let key = doc.root()?.given("key")?.as_str()?;
-            Key::api(&key, KeyOrigin::Stored(self.path.clone()))
-        }))
+        let entries = self.entries()?;
+        let key = entries.get(provider).and_then(|entry| entry.get("key")?.as_str());
+        Ok(key.and_then(|key| Key::api(key, KeyOrigin::Stored(self.path.clone()))))
     }
 
     /// The providers that have a key here.
-    ///
-    /// # Errors
-    /// If the file is there and cannot be read.
     pub fn providers(&self) -> Result<Vec<String>, AuthError> {
-        let Some(text) = self.text()? else { return Ok(Vec::new()) };
-        Ok(self.entries(&text)?.into_iter().map(|(name, _)| name).collect())
+        Ok(self.entries()?.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// Keeps a key.
-    ///
-    /// # Errors
-    /// If the file cannot be written, or holds something else.
+    /// Stores a provider's key.
     pub fn set(&self, provider: &str, key: &SecretString) -> Result<(), AuthError> {
-        let entry = Object::new().text("key", key.expose_secret().trim());
-        self.change(provider, Some(entry.finish())).map(|_| ())
+        let mut entries = self.entries()?;
+        entries.shift_remove(provider);
+        entries.insert(provider.to_owned(), json!({"key": key.expose_secret().trim()}));
+        self.write(entries)
     }
 
-    /// Forgets a key. Whether there was one.
-    ///
-    /// # Errors
-    /// If the file cannot be written, or holds something else.
+    /// Removes a provider's key. False if there was none.
     pub fn remove(&self, provider: &str) -> Result<bool, AuthError> {
-        self.change(provider, None)
-    }
-
-    fn change(&self, provider: &str, entry: Option<String>) -> Result<bool, AuthError> {
-        let text = self.text()?;
-        let mut entries = text.as_deref().map_or_else(|| Ok(Vec::new()), |text| self.entries(text))?;
-        let before = entries.len();
-        entries.retain(|(name, _)| name != provider);
-        let had = entries.len() < before;
-        if entry.is_none() && !had {
+        let mut entries = self.entries()?;
+        if entries.shift_remove(provider).is_none() {
             self.sweep();
             return Ok(false);
         }
-        entries.extend(entry.map(|entry| (provider.to_owned(), entry)));
-        let all = entries.iter().fold(Object::new(), |all, (name, entry)| all.raw(name, entry));
-        self.replace(&format!("{}\n", all.finish())).map_err(|source| self.trouble("written", source))?;
-        Ok(had)
+        self.write(entries).map(|()| true)
     }
 
-    /// The providers' entries, as they are written.
-    fn entries(&self, text: &str) -> Result<Vec<(String, String)>, AuthError> {
-        let damaged = || AuthError::Damaged { path: self.path.clone() };
-        let doc = Doc::parse(text.trim()).map_err(|_| damaged())?;
-        let root = doc.root().filter(|root| root.kind() == Kind::Object).ok_or_else(damaged)?;
-        let entry = |(name, value): (Value<'_>, Value<'_>)| {
-            Some((name.as_str()?.into_owned(), value.raw().to_owned()))
+    /// The entry of each provider.
+    fn entries(&self) -> Result<Map<String, Value>, AuthError> {
+        let text = match read(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
+            text => text.map_err(|error| self.trouble("read", error))?,
         };
-        Ok(root.fields().filter_map(entry).collect())
+        if text.trim().is_empty() {
+            return Ok(Map::new());
+        }
+        serde_json::from_str(&text).map_err(|_| AuthError::Damaged { path: self.path.clone() })
     }
 
-    fn text(&self) -> Result<Option<String>, AuthError> {
-        match read(&self.path) {
-            Ok(text) if text.trim().is_empty() => Ok(None),
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(self.trouble("read", error)),
-        }
+    fn write(&self, entries: Map<String, Value>) -> Result<(), AuthError> {
+        let replace = || {
+            self.folder().make()?;
+            self.sweep();
+            self.folder().replace(&self.name(), format!("{}\n", Value::Object(entries)).as_bytes())
+        };
+        replace().map_err(|source| self.trouble("written", source))
     }
 
     fn trouble(&self, what: &'static str, source: io::Error) -> AuthError {
         AuthError::File { path: self.path.clone(), what, source }
     }
 
-    /// The folder that the file lies in.
     fn folder(&self) -> PrivateFolder {
         PrivateFolder::new(self.path.parent().unwrap_or(Path::new("")))
     }
@@ -159,15 +130,9 @@ impl KeyFile {
             }
         }
     }
-
-    fn replace(&self, text: &str) -> io::Result<()> {
-        self.folder().make()?;
-        self.sweep();
-        self.folder().replace(&self.name(), text.as_bytes())
-    }
 }
 
-/// A small file of text.
+/// Reads a small text file.
 pub(super) fn read(path: &Path) -> io::Result<String> {
     let bytes = files::read_small(path, FILE_BYTES)?;
     String::from_utf8(bytes).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why.utf8_error()))

@@ -1,7 +1,7 @@
-//! Keys: where they come from, and what may be said about them.
+//! Keys: where they come from, and what may be shown of them.
 //!
-//! Nothing here reads the environment or looks for a home folder: the caller says where things are. A key is never
-//! printed: its `Debug` names where it comes from, and everything that a provider says goes through [`redact::redact`].
+//! Nothing here reads the environment or looks for a home folder: the caller says where things are. A key is never printed: its
+//! `Debug` shows only its origin, and keys are removed from every message of a provider ([`redact::redact`]).
 
 pub mod copilot;
 pub mod file;
@@ -24,15 +24,13 @@ use crate::provider::registry::{self, KeyUse, Login, Service};
 /// Where a key was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyOrigin {
-    /// It was given for this run.
+    /// The caller gave it for this run.
     Given,
-    /// A variable of the environment.
+    /// An environment variable.
     Variable(String),
-    /// A setting.
-    Setting(String),
     /// rejoin's own file of keys.
     Stored(PathBuf),
-    /// The login of another tool, in its own file.
+    /// The login of another agent, in its own file.
     OtherTool(PathBuf),
     /// The system's keyring, or another place that keeps keys.
     Keyring(String),
@@ -43,19 +41,18 @@ impl fmt::Display for KeyOrigin {
         match self {
             Self::Given => f.write_str("given for this run"),
             Self::Variable(name) => f.write_str(name),
-            Self::Setting(name) => write!(f, "the setting {name}"),
             Self::Stored(path) | Self::OtherTool(path) => write!(f, "{}", path.display()),
             Self::Keyring(name) => f.write_str(name),
         }
     }
 }
 
-/// What a key is.
+/// The kind of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyKind {
-    /// A key of the service's API.
+    /// A key for the service's API.
     Api,
-    /// The token of a ChatGPT login: it is answered elsewhere, for this account.
+    /// The token of a ChatGPT login, which has its own address.
     ChatGpt {
         /// The account, if the login names one.
         account: Option<String>,
@@ -65,8 +62,7 @@ pub enum KeyKind {
 }
 
 impl KeyKind {
-    /// What people call it.
-    #[must_use]
+    /// What it is called in messages.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Api => "key",
@@ -81,11 +77,11 @@ impl KeyKind {
 pub struct Key {
     /// The key itself.
     pub secret: SecretString,
-    /// What it is.
+    /// The kind of key.
     pub kind: KeyKind,
     /// Where it was found.
     pub origin: KeyOrigin,
-    /// Until when it is good, if that is known.
+    /// When it expires, if that is known.
     pub expires: Option<Timestamp>,
 }
 
@@ -97,18 +93,16 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// A key of the service's API. Blanks around it come from files and clipboards, and belong to no key.
-    #[must_use]
+    /// A key for the service's API; none if it is blank. White space around it, as from a file or a clipboard, is removed.
     pub fn api(secret: &str, origin: KeyOrigin) -> Option<Self> {
         let secret = secret.trim();
         let key = || Self { secret: SecretString::from(secret), kind: KeyKind::Api, origin, expires: None };
         (!secret.is_empty()).then(key)
     }
 
-    /// A short hash that tells accounts apart and tells nothing about the key.
-    #[must_use]
+    /// A short hash that tells accounts apart and reveals nothing about the key.
     pub fn account(&self) -> String {
-        // A login's token changes every hour; what reasoning is bound to must not.
+        // The token of a login changes every hour, but reasoning stays bound to the account.
         let what = match &self.kind {
             KeyKind::ChatGpt { account: Some(account) } => account.as_str(),
             KeyKind::Claude => "claude login",
@@ -118,16 +112,14 @@ impl Key {
         hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The last characters, for a person to recognise it by; none of a key that is too short to spare them.
-    #[must_use]
+    /// The last four characters, by which the user recognises it; none if the key is too short to show them.
     pub fn ending(&self) -> Option<String> {
         let secret = self.secret.expose_secret();
         let shown = secret.len() >= 20 && secret.is_ascii();
         shown.then(|| secret[secret.len() - 4..].to_owned())
     }
 
-    /// Whether it is of no more use.
-    #[must_use]
+    /// Whether it has expired.
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
@@ -144,21 +136,26 @@ pub trait KeySource: Send + Sync {
     }
 }
 
-/// Looks something up by its name.
+/// Looks up a value by its name.
 pub type Lookup = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Keys from the places that are named to it, in this order: given, variables, settings, stored, other sources, and
-/// last the logins of other tools.
+/// Where keys are looked for, in the order of the fields. By default nowhere.
 #[derive(Default)]
 pub struct Keys {
-    given: Option<SecretString>,
-    variables: Option<Lookup>,
-    settings: Option<Lookup>,
-    stored: Option<KeyFile>,
-    other: Option<Box<dyn KeySource>>,
-    codex: Option<PathBuf>,
-    claude: Option<PathBuf>,
-    login: Option<Box<dyn KeySource>>,
+    /// A key for this run, whatever the service.
+    pub given: Option<SecretString>,
+    /// Environment variables, by name.
+    pub variables: Option<Lookup>,
+    /// rejoin's own file of keys.
+    pub stored: Option<KeyFile>,
+    /// Another source of keys, such as the system's keyring.
+    pub other: Option<Box<dyn KeySource>>,
+    /// The folder of Codex, which keeps ChatGPT logins. It is only read.
+    pub codex: Option<PathBuf>,
+    /// The folder of Claude Code, which keeps Claude logins. It is only read.
+    pub claude: Option<PathBuf>,
+    /// Logins of other agents that are not in files, such as Claude Code's entry in the system's keyring.
+    pub login: Option<Box<dyn KeySource>>,
 }
 
 impl fmt::Debug for Keys {
@@ -168,67 +165,9 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// No keys.
-    #[must_use]
-    pub fn none() -> Self {
-        Self::default()
-    }
-
-    /// A key for this run, whatever the service.
-    #[must_use]
-    pub fn given(mut self, key: Option<SecretString>) -> Self {
-        self.given = key;
-        self
-    }
-
-    /// Variables of the environment, by name.
-    #[must_use]
-    pub fn variables(mut self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        self.variables = Some(Box::new(lookup));
-        self
-    }
-
-    /// Settings, by the name of the provider.
-    #[must_use]
-    pub fn settings(mut self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        self.settings = Some(Box::new(lookup));
-        self
-    }
-
-    /// rejoin's own file of keys.
-    #[must_use]
-    pub fn stored(mut self, file: KeyFile) -> Self {
-        self.stored = Some(file);
-        self
-    }
-
-    /// Another source of keys, such as the system's keyring.
-    #[must_use]
-    pub fn other(mut self, source: Box<dyn KeySource>) -> Self {
-        self.other = Some(source);
-        self
-    }
-
-    /// The folder of Codex, which keeps ChatGPT logins. It is only read.
-    #[must_use]
-    pub fn codex(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.codex = Some(folder.into());
-        self
-    }
-
-    /// The folder of Claude Code, which keeps Claude logins. It is only read.
-    #[must_use]
-    pub fn claude(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.claude = Some(folder.into());
-        self
-    }
-
-    /// Logins of other tools that are not in files, such as Claude Code's entry in the system's keyring. They are asked for
-    /// last.
-    #[must_use]
-    pub fn login(mut self, source: Box<dyn KeySource>) -> Self {
-        self.login = Some(source);
-        self
+    /// Keys in environment variables, and nowhere else.
+    pub fn in_variables(lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self { variables: Some(Box::new(lookup)), ..Self::default() }
     }
 }
 
@@ -244,13 +183,10 @@ impl KeySource for Keys {
                 out.extend(found.and_then(|text| Key::api(&text, KeyOrigin::Variable(variable))));
             }
         }
-        if let Some(found) = self.settings.as_ref().and_then(|settings| settings(name)) {
-            out.extend(Key::api(&found, KeyOrigin::Setting(format!("of {name}"))));
-        }
         if let Some(file) = &self.stored {
             match file.get(name) {
                 Ok(found) => out.extend(found),
-                // A file that cannot be read does not keep anybody from using another key.
+                // Another key may still be found.
                 Err(error) => tracing::warn!("{error}"),
             }
         }
@@ -265,38 +201,37 @@ impl KeySource for Keys {
     }
 }
 
-/// What is known about the key of one provider. It holds no secret.
+/// The state of one provider's key, without the key itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// The provider.
     pub provider: &'static str,
-    /// Whether it works without a key.
+    /// Whether the provider needs a key.
     pub needs_key: bool,
     /// The key that would be used.
     pub key: Option<KeyStatus>,
-    /// Where a key can be had.
+    /// The page where users get a key.
     pub get_a_key: &'static str,
-    /// The variables that may hold one.
+    /// The environment variables that may hold one.
     pub variables: &'static [&'static str],
 }
 
-/// What may be said about a key.
+/// What may be shown of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyStatus {
-    /// Where it was found: the name of a variable, or a file.
+    /// Where it was found.
     pub origin: KeyOrigin,
-    /// What it is.
+    /// The kind of key.
     pub kind: KeyKind,
     /// Its last four characters.
     pub ending: Option<String>,
-    /// Until when it is good.
+    /// When it expires, if that is known.
     pub expires: Option<Timestamp>,
-    /// Whether that is past.
+    /// Whether it has expired.
     pub has_expired: bool,
 }
 
-/// What is known about every provider's key.
-#[must_use]
+/// The state of every provider's key.
 pub fn status(keys: &dyn KeySource, now: Timestamp) -> Vec<Status> {
     let of = |service: &'static Service| Status {
         provider: service.name,

@@ -1,41 +1,37 @@
-//! Logins that other tools keep in files of their own, or in the system's keyring (`keyring.rs`). They are read and never
-//! written: the tool that logged in renews the login.
+//! Logins that other agents keep in their own files or in the system's keyring (`keyring.rs`). They are only read: the agent that
+//! logged in renews the login.
 
 use std::path::Path;
 
 use jiff::Timestamp;
 use rejoin_formats::wire::base64;
-use rejoin_record::json::{Doc, Value};
 use secrecy::SecretString;
+use serde_json::Value;
 
 use super::{Key, KeyKind, KeyOrigin, file::read};
 
-/// What Codex keeps in its folder: a key of the API, or the token of a ChatGPT login.
-#[must_use]
+/// The key or the ChatGPT login in the folder of Codex.
 pub fn codex(folder: &Path) -> Option<Key> {
     let path = folder.join("auth.json");
-    let text = read(&path).ok()?;
-    let doc = Doc::parse(text.trim()).ok()?;
-    let root = doc.root()?;
-    if let Some(key) = root.given("OPENAI_API_KEY").and_then(Value::as_str)
-        && let Some(key) = Key::api(&key, KeyOrigin::OtherTool(path.clone()))
-    {
+    let file: Value = serde_json::from_str(&read(&path).ok()?).ok()?;
+    let origin = KeyOrigin::OtherTool(path);
+    if let Some(key) = file["OPENAI_API_KEY"].as_str().and_then(|key| Key::api(key, origin.clone())) {
         return Some(key);
     }
-    let tokens = root.given("tokens")?;
-    let token = tokens.given("access_token")?.as_str()?;
-    let claims = claims(&token);
-    let account = text_of(tokens, "account_id").or_else(|| claims.as_ref()?.account.clone());
+    let tokens = &file["tokens"];
+    let token = tokens["access_token"].as_str()?;
+    let claims = claims(token).unwrap_or_default();
+    let account = text_of(&tokens["account_id"])
+        .or_else(|| text_of(&claims["https://api.openai.com/auth"]["chatgpt_account_id"]));
     Some(Key {
-        secret: secret(&token)?,
+        secret: secret(token)?,
         kind: KeyKind::ChatGpt { account },
-        origin: KeyOrigin::OtherTool(path),
-        expires: claims.and_then(|claims| claims.expires),
+        origin,
+        expires: claims["exp"].as_i64().and_then(|at| Timestamp::from_second(at).ok()),
     })
 }
 
-/// What Claude Code keeps in its folder: the token of a Claude login.
-#[must_use]
+/// The Claude login in the folder of Claude Code.
 pub fn claude(folder: &Path) -> Option<Key> {
     let path = folder.join(".credentials.json");
     let text = read(&path).ok()?;
@@ -44,15 +40,13 @@ pub fn claude(folder: &Path) -> Option<Key> {
 
 /// A Claude login as Claude Code writes it, to its file or to the system's keyring.
 pub(super) fn claude_login(text: &str, origin: KeyOrigin) -> Option<Key> {
-    let doc = Doc::parse(text.trim()).ok()?;
-    let login = doc.root()?.given("claudeAiOauth")?;
-    let token = login.given("accessToken")?.as_str()?;
-    let expires = login.given("expiresAt").and_then(Value::as_u64);
+    let file: Value = serde_json::from_str(text).ok()?;
+    let login = &file["claudeAiOauth"];
     Some(Key {
-        secret: secret(&token)?,
+        secret: secret(login["accessToken"].as_str()?)?,
         kind: KeyKind::Claude,
         origin,
-        expires: expires.and_then(|at| Timestamp::from_millisecond(i64::try_from(at).ok()?).ok()),
+        expires: login["expiresAt"].as_i64().and_then(|at| Timestamp::from_millisecond(at).ok()),
     })
 }
 
@@ -61,26 +55,12 @@ fn secret(token: &str) -> Option<SecretString> {
     (!token.is_empty()).then(|| SecretString::from(token))
 }
 
-fn text_of(value: Value<'_>, name: &str) -> Option<String> {
-    value.given(name)?.as_str().map(std::borrow::Cow::into_owned).filter(|text| !text.trim().is_empty())
+fn text_of(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned).filter(|text| !text.trim().is_empty())
 }
 
 /// What a token says about itself. It is believed only where being wrong does no harm.
-struct Claims {
-    expires: Option<Timestamp>,
-    account: Option<String>,
-}
-
-fn claims(token: &str) -> Option<Claims> {
+fn claims(token: &str) -> Option<Value> {
     let payload = token.split('.').nth(1)?;
-    let json = String::from_utf8(base64::decode(payload.as_bytes())?).ok()?;
-    let doc = Doc::parse(&json).ok()?;
-    let root = doc.root()?;
-    let expires = root.given("exp").and_then(Value::as_u64);
-    Some(Claims {
-        expires: expires.and_then(|at| Timestamp::from_second(i64::try_from(at).ok()?).ok()),
-        account: root
-            .given("https://api.openai.com/auth")
-            .and_then(|auth| text_of(auth, "chatgpt_account_id")),
-    })
+    serde_json::from_slice(&base64::decode(payload.as_bytes())?).ok()
 }

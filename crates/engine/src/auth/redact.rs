@@ -1,22 +1,21 @@
-//! Taking secrets out of text, and making foreign text harmless and short.
+//! Removes secrets from text, and makes text from elsewhere harmless and short.
 
 use secrecy::{ExposeSecret, SecretString};
 
-/// What stands in the place of a secret.
+/// The replacement for a secret.
 pub const REDACTED: &str = "[key]";
 
-/// What is shorter than this is no secret, and would tear holes into ordinary words.
+/// The shortest secret that is removed, in bytes. Shorter ones would match inside ordinary words.
 const SHORTEST_SECRET: usize = 6;
 
-/// The text without any of the secrets, whatever became of their upper and lower case.
-#[must_use]
+/// Removes secrets from a text, in upper or lower case.
 pub fn redact(text: &str, secrets: &[&SecretString]) -> String {
     let mut secrets: Vec<&str> = secrets
         .iter()
         .map(|secret| secret.expose_secret().trim())
         .filter(|secret| secret.len() >= SHORTEST_SECRET)
         .collect();
-    // A secret may hold another one: the longer goes first, so that nothing of it stays.
+    // A secret may contain another one. The longer goes first, so that no part of it stays.
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     let mut text = text.to_owned();
     for secret in secrets {
@@ -26,7 +25,7 @@ pub fn redact(text: &str, secrets: &[&SecretString]) -> String {
 }
 
 fn without(text: &str, secret: &str) -> String {
-    // ASCII case does not move a byte: what is found in one stands at the same place in the other.
+    // ASCII lower case has the same length, so positions in it are positions in the text.
     let (lower, secret) = (text.to_ascii_lowercase(), secret.to_ascii_lowercase());
     let (mut out, mut from) = (String::new(), 0);
     for (at, found) in lower.match_indices(&secret) {
@@ -38,8 +37,7 @@ fn without(text: &str, secret: &str) -> String {
     out
 }
 
-/// One line that steers no terminal, at most this many characters long.
-#[must_use]
+/// The text on one line, without control characters, and with at most this many characters.
 pub fn harmless(text: &str, characters: usize) -> String {
     let mut out = String::new();
     let mut length = 0;
@@ -62,7 +60,7 @@ pub fn harmless(text: &str, characters: usize) -> String {
     out
 }
 
-/// Controls, and marks that turn the direction of writing or cannot be seen.
+/// Whether a character controls a terminal, changes the direction of writing, or is invisible.
 fn steers(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{061c}')

@@ -29,17 +29,17 @@ fn keys_come_in_this_order() {
     fs::write(claude.join(".credentials.json"), r#"{"claudeAiOauth":{"accessToken":"t-claude"}}"#).unwrap();
     fs::write(folder.path().join(".credentials.json"), r#"{"claudeAiOauth":{"accessToken":"t-no"}}"#)
         .unwrap();
-    let keys = Keys::none()
-        .codex(folder.path())
-        .claude(&claude)
-        .stored(KeyFile::new(&own))
-        .settings(|name| (name == "openai").then(|| String::from("sk-setting")))
-        .variables(|name| (name == "OPENAI_API_KEY").then(|| String::from("sk-variable")))
-        .given(Some("sk-given".into()));
+    let variable = |name: &str| (name == "OPENAI_API_KEY").then(|| String::from("sk-variable"));
+    let keys = Keys {
+        codex: Some(folder.path().to_owned()),
+        claude: Some(claude.clone()),
+        stored: Some(KeyFile::new(&own)),
+        given: Some("sk-given".into()),
+        ..Keys::in_variables(variable)
+    };
     let expected = [
         String::from("given for this run"),
         String::from("OPENAI_API_KEY"),
-        String::from("the setting of openai"),
         own.display().to_string(),
         folder.path().join("auth.json").display().to_string(),
     ];
@@ -117,7 +117,7 @@ fn a_file_of_keys_keeps_what_it_is_given() {
     assert_eq!(left.len(), 1, "nothing is left beside it: {left:?}");
 }
 
-/// Only its owner can read it, also if it was open to everybody before.
+/// Only its owner can read it, even if everyone could read it before.
 #[cfg(unix)]
 #[test]
 fn a_file_of_keys_is_private() {
@@ -130,7 +130,7 @@ fn a_file_of_keys_is_private() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-/// What nobody here wrote is not written over; what nobody here knows stays.
+/// A file that is no file of keys is not overwritten; unknown fields stay.
 #[test]
 fn a_file_of_something_else_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -142,8 +142,11 @@ fn a_file_of_something_else_is_left_alone() {
         assert!(file.get("openai").is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
         // Another key is still found.
-        let keys =
-            Keys::none().stored(file.clone()).codex(folder.path()).variables(|_| Some(String::from(KEY)));
+        let keys = Keys {
+            stored: Some(file.clone()),
+            codex: Some(folder.path().to_owned()),
+            ..Keys::in_variables(|_| Some(String::from(KEY)))
+        };
         assert_eq!(
             keys.find(service("openai"), "openai").unwrap().origin,
             KeyOrigin::Variable("OPENAI_API_KEY".into())
@@ -162,7 +165,7 @@ fn a_file_of_something_else_is_left_alone() {
 /// What `auth status` says: where from, at most four characters, until when. Nothing secret.
 #[test]
 fn a_status_shows_no_secret() {
-    let keys = Keys::none().variables(|name| match name {
+    let keys = Keys::in_variables(|name| match name {
         "OPENAI_API_KEY" => Some(String::from(KEY)),
         "GROQ_API_KEY" => Some(String::from("short")),
         _ => None,

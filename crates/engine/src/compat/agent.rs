@@ -1,4 +1,4 @@
-//! Agents made from a row of numbers. New code uses [`Agent::builder`].
+//! Agents made from a list of numbers. New code uses [`Agent::builder`].
 
 use std::sync::Arc;
 
@@ -17,7 +17,6 @@ use crate::{
 /// Makes an [`Agent`] from a provider and the three numbers of its [`Window`].
 pub trait FromNumbers: From<Agent> {
     /// An agent with a new conversation, in memory.
-    #[must_use]
     fn new_from_shared_provider(
         provider: Arc<dyn Provider>,
         max_tokens: usize,
@@ -28,12 +27,11 @@ pub trait FromNumbers: From<Agent> {
         Agent::builder(provider).window(window).build().into()
     }
 
-    /// An agent that continues messages which the caller kept, in memory, under an id and a title of the caller's.
+    /// An agent in memory that continues messages which the caller kept, with an id and a title of the caller's choice.
     ///
     /// The messages may be broken in any way, and are kept as they are. Incomplete calls are not sent, as [`OnBroken::Drop`]
     /// says, because a list of messages does not tell whether a call ran. [`Agent::set_on_broken`] changes that.
     #[allow(clippy::too_many_arguments, reason = "the shape that callers know")]
-    #[must_use]
     fn with_history(
         id: &str,
         title: &str,

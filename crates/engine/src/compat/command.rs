@@ -1,4 +1,4 @@
-//! Changes to a conversation as values that can be sent, logged and kept until their time comes.
+//! Changes to a conversation as values that can be sent, logged and run later.
 
 use std::{fmt::Display, str::FromStr};
 
@@ -40,8 +40,7 @@ pub enum StateCommand {
 }
 
 impl StateCommand {
-    /// The command's name, one for each kind.
-    #[must_use]
+    /// The name of the kind of command.
     pub fn name(&self) -> &'static str {
         match self {
             Self::AddToolMessage { .. } => "AddToolMessage",
@@ -53,7 +52,7 @@ impl Conversation {
     /// Runs a command.
     ///
     /// # Errors
-    /// [`EngineError::NoSuchMessage`] if the entry that it names is not there.
+    /// [`EngineError::NoSuchMessage`] if the entry that it names does not exist.
     pub fn dispatch(&mut self, command: StateCommand) -> Result<Appended, EngineError> {
         match command {
             StateCommand::AddToolMessage { parent, call_id, text, is_error } => {

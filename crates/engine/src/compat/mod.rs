@@ -1,4 +1,4 @@
-//! Names that programs know from the agents this grew out of, as thin delegation to the rest of the engine.
+//! Names that programs know from earlier agents. They delegate to the rest of the engine.
 //!
 //! The library re-exports them as `rejoin::compat`. Nothing else depends on this folder, except that the manager can write its
 //! turns to a [`RolloutRecorder`] and run a [`StateCommand`].

@@ -1,7 +1,5 @@
-//! A folder of files of turns, `{base}/{id}.jsonl`: one `{timestamp, items, metadata}` object a line, appended and never
-//! rewritten.
-//!
-//! For agents that keep their conversations in this shape. The conversations of rejoin itself are kept in a store.
+//! A folder of files of turns, `{base}/{id}.jsonl`, for agents that keep conversations in this form: one
+//! `{timestamp, items, metadata}` object per line, appended and never rewritten. rejoin itself keeps conversations in a store.
 
 use std::{
     fs::{self, File},
@@ -30,7 +28,7 @@ pub struct RolloutTurn {
     pub metadata: Option<TurnMetadata>,
 }
 
-/// What is known about a turn.
+/// Provider, model and tokens of a turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TurnMetadata {
     /// The name of the provider that answered.
@@ -42,7 +40,7 @@ pub struct TurnMetadata {
     pub tokens: Option<u64>,
 }
 
-/// A compaction: from here on the summary stands for what came before.
+/// A compaction: from here on the summary replaces everything before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompactedTurn {
     /// When the summary was made; none if the line does not say.
@@ -84,20 +82,20 @@ pub struct DamagedLine {
     pub line: usize,
     /// What is wrong with it.
     pub why: String,
-    /// Whether it is the last one and was cut off: it was never acknowledged.
+    /// Whether it is the last line and was cut off, so that it was never acknowledged.
     pub torn: bool,
 }
 
-/// Everything that can be read of a conversation.
+/// The readable lines of a conversation, and the damaged ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecoveredRollout {
     /// The lines that can be read.
     pub lines: Vec<RolloutLine>,
-    /// Those that cannot.
+    /// The lines that cannot be read.
     pub damaged: Vec<DamagedLine>,
 }
 
-/// Why a file of turns was not read or written.
+/// Why a file of turns could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RolloutError {
     /// There is no such conversation.
@@ -116,7 +114,7 @@ pub enum RolloutError {
         /// What is wrong with it.
         why: String,
     },
-    /// Nothing was said in it.
+    /// The conversation has no turns.
     #[error("Conversation {id} has no turns")]
     EmptyRollout {
         /// Its id.
@@ -127,7 +125,7 @@ pub enum RolloutError {
         "`{id}` cannot be the id of a conversation: use letters, digits, `-`, `_` and `.`, at most {MAX_ID} of them"
     )]
     InvalidId {
-        /// What was given.
+        /// The invalid id.
         id: String,
     },
     /// An item is no JSON object, or longer than a line may be.
@@ -138,19 +136,18 @@ pub enum RolloutError {
         /// What is wrong with it.
         why: String,
     },
-    /// The system refused.
+    /// The operating system refused.
     #[error("{what}: {why}")]
     Io {
         /// What was tried.
         what: String,
-        /// The refusal.
+        /// The system's error.
         why: io::Error,
     },
 }
 
 impl RolloutError {
-    /// A name for programs.
-    #[must_use]
+    /// The error's code, for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::ConversationNotFound { .. } => "CONVERSATION_NOT_FOUND",
@@ -171,7 +168,7 @@ fn io_error(what: &str, path: &Path) -> impl FnOnce(io::Error) -> RolloutError +
 /// The longest id. File systems take 255 bytes for a name.
 const MAX_ID: usize = 200;
 
-/// How much of the end of a file is looked at for a list, to begin with, and at most.
+/// How many bytes of the end of a file are read for a list: at first, and at most.
 const LIST_BYTES: (u64, u64) = (64 * 1024, 4 * 1024 * 1024);
 
 /// Keeps conversations as files of turns.
@@ -181,13 +178,12 @@ pub struct RolloutRecorder {
 }
 
 impl RolloutRecorder {
-    /// A recorder over a folder. It is made when something is first written.
-    #[must_use]
+    /// A recorder for a folder, which is created with the first turn.
     pub fn new(base_dir: impl Into<PathBuf>) -> Self {
         Self { base: base_dir.into() }
     }
 
-    /// Appends a turn. It is on the disk when this returns.
+    /// Appends a turn. When this returns, it is durable.
     ///
     /// # Errors
     /// If the id or an item cannot be stored, or the file cannot be written.
@@ -199,7 +195,7 @@ impl RolloutRecorder {
             if doc.root().is_none_or(|root| root.kind() != Kind::Object) {
                 return Err(invalid("it is no JSON object"));
             }
-            // A line is one line. Between values a line break means nothing, and inside a string it has to be escaped.
+            // Line breaks between values mean nothing, and those inside strings are escaped.
             let mut clean = String::with_capacity(item.as_str().len());
             write::clean_copy(&mut clean, item.as_str());
             items.push(clean.replace(['\n', '\r'], " "));
@@ -214,10 +210,7 @@ impl RolloutRecorder {
         self.append(id, line.raw_if("metadata", metadata.as_deref()).finish())
     }
 
-    /// Appends a compaction. It is on the disk when this returns.
-    ///
-    /// # Errors
-    /// If the id cannot be stored, or the file cannot be written.
+    /// Appends a compaction. When this returns, it is durable.
     pub fn append_compacted(&self, id: &str, compacted: &CompactedTurn) -> Result<(), RolloutError> {
         let line = begin_line(compacted.timestamp)
             .text("type", "compacted")
@@ -226,10 +219,10 @@ impl RolloutRecorder {
         self.append(id, line.finish())
     }
 
-    /// Reads a conversation, every line of it. A last line that was cut off was never acknowledged and is passed over.
+    /// Reads every line of a conversation. A last line that was cut off was never acknowledged, and is skipped.
     ///
     /// # Errors
-    /// If it is not there, a line of it is no turn, or there is none in it.
+    /// If the conversation does not exist, is damaged, or has no turns.
     pub fn read_rollout(&self, id: &str) -> Result<Vec<RolloutLine>, RolloutError> {
         let RecoveredRollout { lines, damaged } = self.recover_rollout(id)?;
         if let Some(DamagedLine { line, why, .. }) = damaged.into_iter().find(|damaged| !damaged.torn) {
@@ -242,9 +235,6 @@ impl RolloutRecorder {
     }
 
     /// Reads what can be read of a conversation.
-    ///
-    /// # Errors
-    /// If it is not there, or cannot be read at all.
     pub fn recover_rollout(&self, id: &str) -> Result<RecoveredRollout, RolloutError> {
         let mut lines = Lines::new(BufReader::new(self.open(id)?));
         let reading = || io_error("reading", &self.base.join(name(id)));
@@ -266,11 +256,10 @@ impl RolloutRecorder {
         Ok(recovered)
     }
 
-    /// The conversation as a session: what a model would see of it, the last compaction applied, damage passed over and
-    /// reported.
+    /// The conversation as a session: what a model would see, with the last compaction applied. Damage is skipped and reported.
     ///
     /// # Errors
-    /// If it is not there, cannot be read, or there is no turn in it.
+    /// If the conversation does not exist, cannot be read, or has no turns.
     pub fn session(&self, id: &str) -> Result<Session, RolloutError> {
         let mut source = BufReader::new(self.open(id)?);
         let name = name(id);
@@ -288,7 +277,7 @@ impl RolloutRecorder {
     /// The conversations in the folder, newest first. Only the end of each file is read.
     ///
     /// # Errors
-    /// If the folder cannot be read. One that is not there has no conversations in it.
+    /// If the folder exists and cannot be read.
     pub fn list(&self) -> Result<Vec<ConversationMetadata>, RolloutError> {
         let folder = match fs::read_dir(&self.base) {
             Ok(folder) => folder,
@@ -300,7 +289,7 @@ impl RolloutRecorder {
             let entry = entry.map_err(io_error("reading", &self.base))?;
             let name = entry.file_name();
             let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".jsonl")) else { continue };
-            // A file that goes while it is looked at, or cannot be read, is no reason to show no others.
+            // A file that disappears meanwhile, or cannot be read, does not hide the others.
             if !is_id(id) || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
                 continue;
             }
@@ -350,13 +339,13 @@ impl RolloutRecorder {
         // Two processes take turns; a kill releases the lock.
         file.lock().map_err(io_error("locking", &path))?;
         if is_torn(&mut file).map_err(io_error("reading", &path))? {
-            // What was cut off stays on a line of its own.
+            // The line that was cut off stays a line by itself.
             line.insert(0, '\n');
         }
         let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
         written.map_err(io_error("writing", &path))?;
         if new {
-            // A file is only there after a power cut if its folder says so.
+            // Without this, a power cut may remove the file's name.
             folder.sync().map_err(io_error("writing", &self.base))?;
         }
         Ok(())
@@ -367,13 +356,13 @@ fn name(id: &str) -> String {
     format!("{id}.jsonl")
 }
 
-/// Whether a text can be an id: it names a file in the folder, and nothing else.
+/// Whether a text can be an id, which is the name of a file in the folder.
 fn is_id(id: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     !id.is_empty() && id.len() <= MAX_ID && !id.starts_with('.') && id.bytes().all(known)
 }
 
-/// Whether the last line of a file has no end.
+/// Whether the last line of a file lacks its newline.
 fn is_torn(file: &mut File) -> io::Result<bool> {
     if file.metadata()?.len() == 0 {
         return Ok(false);
@@ -384,7 +373,7 @@ fn is_torn(file: &mut File) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// The beginning of a line. Times are written in one way, whatever they are read from.
+/// The beginning of a line.
 fn begin_line(time: Option<Timestamp>) -> Object {
     Object::new().text_if("timestamp", time)
 }
@@ -406,7 +395,7 @@ fn line_of(bytes: &[u8]) -> Result<RolloutLine, String> {
     Ok(RolloutLine::Compacted(CompactedTurn { timestamp, summary, truncated_count }))
 }
 
-/// A time in whatever unit it was written.
+/// The time of a line, in whatever unit it is written.
 fn time_of(root: Value<'_>) -> Option<Timestamp> {
     let time = root.given("timestamp")?;
     instant(&time.as_str().unwrap_or(time.raw().into()))
@@ -421,13 +410,13 @@ fn metadata_of(metadata: Value<'_>) -> TurnMetadata {
     }
 }
 
-/// What the end of a file says.
+/// Time, provider and model at the end of a file.
 struct End {
     time: Timestamp,
     metadata: TurnMetadata,
 }
 
-/// Reads the last line of a file, and goes back as far as it takes to find out who spoke.
+/// Reads a file from its end, as far back as needed to find the time and the provider.
 fn end_of(mut file: File) -> io::Result<End> {
     let about = file.metadata()?;
     let length = about.len();
@@ -439,7 +428,7 @@ fn end_of(mut file: File) -> io::Result<End> {
         (&mut file).take(length - start).read_to_end(&mut bytes)?;
         let mut lines = bytes.split(|byte| *byte == b'\n').rev().collect::<Vec<_>>();
         if start > 0 {
-            // The first one may have begun before.
+            // The first one may be incomplete.
             lines.pop();
         }
         let (mut time, mut metadata) = (None, None);

@@ -1,7 +1,5 @@
-//! A small storage of whole conversations under ids of the caller's choice: save, load, list, delete.
-//!
-//! For programs that hand over their whole list of messages after every turn. Only the new messages are stored; a list that
-//! was changed in the middle becomes a branch, and the old messages are kept.
+//! Saves, loads, lists and deletes whole conversations under ids of the caller's choice, for programs that hand over all messages
+//! after every turn. Only new messages are stored; a change in the middle becomes a branch, and the old messages are kept.
 
 use std::{
     collections::HashMap,
@@ -27,7 +25,7 @@ use crate::{
     writer::{New, Writer},
 };
 
-/// What the lock of a conversation says while one is saved here.
+/// The command that a conversation's lock names while it is saved here.
 const COMMAND: &str = "save_conversation";
 
 /// The field of the note that holds the id that a conversation was saved under: `{"id": "…"}`.
@@ -42,7 +40,7 @@ pub struct Listed {
     pub title: String,
     /// Its model, if one was given.
     pub model: Option<String>,
-    /// How many messages were stored.
+    /// The number of messages.
     pub messages: u64,
     /// When it was last added to.
     pub updated_at: Timestamp,
@@ -52,29 +50,22 @@ pub struct Listed {
 #[derive(Debug)]
 pub struct SqliteStorage {
     store: Arc<dyn Store>,
-    /// The conversations that were saved, without their locks, so that the next turn costs what is new in it.
+    /// The conversations that were saved, without their locks, so that the next save only compares what is new.
     saved: Mutex<HashMap<ConversationId, Conversation>>,
 }
 
 impl SqliteStorage {
-    /// Opens or makes the file.
-    ///
-    /// # Errors
-    /// If it cannot be opened.
+    /// Opens the file, or creates it.
     pub fn new_with_path(path: impl Into<PathBuf>) -> Result<Self, EngineError> {
         Ok(Self::over(open_store(&Location::Sqlite(path.into()), Access::Write)?))
     }
 
-    /// A storage over a store that is open already.
-    #[must_use]
+    /// A storage over an open store.
     pub fn over(store: impl Into<Arc<dyn Store>>) -> Self {
         Self { store: store.into(), saved: Mutex::default() }
     }
 
     /// Saves the new messages of a conversation. A message that changed or was removed starts a branch.
-    ///
-    /// # Errors
-    /// If the store cannot be written, or another process writes to the conversation.
     pub fn save_conversation(
         &self,
         id: &str,
@@ -98,10 +89,7 @@ impl SqliteStorage {
         Ok(())
     }
 
-    /// A conversation's title, model and messages; none if there is no such conversation. Damage is passed over.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
+    /// A conversation's title, model and messages; none if there is no such conversation. Damage is skipped.
     #[allow(clippy::type_complexity, reason = "the shape that callers know")]
     pub fn load(&self, id: &str) -> Result<Option<(String, Option<String>, Vec<Message>)>, EngineError> {
         let conversation = conversation_id(id);
@@ -115,9 +103,6 @@ impl SqliteStorage {
     }
 
     /// Every conversation, newest first.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
     pub fn list(&self) -> Result<Vec<Listed>, EngineError> {
         let mut listed = Vec::new();
         for summary in crate::list(&*self.store, &Query::default())?.conversations {
@@ -133,9 +118,6 @@ impl SqliteStorage {
     }
 
     /// Removes a conversation. False if there was none.
-    ///
-    /// # Errors
-    /// If the store cannot be written, or another process writes to the conversation.
     pub fn delete(&self, id: &str) -> Result<bool, EngineError> {
         let conversation = conversation_id(id);
         let clock = SystemClock;
@@ -148,7 +130,6 @@ impl SqliteStorage {
     }
 
     /// The store below.
-    #[must_use]
     pub fn store(&self) -> &dyn Store {
         &*self.store
     }
@@ -195,7 +176,7 @@ impl SqliteStorage {
     }
 }
 
-/// The conversation that goes by an id of the caller's.
+/// The conversation with an id of the caller's choice.
 pub(crate) fn conversation_id(id: &str) -> ConversationId {
     id.parse().unwrap_or_else(|_| ConversationId::derive("storage", id))
 }
@@ -204,7 +185,7 @@ fn meta(title: Option<Text>, scope: Option<Raw>) -> Content {
     Content::Meta(Meta { title, tags: None, scope })
 }
 
-/// What the entries beside the messages say of a conversation: its title and its model.
+/// The title and the model of a conversation.
 fn described(conversation: &Conversation) -> Summary {
     let mut summary = Summary::new(conversation.id());
     let beside = |kind: &Kind| matches!(kind, Kind::Header | Kind::Meta | Kind::Context);

@@ -1,4 +1,5 @@
-//! The draft of an answer in a conversation's hands: begun, taken in when it was left behind, removed when it is recorded.
+//! The draft of an answer, as a conversation uses it: begins one, takes in one that a killed process left, and removes one that is
+//! recorded.
 
 #[cfg(feature = "agent")]
 use std::sync::Arc;
@@ -16,12 +17,12 @@ use crate::{
     draft::{AnswerDraft, Found, LeftDraft},
 };
 
-/// A draft on the disk whose message is among the entries, to be removed when that is stored: the file that this process
-/// wrote, or none if a process wrote it that is gone.
+/// A draft on the disk whose message is among the entries. It is removed when the message is stored. It holds the file if this process
+/// wrote it.
 pub(super) struct Drafted(pub(super) Option<DraftFile>);
 
 impl Conversation {
-    /// Stores what a draft brought that another process left behind, and removes the draft.
+    /// Stores the entries of a draft that another process left, and removes the draft.
     pub(super) fn keep_left_draft(&mut self) {
         if self.draft.is_some() {
             self.save();
@@ -32,8 +33,8 @@ impl Conversation {
         }
     }
 
-    /// A draft for the answer that comes next, which follows the head. None if there is nothing on the disk for it to
-    /// follow, or if another process writes to the conversation.
+    /// Begins a draft of the next answer, which follows the head. None if the conversation is not wholly stored, or another process
+    /// writes to it.
     #[cfg(feature = "agent")]
     pub(crate) fn begin_draft(&self, origin: Origin) -> Option<AnswerDraft> {
         let home = self.home.as_ref().filter(|home| home.lock.is_some())?;
@@ -46,7 +47,7 @@ impl Conversation {
         Some(AnswerDraft::new(place, self.chain(), self.head?, origin, stamps))
     }
 
-    /// Takes in the draft of a turn that was given up without a word, such as one whose future was dropped.
+    /// Takes in the draft of a turn whose future was dropped.
     #[cfg(feature = "agent")]
     pub(crate) fn take_in_draft(&mut self) {
         let Some(home) = self.home.as_ref().filter(|home| home.lock.is_some()) else { return };
@@ -66,7 +67,7 @@ impl Conversation {
         self.keep_left_draft();
     }
 
-    /// Appends the answer that a draft was written of.
+    /// Appends the answer that a draft belongs to.
     #[cfg(feature = "agent")]
     pub(crate) fn append_drafted(&mut self, content: &Content, draft: AnswerDraft) -> Appended {
         let stamp = draft.stamp();
@@ -74,7 +75,7 @@ impl Conversation {
         self.append_as(content, stamp)
     }
 
-    /// Everything is stored, so a draft has nothing more to give.
+    /// Removes the draft, because everything is stored.
     pub(super) fn remove_draft(&mut self) {
         let removed = match (self.draft.take(), &self.home) {
             (Some(Drafted(Some(file))), _) => file.remove(),

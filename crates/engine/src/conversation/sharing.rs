@@ -1,5 +1,4 @@
-//! One conversation, several processes: the lock is released between turns, and entries of others are read before the next
-//! turn.
+//! One conversation in several processes: the lock is released between turns, and entries of others are read before the next turn.
 
 use std::sync::Arc;
 
@@ -11,9 +10,6 @@ use crate::{clock::Clock, draft, error::EngineError};
 
 impl Conversation {
     /// Opens a conversation to continue it later, without its lock: others may write to it until [`Conversation::reclaim`].
-    ///
-    /// # Errors
-    /// If it is not there, or cannot be read at all.
     pub fn open_released(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -45,7 +41,7 @@ impl Conversation {
         match store.lock(self.id, &Holder::this(command.as_str(), self.clock.now())) {
             Ok(lock) => home.lock = Some(lock),
             Err(why @ StoreError::Locked(_)) => return Err(why.into()),
-            // As in opening: a conversation that cannot be locked can still be used.
+            // As when opening: a conversation that cannot be locked can still be used.
             Err(why) => tracing::warn!("Failed to lock conversation {}: {why}", self.id),
         }
         if home.lock.is_some() {

@@ -1,13 +1,13 @@
-//! The draft of an answer: what was shown of it, until its message is recorded.
+//! The draft of an answer: the part that was shown, until its message is recorded.
 //!
-//! A worker writes every piece of an answer to a file beside the store before anybody sees it (`writing.rs`). The file begins
-//! with two entries, as a line each: the message, without its words, and the `turn` entry that marks it interrupted. The pieces
-//! follow, one JSON object per line. When the message is durable, the file is removed.
+//! A worker writes every piece of an answer to a file beside the store before it is shown (`writing.rs`). The file begins with two
+//! entries, one per line: the message, without its text, and the `turn` entry that marks it interrupted. The pieces follow, one JSON
+//! object per line. When the message is durable, the file is removed.
 //!
-//! A file whose writer is gone ([`LeftDraft`]) tells what that process had shown when it was killed. Readers put its two entries
-//! after the record, with the words in them ([`read`]); the next writer, who holds the conversation's lock, appends the same
-//! two entries and removes the file ([`absorb`]). A whole answer is recorded under the id that its draft names, so a draft
-//! whose message is recorded already is known by that id, and no word is ever there twice.
+//! A file whose writer is gone ([`LeftDraft`]) tells what that process had shown when it was killed. Readers add its two entries, with
+//! the text in them, to the end of the record ([`read`]); the next writer, which holds the conversation's lock, appends the same
+//! entries and removes the file ([`absorb`]). A complete answer is recorded under the id that its draft names. So a draft whose
+//! message is already recorded is recognised, and no text appears twice.
 
 #[cfg(feature = "agent")]
 mod writing;
@@ -28,7 +28,7 @@ pub(crate) use writing::AnswerDraft;
 
 use crate::{digest::digest_of, state::listed};
 
-/// The words of an answer that was cut, as a message: what the model thought, then what it said. None if it is blank.
+/// The reasoning and the text of an answer that was cut, as a message. None if both are blank.
 pub(crate) fn cut_message(origin: Origin, reasoning: &str, text: &str) -> Option<Message> {
     let mut blocks = Vec::new();
     if !reasoning.trim().is_empty() {
@@ -62,7 +62,7 @@ pub(crate) struct LeftDraft {
 }
 
 impl LeftDraft {
-    /// The draft that a conversation was left with, if there is one that can be read.
+    /// The draft that a killed process left of a conversation, if it can be read.
     pub(crate) fn find(store: &dyn Store, conversation: ConversationId) -> Option<Self> {
         Self::parse(&store.drafts()?.left_behind(conversation)?)
     }
@@ -93,13 +93,13 @@ impl LeftDraft {
         Some(draft)
     }
 
-    /// Takes in one piece, or as much as was written of it.
+    /// Takes in one piece, or the part of it that was written.
     fn add(&mut self, line: &str) {
         if line.ends_with('\n') {
             self.piece(line);
             return;
         }
-        // The line was cut inside its string. After the last whole character there may be a part of an escape.
+        // The line was cut inside its string, perhaps in the middle of an escape.
         for (end, _) in line.char_indices().rev().map(|(at, last)| (at + last.len_utf8(), last)).take(ESCAPE)
         {
             if self.piece(&format!("{}\"}}", &line[..end])) {
@@ -109,7 +109,7 @@ impl LeftDraft {
     }
 
     fn piece(&mut self, line: &str) -> bool {
-        // Half an escape is read as letters, and as a fault.
+        // A part of an escape is read as letters, and reported as a fault.
         let Some(doc) = Doc::parse(line).ok().filter(|doc| doc.first_fault().is_none()) else { return false };
         let field = |name: &str| doc.root()?.given(name)?.as_str();
         self.text.push_str(&field("text").unwrap_or_default());
@@ -117,7 +117,7 @@ impl LeftDraft {
         true
     }
 
-    /// What is to be appended to a record: nothing, if the message is recorded or blank.
+    /// The entries to append to a record: none if the message is already recorded, or blank.
     ///
     /// If the record continued in the meantime, the message goes under its own parent, and a `branch` entry leads back.
     pub(crate) fn entries(self, found: &Found, tail: Tail) -> Vec<Entry> {
@@ -139,7 +139,7 @@ impl LeftDraft {
     }
 }
 
-/// The longest piece of an escape that a cut can leave, in characters: most of `\ud83d\ude00`.
+/// The longest part of an escape that a cut can leave, in characters: most of `\ud83d\ude00`.
 const ESCAPE: usize = 12;
 
 fn stamp_of(entry: &Entry) -> Option<Stamp> {
@@ -158,7 +158,6 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// What these entries say.
     #[cfg(feature = "agent")]
     pub(crate) fn among<'e>(draft: &LeftDraft, entries: impl IntoIterator<Item = &'e Entry>) -> Self {
         let mut found = Self::default();
@@ -174,10 +173,10 @@ impl Found {
     }
 }
 
-/// Reads a conversation from its beginning, as [`Store::read`] does, and after it the entries of a draft that was left behind.
-/// Gives the number of those: they are not stored yet.
+/// Reads a conversation from its beginning, as [`Store::read`] does, and then the entries of a draft that a killed process left.
+/// Returns the number of the latter, which are not stored yet.
 pub(crate) fn read(store: &dyn Store, id: ConversationId, each: Each<'_>) -> Result<usize, StoreError> {
-    // The draft first: if it is absorbed in the meantime, its message is in what is read after that.
+    // The draft first: if it is absorbed in the meantime, its message is read from the store.
     let Some(draft) = LeftDraft::find(store, id) else { return store.read(id, 0, each).map(|()| 0) };
     let (mut found, mut flow) = (Found::default(), ControlFlow::Continue(()));
     store.read(id, 0, &mut |item| {
@@ -210,7 +209,7 @@ pub(crate) fn read_entries(store: &dyn Store, id: ConversationId) -> Result<(Vec
     Ok((entries, drafted))
 }
 
-/// Appends a draft that was left behind to its conversation, and removes it. The caller holds the conversation's lock. If the
+/// Appends a draft that a killed process left to its conversation, and removes it. The caller holds the conversation's lock. If the
 /// store cannot be written now, the draft stays for the next writer.
 pub(crate) fn absorb(store: &dyn Store, id: ConversationId) {
     if store.drafts().is_none_or(|drafts| drafts.left_behind(id).is_none()) {
@@ -228,8 +227,7 @@ pub(crate) fn absorb(store: &dyn Store, id: ConversationId) {
     }
 }
 
-/// Removes a draft that has nothing more to give. One that cannot be read is copied aside first. The caller holds the
-/// conversation's lock.
+/// Removes a draft that is no longer needed. One that cannot be read is set aside first. The caller holds the conversation's lock.
 pub(crate) fn discard(store: &dyn Store, id: ConversationId) -> Result<(), StoreError> {
     let Some(drafts) = store.drafts() else { return Ok(()) };
     let Some(bytes) = drafts.left_behind(id) else { return Ok(()) };
@@ -241,9 +239,6 @@ pub(crate) fn discard(store: &dyn Store, id: ConversationId) -> Result<(), Store
 }
 
 /// Lists conversations, newest first, as [`Store::list`] does. An answer that was cut by a kill counts as recorded.
-///
-/// # Errors
-/// If the store cannot be read.
 pub fn list(store: &dyn Store, query: &Query) -> Result<Page, StoreError> {
     let mut page = store.list(query)?;
     let drafted = store.drafts().map(rejoin_store::Drafts::conversations).unwrap_or_default();
@@ -254,9 +249,6 @@ pub fn list(store: &dyn Store, query: &Query) -> Result<Page, StoreError> {
 }
 
 /// What is known of a conversation, as [`Store::summary`] says it. An answer that was cut by a kill counts as recorded.
-///
-/// # Errors
-/// [`StoreError::NotFound`], or if the store cannot be read.
 pub fn summary(store: &dyn Store, id: ConversationId) -> Result<Summary, StoreError> {
     let mut summary = store.summary(id)?;
     add_draft(store, &mut summary)?;
@@ -283,42 +275,4 @@ fn add_draft(store: &dyn Store, summary: &mut Summary) -> Result<(), StoreError>
 }
 
 #[cfg(test)]
-mod tests {
-    use rejoin_record::json::write;
-
-    use super::*;
-
-    fn draft(pieces: &str) -> LeftDraft {
-        let stamp = |n| Stamp {
-            id: EntryId::new(n, [n as u8; 10]),
-            timestamp: rejoin_record::Timestamp::UNIX_EPOCH,
-            salt: rejoin_record::Salt([0; 16]),
-            source_time: None,
-        };
-        let mut chain = Chain::empty();
-        let message = Message::new(Role::Assistant, vec![thought(Origin::default(), "")]);
-        let message = chain.append(Kind::Message, &Content::Message(message), stamp(1));
-        let mark = chain.append(Kind::Turn, &interrupted(), stamp(2));
-        let text = format!("{}\n{}\n{pieces}", message.to_line(), mark.to_line());
-        LeftDraft::parse(text.as_bytes()).unwrap()
-    }
-
-    /// Wherever a draft is cut, what can be read is a beginning of what was written, and at most one character is missing.
-    #[test]
-    fn a_draft_that_is_cut_anywhere_keeps_every_whole_character() {
-        let said = "a \"quoted\" \u{1} line\nß 😀 \\ end";
-        let mut line = String::from("{\"text\":");
-        write::string(&mut line, said);
-        line.push_str("}\n");
-        assert_eq!(draft(&line).text, said);
-        let mut known = String::new();
-        for end in 0..line.len() {
-            let Some(cut) = line.get(..end) else { continue };
-            let read = draft(cut).text;
-            assert!(said.starts_with(&read), "{cut}: {read}");
-            assert!(read.len() >= known.len(), "{cut}");
-            known = read;
-        }
-        assert_eq!(known, said);
-    }
-}
+mod tests;

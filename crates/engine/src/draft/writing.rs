@@ -23,7 +23,7 @@ pub(crate) struct AnswerDraft {
 }
 
 impl AnswerDraft {
-    /// A draft of the message that follows `parent` next. The file is made with the first word.
+    /// A draft of the message that follows `parent`. The file is created with the first piece.
     pub(crate) fn new(
         (store, conversation): (Arc<dyn Store>, ConversationId),
         mut chain: Chain,
@@ -44,18 +44,9 @@ impl AnswerDraft {
         self.stamp.clone()
     }
 
-    /// Keeps a piece of the answer's text.
-    pub(crate) fn text(&mut self, text: &str) {
-        self.keep("text", text);
-    }
-
-    /// Keeps a piece of the answer's reasoning.
-    pub(crate) fn reasoning(&mut self, text: &str) {
-        self.keep("reasoning", text);
-    }
-
-    /// Trouble with the disk never ends a turn: the piece is shown all the same.
-    fn keep(&mut self, name: &str, text: &str) {
+    /// Writes a piece of the answer: of its `text` or its `reasoning`. If the disk fails, the turn continues and the piece is shown
+    /// all the same.
+    pub(crate) fn keep(&mut self, name: &str, text: &str) {
         if self.failed {
             return;
         }
@@ -78,7 +69,7 @@ impl AnswerDraft {
             },
         };
         if let Err(why) = file.append(line.as_bytes()) {
-            tracing::debug!("the draft of the answer is behind: {why}");
+            tracing::debug!("a piece of the draft is not written yet: {why}");
         }
     }
 

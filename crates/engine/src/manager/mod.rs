@@ -1,10 +1,9 @@
-//! The conversations of a program: begun, found, resumed and listed, on any store.
+//! The conversations of a program: starts, finds, resumes and lists them, in any store.
 //!
-//! `running.rs` is a conversation in use, `rollout.rs` writes turns to files beside the store for programs that
-//! read files of turns.
+//! `running.rs` is a conversation in use; `rollout.rs` writes turns to files beside the store, for programs that read files of turns.
 //!
-//! Saving is awaited, never fired and forgotten: what an event tells of is stored before the event is told. A store that fails
-//! is reported as [`Event::NotSaved`](crate::turn::Event::NotSaved), and the conversation continues.
+//! An event is sent after what it reports is stored. A store that fails is reported as
+//! [`Event::NotSaved`](crate::turn::Event::NotSaved), and the conversation continues.
 
 mod rollout;
 mod running;
@@ -33,7 +32,7 @@ use crate::{
     writer::New,
 };
 
-/// The name that others see while they wait for the lock of a conversation.
+/// The command that a conversation's lock names while the manager uses it.
 const COMMAND: &str = "conversation manager";
 
 /// Why a conversation could not be started or resumed.
@@ -42,13 +41,13 @@ pub enum ManagerError {
     /// There is no such conversation.
     #[error("Conversation {id} not found. Run: rejoin list")]
     ConversationNotFound {
-        /// What was asked for.
+        /// The id that was asked for.
         id: String,
     },
-    /// It cannot be read, or strictly read, it is damaged or empty.
+    /// It cannot be read, or in strict mode, it is damaged or empty.
     #[error(transparent)]
     Engine(EngineError),
-    /// The same of a file of turns.
+    /// The same for a file of turns.
     #[error(transparent)]
     Rollout(RolloutError),
     /// No provider can answer.
@@ -57,8 +56,7 @@ pub enum ManagerError {
 }
 
 impl ManagerError {
-    /// A name for programs.
-    #[must_use]
+    /// The error's code, for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::ConversationNotFound { .. } => "CONVERSATION_NOT_FOUND",
@@ -68,8 +66,7 @@ impl ManagerError {
         }
     }
 
-    /// The line that is damaged, from 1, where the conversation is a file and one of its lines is.
-    #[must_use]
+    /// The damaged line, from 1, if the conversation is a file.
     pub fn line(&self) -> Option<u64> {
         match self {
             Self::Engine(EngineError::Corrupted { place: Place::Line(line), .. }) => Some(*line),
@@ -119,8 +116,8 @@ type Connect = dyn Fn(&Wanted) -> Result<Arc<dyn Provider>, ProviderError> + Sen
 /// // Another process, another day.
 /// let manager = ConversationManager::with_provider(store, offline);
 /// let conversation = manager.resume_conversation(&id, Mode::Recover)?;
-/// let turned = conversation.process_message("What is my name?").await?;
-/// assert_eq!(turned.response, "Your name is Alice.");
+/// let outcome = conversation.process_message("What is my name?").await?;
+/// assert_eq!(outcome.response, "Your name is Alice.");
 /// assert_eq!(conversation.get_history().len(), 4);
 /// # Ok(())
 /// # }
@@ -143,8 +140,7 @@ impl std::fmt::Debug for ConversationManager {
 }
 
 impl ConversationManager {
-    /// A manager for the conversations of a store. `connect` finds the provider of each.
-    #[must_use]
+    /// A manager for the conversations of a store. `connect` makes the provider that a conversation asks for.
     pub fn new(
         store: Arc<dyn Store>,
         connect: impl Fn(&Wanted) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync + 'static,
@@ -160,8 +156,7 @@ impl ConversationManager {
         }
     }
 
-    /// Conversations in which one provider answers, whichever they were begun with.
-    #[must_use]
+    /// A manager with one provider for all conversations, whatever they ask for.
     pub fn with_provider(store: Arc<dyn Store>, provider: Arc<dyn Provider>) -> Self {
         Self::new(store, move |_| Ok(Arc::clone(&provider)))
     }
@@ -196,31 +191,33 @@ impl ConversationManager {
     /// # Errors
     /// If no provider can answer.
     pub fn new_conversation(&self, new: New) -> Result<Arc<RunningConversation>, ManagerError> {
+        self.begin(new, None)
+    }
+
+    /// Starts a conversation. Its turns go to the recorder under `name`, else under its id.
+    fn begin(&self, new: New, name: Option<&str>) -> Result<Arc<RunningConversation>, ManagerError> {
         let wanted = Wanted { provider: new.provider.clone(), model: new.model.clone(), ..Wanted::default() };
         let provider = (self.connect)(&wanted)?;
         let answering = agent::of(&*provider);
         let new = New { provider: answering.provider, model: answering.model, ..new };
         let conversation =
             Conversation::create_with_clock(Arc::clone(&self.store), Arc::clone(&self.clock), &new, COMMAND);
-        let name = conversation.id().to_string();
+        let name = name.map_or_else(|| conversation.id().to_string(), str::to_owned);
         Ok(self.run(conversation, provider, name))
     }
 
-    /// A conversation that this manager has running, by its id; none if it has not: see
-    /// [`ConversationManager::resume_conversation`].
-    #[must_use]
+    /// A conversation that this manager is running, by its id. [`ConversationManager::resume_conversation`] finds others.
     pub fn get_conversation(&self, id: &str) -> Option<Arc<RunningConversation>> {
         let id: ConversationId = id.parse().ok()?;
         self.all_running().get(&id)?.upgrade()
     }
 
-    /// Resumes a conversation by its id or an unambiguous prefix of it, with the provider and the model of its last turn. If it
-    /// is running here already, that one is returned.
+    /// Resumes a conversation by its id or an unambiguous prefix of it, with the provider and the model of its last turn. If it is
+    /// already running here, returns that one.
     ///
     /// # Errors
-    /// If it is not there, or another process writes to it; with [`Mode::Strict`] also if something in it is damaged, with the
-    /// line, or nothing was said in it. With [`Mode::Recover`] damage is skipped, and a broken history is repaired in what the
-    /// model sees.
+    /// If it does not exist, or another process writes to it; with [`Mode::Strict`] also if it is damaged or empty. With
+    /// [`Mode::Recover`] damage is skipped, and a broken history is repaired in what the model sees.
     pub fn resume_conversation(
         &self,
         id: &str,
@@ -252,8 +249,8 @@ impl ConversationManager {
         Ok(self.run(conversation, provider, name))
     }
 
-    /// Resumes a file of turns of the recorder: its items, flattened, are the messages. They are imported into the store once,
-    /// and new turns are appended to the file as well.
+    /// Resumes a file of turns of the recorder. Its items become messages in the store, once, and new turns are appended to the file as
+    /// well.
     ///
     /// # Errors
     /// If there is no recorder or no such file; with [`Mode::Strict`] also if a line of it is no turn, or there is none.
@@ -264,36 +261,22 @@ impl ConversationManager {
             recorder.read_rollout(id).map_err(ManagerError::of_rollout)?;
         }
         let imported = rollout::import(recorder, id, &*self.store, &*self.clock)?;
-        let Some((imported, wanted)) = imported else { return self.begin_rollout(id) };
+        // A file without a turn: the conversation begins.
+        let Some((imported, wanted)) = imported else { return self.begin(New::default(), Some(id)) };
         if let Some(running) = self.all_running().get(&imported).and_then(Weak::upgrade) {
             return Ok(running);
         }
         self.open(imported, Some(wanted), id.to_owned())
     }
 
-    /// Begins a conversation for a file of turns without a turn.
-    fn begin_rollout(&self, id: &str) -> Result<Arc<RunningConversation>, ManagerError> {
-        let provider = (self.connect)(&Wanted::default())?;
-        let new = agent::of(&*provider);
-        let conversation =
-            Conversation::create_with_clock(Arc::clone(&self.store), Arc::clone(&self.clock), &new, COMMAND);
-        Ok(self.run(conversation, provider, id.to_owned()))
-    }
-
     /// Every conversation, newest first, with provider, model and time.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
     pub fn list_conversations(&self) -> Result<Vec<Summary>, ManagerError> {
         let page = crate::list(&*self.store, &Query::default())
             .map_err(|error| ManagerError::Engine(error.into()))?;
         Ok(page.conversations)
     }
 
-    /// Everything that the store has of a conversation: its entries, the messages that lead to its head, and what is damaged.
-    ///
-    /// # Errors
-    /// If it is not there, or cannot be read at all.
+    /// Reads a conversation: its entries, the messages that lead to its head, and its damage.
     pub fn read_events(&self, id: &str) -> Result<Recorded, ManagerError> {
         let failed = ManagerError::of(id);
         let id = resolve_id(&*self.store, id, None).map_err(&failed)?;
@@ -302,9 +285,6 @@ impl ConversationManager {
 
     /// Resumes a conversation in any state: [`ConversationManager::resume_conversation`] with
     /// [`Mode::Recover`].
-    ///
-    /// # Errors
-    /// If it is not there, cannot be read at all, or another process writes to it.
     pub fn recover_session(&self, id: &str) -> Result<Arc<RunningConversation>, ManagerError> {
         self.resume_conversation(id, Mode::Recover)
     }
@@ -317,7 +297,7 @@ impl ConversationManager {
     ) -> Arc<RunningConversation> {
         let id = conversation.id();
         let worker = Worker::new(conversation, provider, self.tools.clone(), self.settings.clone());
-        let recorder = self.recorder.clone().map(|recorder| rollout::Beside::new(recorder, name));
+        let recorder = self.recorder.clone().map(|recorder| rollout::TurnFile::new(recorder, name));
         let system = self.settings.system.clone();
         let running = Arc::new(RunningConversation::new(worker, system, recorder, Arc::clone(&self.clock)));
         let mut all = self.all_running();

@@ -1,4 +1,4 @@
-//! Turns written down beside the store, in a folder of files of turns, and read from there.
+//! Writes turns to a file of turns beside the store, and imports such a file.
 
 use std::sync::Arc;
 
@@ -21,17 +21,17 @@ use crate::{
 
 /// The file that the turns of one conversation are appended to.
 #[derive(Debug, Clone)]
-pub(super) struct Beside {
+pub(super) struct TurnFile {
     recorder: RolloutRecorder,
     name: String,
 }
 
-impl Beside {
+impl TurnFile {
     pub(super) fn new(recorder: RolloutRecorder, name: String) -> Self {
         Self { recorder, name }
     }
 
-    /// Appends the messages of a turn, however it ended. What to tell a person if that does not work.
+    /// Appends the messages of a turn, however it ended. Returns the warning to show if that fails.
     pub(super) fn append(
         &self,
         messages: &[Arc<Message>],
@@ -71,7 +71,7 @@ fn items(messages: &[Arc<Message>]) -> Result<Vec<Raw>, String> {
     Ok(input.into_iter().flat_map(Value::items).map(|item| Raw::new(item.raw())).collect())
 }
 
-/// Takes a file of turns into the store: its conversation, and who answered in it last. None if there is no turn in it.
+/// Imports a file of turns into the store. Returns the conversation and who answered last; none if the file has no turn.
 pub(super) fn import(
     recorder: &RolloutRecorder,
     id: &str,

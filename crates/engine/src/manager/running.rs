@@ -1,7 +1,7 @@
-//! A conversation in use: texts go in, events come out.
+//! A conversation in use: messages go in, events come out.
 //!
-//! The caller that waits for the next event does the work: nothing runs in the background, nothing piles up, and dropping the
-//! conversation stops it at once, like a kill. The record shows how far it came, and resuming continues from there.
+//! The caller that waits for the next event does the work. Nothing runs in the background, and dropping the conversation stops it at
+//! once, like a kill: the record shows how far it got, and resuming continues from there.
 
 use std::{
     collections::VecDeque,
@@ -17,7 +17,7 @@ use std::{
 use rejoin_record::{Content, ConversationId, Entry, EntryId, Kind, Message, Role};
 use tokio::sync::Notify;
 
-use super::rollout::Beside;
+use super::rollout::TurnFile;
 use crate::{
     clock::Clock,
     compat::StateCommand,
@@ -60,18 +60,18 @@ struct Submission {
 }
 
 /// A turn that is over, and its worker.
-type Over = (Box<Worker>, Result<TurnOutcome, TurnError>);
+type FinishedTurn = (Box<Worker>, Result<TurnOutcome, TurnError>);
 
 struct Driver {
-    at: At,
-    recorder: Option<Beside>,
+    at: DriverState,
+    recorder: Option<TurnFile>,
     /// How many entries the history covers, and the last of them.
     seen: (usize, Option<EntryId>),
 }
 
-enum At {
+enum DriverState {
     Idle(Box<Worker>),
-    Working(Doing<'static, Over>, Option<Reply>),
+    Working(Doing<'static, FinishedTurn>, Option<Reply>),
     /// A turn panicked while another caller waited for it.
     Lost,
 }
@@ -84,7 +84,7 @@ impl RunningConversation {
     pub(super) fn new(
         worker: Worker,
         system: Option<String>,
-        recorder: Option<Beside>,
+        recorder: Option<TurnFile>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let conversation = worker.conversation();
@@ -99,12 +99,15 @@ impl RunningConversation {
             woken: Notify::new(),
             events: Arc::default(),
             history: Mutex::new(conversation.messages().to_vec()),
-            driver: tokio::sync::Mutex::new(Driver { at: At::Idle(Box::new(worker)), recorder, seen }),
+            driver: tokio::sync::Mutex::new(Driver {
+                at: DriverState::Idle(Box::new(worker)),
+                recorder,
+                seen,
+            }),
         }
     }
 
     /// The conversation's id.
-    #[must_use]
     pub fn id(&self) -> ConversationId {
         self.id
     }
@@ -120,14 +123,14 @@ impl RunningConversation {
     /// submission if there is none. The future may be dropped at any time: the next call continues.
     pub async fn next_event(&self) -> Event {
         loop {
-            // Events that are there are fetched while another caller works.
-            if let Some(event) = self.fetch() {
+            // Events can be fetched while another caller works.
+            if let Some(event) = self.next_queued() {
                 return event;
             }
             {
                 let mut driver = self.driver.lock().await;
                 loop {
-                    if let Some(event) = self.fetch() {
+                    if let Some(event) = self.next_queued() {
                         return event;
                     }
                     if !self.step(&mut driver).await {
@@ -152,8 +155,8 @@ impl RunningConversation {
         lock(&self.submitted).push_back(submission);
         loop {
             let mut driver = self.driver.lock().await;
-            if let Some(turned) = lock(&reply).take() {
-                return turned;
+            if let Some(outcome) = lock(&reply).take() {
+                return outcome;
             }
             if !self.step(&mut driver).await {
                 return Err(TurnError::Nothing);
@@ -170,14 +173,12 @@ impl RunningConversation {
     }
 
     /// The messages up to the last turn that ended, unrepaired.
-    #[must_use]
     pub fn get_history(&self) -> Vec<Arc<Message>> {
         lock(&self.history).clone()
     }
 
     /// The messages before the first one of a person: the system prompt, and the system messages at the beginning of the
     /// conversation.
-    #[must_use]
     pub fn get_initial_context(&self) -> Vec<Message> {
         let history = lock(&self.history);
         let leading =
@@ -186,8 +187,7 @@ impl RunningConversation {
         instructions.into_iter().chain(leading.map(|message| Message::clone(message))).collect()
     }
 
-    /// Makes these the messages of the conversation. The others stay in the record, on a branch. A running turn ends
-    /// first.
+    /// Makes these the messages of the conversation. The others stay in the record, on a branch. A running turn ends first.
     pub async fn replace_history(&self, messages: &[Message]) -> Saved {
         let saved = self.with_conversation(|conversation| conversation.replace_history(messages)).await;
         saved.unwrap_or(Saved::Durable)
@@ -196,7 +196,7 @@ impl RunningConversation {
     /// Runs a command, and sends an event about it. A running turn ends first.
     ///
     /// # Errors
-    /// If the entry that it names is not there.
+    /// If the entry that it names does not exist.
     pub async fn dispatch(&self, command: StateCommand) -> Result<Appended, EngineError> {
         let lost = || EngineError::NoSuchMessage(String::from("of a turn that was lost"));
         let appended = self.with_conversation(|conversation| conversation.dispatch(command)).await;
@@ -222,16 +222,16 @@ impl RunningConversation {
     /// Reads or appends to the conversation between two turns.
     async fn with_conversation<T>(&self, work: impl FnOnce(&mut Conversation) -> T) -> Option<T> {
         let mut driver = self.driver.lock().await;
-        while matches!(driver.at, At::Working(..)) {
+        while matches!(driver.at, DriverState::Working(..)) {
             self.step(&mut driver).await;
         }
-        let Driver { at: At::Idle(worker), seen, .. } = &mut *driver else { return None };
+        let Driver { at: DriverState::Idle(worker), seen, .. } = &mut *driver else { return None };
         let done = work(worker.conversation_mut());
-        self.show(worker.conversation(), seen);
+        self.update_history(worker.conversation(), seen);
         Some(done)
     }
 
-    fn fetch(&self) -> Option<Event> {
+    fn next_queued(&self) -> Option<Event> {
         lock(&self.events).pop_front()
     }
 
@@ -242,11 +242,11 @@ impl RunningConversation {
 
     /// Works until there is a new event or a turn is over. False if there is nothing to do.
     async fn step(&self, driver: &mut Driver) -> bool {
-        if !matches!(driver.at, At::Working(..)) && !self.begin(driver) {
+        if !matches!(driver.at, DriverState::Working(..)) && !self.begin(driver) {
             return false;
         }
         let over = poll_fn(|context| {
-            let At::Working(turn, _) = &mut driver.at else { return Poll::Ready(None) };
+            let DriverState::Working(turn, _) = &mut driver.at else { return Poll::Ready(None) };
             // Only new events are a reason to return: old ones may never be fetched.
             let before = lock(&self.events).len();
             match Pin::new(turn).poll(context) {
@@ -262,7 +262,7 @@ impl RunningConversation {
         true
     }
 
-    /// Takes the oldest submission. `busy` is set before it is taken, so that an interrupt sees one of both.
+    /// Takes the oldest submission. `busy` is set before it is taken, so that an interrupt sees at least one of them.
     fn next_submission(&self) -> Option<Submission> {
         let mut submitted = lock(&self.submitted);
         self.busy.store(!submitted.is_empty(), Ordering::SeqCst);
@@ -272,7 +272,9 @@ impl RunningConversation {
     /// Starts the turn of the oldest submission.
     fn begin(&self, driver: &mut Driver) -> bool {
         let Some(Submission { input, reply }) = self.next_submission() else { return false };
-        let At::Idle(mut worker) = std::mem::replace(&mut driver.at, At::Lost) else { return false };
+        let DriverState::Idle(mut worker) = std::mem::replace(&mut driver.at, DriverState::Lost) else {
+            return false;
+        };
         let (events, stop, quiet) = (Arc::clone(&self.events), self.stop.clone(), reply.is_some());
         let turn = async move {
             let mut sink = |event: Event| {
@@ -282,32 +284,32 @@ impl RunningConversation {
                     lock(&events).push_back(event);
                 }
             };
-            let turned = worker.turn(input, &mut sink, &stop).await;
-            (worker, turned)
+            let outcome = worker.turn(input, &mut sink, &stop).await;
+            (worker, outcome)
         };
-        driver.at = At::Working(Box::pin(turn), reply);
+        driver.at = DriverState::Working(Box::pin(turn), reply);
         true
     }
 
     /// Ends a turn: updates the history, writes the turn to the recorder, and tells the caller that waits.
-    fn end(&self, driver: &mut Driver, (worker, turned): Over) {
+    fn end(&self, driver: &mut Driver, (worker, outcome): FinishedTurn) {
         self.stop.reset();
         self.busy.store(false, Ordering::SeqCst);
-        let new = self.show(worker.conversation(), &mut driver.seen);
+        let new = self.update_history(worker.conversation(), &mut driver.seen);
         if let Some(recorder) = &driver.recorder {
-            let usage = turned.as_ref().map(|turned| turned.usage).unwrap_or_default();
+            let usage = outcome.as_ref().map(|outcome| outcome.usage).unwrap_or_default();
             let endpoint = worker.provider().endpoint();
             if let Some(warning) = recorder.append(&new, endpoint, usage, self.clock.now()) {
                 self.tell(Event::NotSaved(warning));
             }
         }
-        let at = std::mem::replace(&mut driver.at, At::Idle(worker));
-        if let At::Working(_, Some(reply)) = at {
-            *lock(&reply) = Some(turned);
+        let at = std::mem::replace(&mut driver.at, DriverState::Idle(worker));
+        if let DriverState::Working(_, Some(reply)) = at {
+            *lock(&reply) = Some(outcome);
             return;
         }
-        match turned {
-            Ok(turned) => self.tell(Event::Ended(turned.ending)),
+        match outcome {
+            Ok(outcome) => self.tell(Event::Ended(outcome.ending)),
             Err(error) => {
                 self.tell(failed(&error));
                 self.tell(Event::Ended(Ending::Failed));
@@ -316,24 +318,28 @@ impl RunningConversation {
     }
 
     /// Updates the history, and returns what is new in it. If the record does not simply continue, all of it is read again.
-    fn show(&self, conversation: &Conversation, known: &mut (usize, Option<EntryId>)) -> Vec<Arc<Message>> {
+    fn update_history(
+        &self,
+        conversation: &Conversation,
+        known: &mut (usize, Option<EntryId>),
+    ) -> Vec<Arc<Message>> {
         let entries = conversation.entries();
         let (count, mut last) = std::mem::replace(known, seen(conversation));
-        let behind = entries.get(count..).unwrap_or_default();
+        let added = entries.get(count..).unwrap_or_default();
         let same = count <= entries.len() && count.checked_sub(1).map(|place| entries[place].id()) == last;
         let mut follows = |entry: &Entry| {
             let before = last.replace(entry.id());
             entry.envelope().parent == before
                 && !matches!(entry.envelope().kind, Kind::Compacted | Kind::Branch | Kind::Erased)
         };
-        let goes_on = same && behind.iter().all(&mut follows);
-        let new = behind.iter().filter_map(|entry| match Content::of(entry) {
+        let continues = same && added.iter().all(&mut follows);
+        let new = added.iter().filter_map(|entry| match Content::of(entry) {
             Content::Message(message) => Some(Arc::new(message)),
             _ => None,
         });
         let new: Vec<Arc<Message>> = new.collect();
         let mut history = lock(&self.history);
-        if goes_on {
+        if continues {
             history.extend(new.iter().cloned());
         } else {
             *history = conversation.messages().to_vec();

@@ -1,27 +1,27 @@
-//! What is known about well-known models: how much they take, how much they say, whether they think. By the beginning of
-//! their names, the longest that fits. A provider's own word goes before anything here.
+//! Facts about well-known models: window, longest answer, reasoning. A model is found by the longest prefix of its name. What a
+//! provider itself says takes precedence.
 
-/// How a model is asked to think.
+/// How a model is asked to reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
-    /// It does not.
+    /// It does not reason.
     None,
-    /// For so many tokens.
+    /// With a budget in tokens.
     Budget,
-    /// As much as it finds right, with more or less effort.
+    /// As much as it decides, guided by an effort.
     Adaptive,
 }
 
 /// A family of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Family {
-    /// How their names begin.
+    /// The prefix of their names.
     pub prefix: &'static str,
-    /// How many tokens they take.
+    /// The size of their window in tokens.
     pub window: u64,
-    /// How many tokens they say at most.
+    /// The most tokens of an answer.
     pub max_output: u64,
-    /// How they think.
+    /// How they reason.
     pub thinking: Thinking,
 }
 
@@ -31,7 +31,7 @@ const fn family(prefix: &'static str, window: u64, max_output: u64, thinking: Th
 
 use Thinking::{Adaptive, Budget, None as Never};
 
-/// `claude-opus-4-2` and its like stand for names that go on with a date of the 2020s.
+/// `claude-opus-4-2` and the like are for names that continue with a date in the 2020s.
 const FAMILIES: &[Family] = &[
     family("claude-", 200_000, 32_000, Adaptive),
     family("claude-2", 100_000, 4_096, Never),
@@ -77,8 +77,7 @@ const FAMILIES: &[Family] = &[
     family("qwen3", 40_960, 40_960, Adaptive),
 ];
 
-/// What is known about a model; nothing about most. The maker's name before a slash does not count.
-#[must_use]
+/// The family of a model, if it is known. A maker's name before a slash is ignored.
 pub fn known(model: &str) -> Option<&'static Family> {
     let name = model.rsplit('/').next().unwrap_or(model);
     let fits = FAMILIES.iter().filter(|family| name.starts_with(family.prefix));

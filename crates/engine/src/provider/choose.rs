@@ -1,14 +1,13 @@
-//! The provider when none is named: one with a key, a model on this machine, or the offline responder.
+//! Finds a provider when none is named: one with a key, a model on this machine, or the offline responder.
 
 use std::{fmt, sync::Arc};
 
 use super::{
     Provider, ProviderError,
-    connect::{Connection, account_elsewhere, connect, wire},
-    decide::{Preference, Sources, decide},
+    connect::{account_elsewhere, connect, wire},
+    decide::{Sources, decide},
     http::HttpOptions,
-    offline::{self, Offline},
-    registry,
+    offline, registry,
 };
 use crate::{
     auth::{KeyOrigin, KeySource},
@@ -16,18 +15,15 @@ use crate::{
     wanted::Wanted,
 };
 
-/// The provider that needs neither a key nor a network.
-pub const OFFLINE: &str = "offline";
-
-/// The provider that runs on this machine.
+/// The provider that is looked for on this machine.
 const LOCAL: &str = "ollama";
 
-/// A choice, and why it is this one.
+/// A provider that was chosen, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
-    /// The choice.
-    pub choice: Connection,
-    /// Why.
+pub struct ChosenProvider {
+    /// The provider, and everything else that was asked for.
+    pub wanted: Wanted,
+    /// Why it was chosen.
     pub reason: Reason,
 }
 
@@ -45,9 +41,9 @@ pub enum Reason {
     },
     /// It answers on this machine.
     Local {
-        /// Where.
+        /// The address.
         url: String,
-        /// The model: the first of its list.
+        /// The first model in its list.
         model: String,
     },
     /// There is no key, and nothing answers on this machine.
@@ -68,37 +64,33 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Chooses. What `asked` says stands; an empty provider means that none was named. `ollama` says where Ollama may be, if not
-/// at its usual place.
+/// Chooses a provider if `asked` names none. `ollama` is the address of Ollama, if it is not the usual one.
 pub async fn choose(
-    asked: &Connection,
+    asked: &Wanted,
     ollama: Option<&str>,
     keys: &dyn KeySource,
     options: &HttpOptions,
-) -> Chosen {
-    if !asked.provider.trim().is_empty() {
-        return Chosen { choice: asked.clone(), reason: Reason::Configured };
+) -> ChosenProvider {
+    if asked.provider.as_deref().is_some_and(|provider| !provider.trim().is_empty()) {
+        return ChosenProvider { wanted: asked.clone(), reason: Reason::Configured };
     }
+    let with = |provider: &str| Wanted { provider: Some(provider.to_owned()), ..asked.clone() };
     if asked.base_url.is_some() {
         // An address without a name is taken for a service that speaks the most common API.
-        let choice = Connection { provider: String::from("custom"), ..asked.clone() };
-        return Chosen { choice, reason: Reason::Configured };
+        return ChosenProvider { wanted: with(registry::custom().name), reason: Reason::Configured };
     }
-    let with = |provider: &str| Connection { provider: provider.to_owned(), ..asked.clone() };
     if let Some((provider, origin)) = keyed(keys) {
-        return Chosen {
-            choice: with(provider),
-            reason: Reason::Key { provider: provider.to_owned(), origin },
-        };
+        let reason = Reason::Key { provider: provider.to_owned(), origin };
+        return ChosenProvider { wanted: with(provider), reason };
     }
-    let here = Connection { base_url: ollama.map(String::from), ..with(LOCAL) };
+    let here = Wanted { base_url: ollama.map(String::from), ..with(LOCAL) };
     match local(&here, keys, options).await {
         Some((url, model)) => {
             let model = asked.model.clone().unwrap_or(model);
-            let choice = Connection { model: Some(model.clone()), ..here };
-            Chosen { choice, reason: Reason::Local { url, model } }
+            let wanted = Wanted { model: Some(model.clone()), ..here };
+            ChosenProvider { wanted, reason: Reason::Local { url, model } }
         }
-        None => Chosen { choice: with(OFFLINE), reason: Reason::Nothing },
+        None => ChosenProvider { wanted: with(offline::NAME), reason: Reason::Nothing },
     }
 }
 
@@ -111,23 +103,21 @@ pub fn connector<K: KeySource + Send + Sync>(
     options: HttpOptions,
 ) -> impl Fn(&Wanted) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync {
     move |recorded| {
-        let sources = Sources { conversation: Preference::from(recorded), ..sources.clone() };
-        let mut choice = decide(&sources, &|provider| account_elsewhere(provider, &keys))?.choice();
-        if choice.provider.is_empty() {
+        let sources = Sources { conversation: recorded.clone(), ..sources.clone() };
+        let decision = decide(&sources, &|provider| account_elsewhere(provider, &keys))?;
+        let mut wanted = decision.wanted();
+        if wanted.provider.is_none() {
             let (provider, _) = keyed(&keys).ok_or_else(|| {
                 ProviderError::Other(String::from("no provider is named, and there is no key for any"))
             })?;
-            choice.provider = provider.to_owned();
+            wanted.provider = Some(provider.to_owned());
         }
-        if choice.provider == OFFLINE {
-            return Ok(Arc::new(Offline::new(choice.model.as_deref().unwrap_or(offline::MODEL))));
-        }
-        connect(&choice, &keys, &options)
+        connect(&wanted, decision.keys(&keys), &options)
     }
 }
 
-/// The first service with a key: in the environment before anywhere else. A login of another tool is used only by whoever
-/// asks for it: it was not made for rejoin.
+/// The first service with a key; keys in the environment come first. The login of another agent is used only if its provider is
+/// named: it was not made for rejoin.
 fn keyed(keys: &dyn KeySource) -> Option<(&'static str, KeyOrigin)> {
     let now = SystemClock.now();
     let mut stored = None;
@@ -138,7 +128,7 @@ fn keyed(keys: &dyn KeySource) -> Option<(&'static str, KeyOrigin)> {
             }
             match key.origin {
                 KeyOrigin::Variable(_) => return Some((service.name, key.origin)),
-                KeyOrigin::Stored(_) | KeyOrigin::Setting(_) | KeyOrigin::Keyring(_) => {
+                KeyOrigin::Stored(_) | KeyOrigin::Keyring(_) => {
                     stored = stored.or(Some((service.name, key.origin)));
                 }
                 KeyOrigin::Given | KeyOrigin::OtherTool(_) => {}
@@ -148,10 +138,10 @@ fn keyed(keys: &dyn KeySource) -> Option<(&'static str, KeyOrigin)> {
     stored
 }
 
-/// Where a server on this machine answers, and the first of its models.
-async fn local(choice: &Connection, keys: &dyn KeySource, options: &HttpOptions) -> Option<(String, String)> {
+/// The address of a server that answers on this machine, and its first model.
+async fn local(wanted: &Wanted, keys: &dyn KeySource, options: &HttpOptions) -> Option<(String, String)> {
     let options = HttpOptions { retries: 0, connect_timeout: options.local_answer, ..options.clone() };
-    let provider = wire(choice, keys, &options).ok()?;
+    let provider = wire(wanted, keys, &options).ok()?;
     let models = tokio::time::timeout(options.local_answer, provider.models()).await.ok()?.ok()?;
     let url = provider.endpoint().url.as_deref()?.trim_end_matches("/api/chat").to_owned();
     Some((url, models.into_iter().next()?.id))

@@ -1,37 +1,27 @@
-//! From a choice to a provider: the row, the address, the key and the fields of its requests.
+//! Connects: finds the row, the address, the key and the request fields of the provider that is wanted.
 
 use std::sync::Arc;
 
-use rejoin_record::json::{Object, quoted};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
+use serde_json::{Map, Value, json};
 
 use super::{
     Endpoint, Provider, ProviderError,
     catalogue::{self, Thinking},
     http::{HttpOptions, HttpProvider, Wiring},
+    offline::{self, Offline},
     registry::{self, Api, Asks, AuthStyle, KeyUse, Login, Service},
 };
 use crate::{
     auth::{Key, KeyKind, KeySource, copilot},
     clock::{Clock as _, SystemClock},
+    wanted::{Effort, Wanted},
 };
-
-/// How hard a model is to think.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
-    /// A little.
-    Low,
-    /// As usual.
-    Medium,
-    /// As hard as it can.
-    High,
-}
 
 impl Effort {
     /// The word that services use for it.
-    #[must_use]
-    pub fn word(self) -> &'static str {
+    fn word(self) -> &'static str {
         match self {
             Self::Low => "low",
             Self::Medium => "medium",
@@ -39,7 +29,7 @@ impl Effort {
         }
     }
 
-    /// The tokens that it stands for, where thinking is counted.
+    /// The tokens that it stands for, where a service counts reasoning in tokens.
     fn budget(self) -> u64 {
         match self {
             Self::Low => 4_096,
@@ -49,59 +39,41 @@ impl Effort {
     }
 }
 
-/// Which provider, and how.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Connection {
-    /// The provider: the name of a row, or any name together with an address.
-    pub provider: String,
-    /// Which of its APIs.
-    pub api: Option<String>,
-    /// The model.
-    pub model: Option<String>,
-    /// Where it is, if not where it usually is.
-    pub base_url: Option<String>,
-    /// Whether no key is sent to `base_url`, even if there is one.
-    pub withholds_key: bool,
-    /// How many tokens an answer may have.
-    pub max_tokens: Option<u64>,
-    /// How hard the model is to think; none leaves it to the provider.
-    pub effort: Option<Effort>,
-}
-
-/// Anthropic wants to be told how long an answer may be. A model that nobody here knows takes at least this.
+/// The longest answer to ask Anthropic for, which requires a limit, of a model that the catalogue does not know.
 const MAX_TOKENS: u64 = 8_192;
 
-/// Known models may say more, but not without end: it counts against the window.
+/// The longest answer to ask for, however long the model's may be: it counts against the window.
 const MOST_TOKENS: u64 = 32_000;
 
-/// The instructions where a service wants some and nobody gave any.
+/// The instructions for a service that requires some, if there are none.
 const INSTRUCTIONS: &str = "You are a helpful assistant.";
 
-/// The provider of a choice. Nothing is sent yet.
+/// Makes the provider that is wanted, or the built-in responder. Nothing is sent yet.
 ///
 /// # Errors
-/// [`ProviderError::NoKey`] if it needs a key and there is none; otherwise why the choice means nothing.
+/// [`ProviderError::NoKey`] if it needs a key and there is none; otherwise why there is no such provider.
 pub fn connect(
-    choice: &Connection,
+    wanted: &Wanted,
     keys: &dyn KeySource,
     options: &HttpOptions,
 ) -> Result<Arc<dyn Provider>, ProviderError> {
-    Ok(Arc::new(wire(choice, keys, options)?))
+    if wanted.provider.as_deref() == Some(offline::NAME) {
+        return Ok(Arc::new(Offline::new(wanted.model.as_deref().unwrap_or(offline::MODEL))));
+    }
+    Ok(Arc::new(wire(wanted, keys, options)?))
 }
 
 pub(crate) fn wire(
-    choice: &Connection,
+    wanted: &Wanted,
     keys: &dyn KeySource,
     options: &HttpOptions,
 ) -> Result<HttpProvider, ProviderError> {
-    let given = choice.base_url.as_deref().map(str::trim).filter(|url| !url.is_empty());
-    let (service, name) = named(&choice.provider, given.is_some())?;
+    let given = wanted.base_url.as_deref().map(str::trim).filter(|url| !url.is_empty());
+    let (service, name) = named(wanted.provider.as_deref().unwrap_or_default(), given.is_some())?;
     if given.is_none() && service.base_url.is_empty() {
         return Err(ProviderError::Other(format!("where is {name}? give its address with `--base-url`")));
     }
-    let known = if choice.withholds_key && given.is_some() { Vec::new() } else { keys.keys(service, &name) };
-    let key = usable(known, choice, given.is_some());
-    let key = match key {
+    let key = match usable(keys.keys(service, &name), wanted, given.is_some()) {
         Ok(None) if service.key_use == KeyUse::Needed && given.is_none() => Err(no_key(service, &name)),
         Err(expired) if service.key_use == KeyUse::Needed => Err(ProviderError::NoKey {
             provider: name.clone(),
@@ -110,7 +82,7 @@ pub(crate) fn wire(
         found => Ok(found.unwrap_or(None)),
     }?;
     let login = key.as_ref().map(|key| &key.kind);
-    let api = api_of(service, choice, given.is_some())?;
+    let api = api_of(service, wanted, given.is_some())?;
     let base = match (given, login) {
         (Some(url), _) => url,
         (None, Some(KeyKind::ChatGpt { .. })) => &options.addresses.chatgpt,
@@ -121,7 +93,7 @@ pub(crate) fn wire(
     if key.is_some() && base.starts_with("http://") && !super::http::is_local(&base) {
         tracing::warn!("the key for {name} goes to {} unencrypted", super::http::public(&base));
     }
-    let model = choice.model.as_deref().map(str::trim).filter(|model| !model.is_empty());
+    let model = wanted.model.as_deref().map(str::trim).filter(|model| !model.is_empty());
     let model = model.unwrap_or(service.default_model).to_owned();
     let headers = headers(service, key.as_ref(), &name)?;
     let path = api.path.replace("{model}", &in_path(&model));
@@ -135,7 +107,7 @@ pub(crate) fn wire(
         base_url: given.map(super::http::public),
         account,
     };
-    let fields = fields(service, api, choice, &endpoint.model, login);
+    let fields = fields(service, api, wanted, &endpoint.model, login);
     let copilot = (service.login == Some(Login::Copilot))
         .then(|| key.as_ref().map(|key| copilot::Session::new(key.secret.clone(), given.is_none(), options)))
         .flatten();
@@ -162,10 +134,9 @@ pub(crate) fn wire(
 }
 
 /// Names the key that a provider's requests carry to an address other than its own, as [`Key::account`] does.
-#[must_use]
 pub fn account_elsewhere(provider: &str, keys: &dyn KeySource) -> Option<String> {
     let (service, name) = named(provider, true).ok()?;
-    let key = usable(keys.keys(service, &name), &Connection::default(), true).ok().flatten();
+    let key = usable(keys.keys(service, &name), &Wanted::default(), true).ok().flatten();
     key.as_ref().map(Key::account)
 }
 
@@ -185,9 +156,9 @@ fn named(name: &str, has_address: bool) -> Result<(&'static Service, String), Pr
     )))
 }
 
-/// The first key that is still good; the first that is not, if there is no other. Logins go nowhere but to their own address.
-fn usable(keys: Vec<Key>, choice: &Connection, has_address: bool) -> Result<Option<Key>, Key> {
-    let chat = choice.api.as_deref().is_some_and(|api| api.eq_ignore_ascii_case("chat"));
+/// The first key that has not expired; the first that has, if there is no other. Logins are only sent to their own address.
+fn usable(keys: Vec<Key>, wanted: &Wanted, has_address: bool) -> Result<Option<Key>, Key> {
+    let chat = wanted.api.as_deref().is_some_and(|api| api.eq_ignore_ascii_case("chat"));
     let now = SystemClock.now();
     let mut expired = None;
     for key in keys {
@@ -214,14 +185,14 @@ fn no_key(service: &Service, name: &str) -> ProviderError {
     ProviderError::NoKey { provider: name.to_owned(), hint }
 }
 
-/// Which API. At an address of its own, `openai` means whatever speaks Chat there, unless it was said otherwise.
+/// The API to use. At another address than its own, `openai` is asked in Chat unless an API is named: most servers speak that.
 fn api_of(
     service: &'static Service,
-    choice: &Connection,
+    wanted: &Wanted,
     has_address: bool,
 ) -> Result<&'static Api, ProviderError> {
     let usual = if has_address && service.apis.len() > 1 { Some("chat") } else { None };
-    let named = choice.api.as_deref().or(usual);
+    let named = wanted.api.as_deref().or(usual);
     service.api(named).ok_or_else(|| {
         let names: Vec<&str> = service.apis.iter().map(|api| api.name).collect();
         let asked = named.unwrap_or_default();
@@ -231,7 +202,6 @@ fn api_of(
 }
 
 /// Whether a text can be a base address: it begins with `http://` or `https://`, names a host and holds no whitespace.
-#[must_use]
 pub fn is_address(url: &str) -> bool {
     let url = url.trim().trim_end_matches('/');
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
@@ -250,7 +220,7 @@ fn address(url: &str, name: &str) -> Result<String, ProviderError> {
     )))
 }
 
-/// Where a path of a service is. What someone wrote behind a question mark stays behind it.
+/// The URL of a path at a base address. The query of the base address stays at the end.
 fn at(base: &str, path: &str) -> String {
     let (base, query) = without_query(base);
     match query {
@@ -259,17 +229,17 @@ fn at(base: &str, path: &str) -> String {
     }
 }
 
-/// An address, and what follows its question mark.
+/// An address, and its query.
 fn without_query(url: &str) -> (&str, &str) {
     let url = url.split('#').next().unwrap_or("");
     let (url, query) = url.split_once('?').unwrap_or((url, ""));
     (url.trim_end_matches('/'), query)
 }
 
-/// A model's name in an address. A slash stays: names of tuned models have one.
+/// A model's name as a part of a URL. Slashes stay: the names of tuned models have one.
 fn in_path(model: &str) -> String {
     let model = model.strip_prefix("models/").unwrap_or(model);
-    // Two dots between slashes would climb out of the path, however they are spelled: then the slashes are none.
+    // Two dots between slashes would climb out of the path. Then the slashes are escaped.
     let climbs = model.split('/').any(|step| matches!(step, "." | ".."));
     let mut out = String::new();
     for byte in model.bytes() {
@@ -290,7 +260,7 @@ fn headers(service: &Service, key: Option<&Key>, name: &str) -> Result<HeaderMap
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     let Some(key) = key else { return Ok(headers) };
-    // Copilot's key is exchanged before each use.
+    // Copilot's key is exchanged for a token before each request.
     if service.login == Some(Login::Copilot) {
         return Ok(headers);
     }
@@ -319,109 +289,107 @@ fn headers(service: &Service, key: Option<&Key>, name: &str) -> Result<HeaderMap
     Ok(headers)
 }
 
-/// A header that no log shows.
+/// A header value that is not shown in logs.
 pub(crate) fn secret_value(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);
     Some(value)
 }
 
-/// The fields of requests beside messages, instructions, tools and model.
+/// The request fields other than messages, instructions, tools and model.
 fn fields(
     service: &Service,
     api: &Api,
-    choice: &Connection,
+    wanted: &Wanted,
     model: &str,
     login: Option<&KeyKind>,
 ) -> Vec<(&'static str, String)> {
     let known = catalogue::known(model);
     let thinking = known.map(|family| family.thinking);
-    let effort = choice.effort.filter(|_| thinking != Some(Thinking::None));
+    let effort = wanted.effort.filter(|_| thinking != Some(Thinking::None));
     let mut out: Vec<(&'static str, String)> = Vec::new();
-    let mut put = |name, value: String| out.push((name, value));
+    let mut put = |name, value: Value| out.push((name, value.to_string()));
     match api.asks {
         Asks::Chat => {
-            put("stream", String::from("true"));
+            put("stream", json!(true));
             if service.quirks.stream_options {
-                put("stream_options", String::from(r#"{"include_usage":true}"#));
+                put("stream_options", json!({"include_usage": true}));
             }
-            if let Some(max) = choice.max_tokens {
-                put(service.quirks.max_tokens, max.to_string());
+            if let Some(max) = wanted.max_tokens {
+                put(service.quirks.max_tokens, json!(max));
             }
             if let Some(effort) = effort.filter(|_| service.quirks.effort) {
-                put("reasoning_effort", quoted(effort.word()));
+                put("reasoning_effort", json!(effort.word()));
             }
-            if service.quirks.thinking_field && (choice.effort.is_some() || model.contains("reasoner")) {
-                put("thinking", String::from(r#"{"type":"enabled"}"#));
+            if service.quirks.thinking_field && (wanted.effort.is_some() || model.contains("reasoner")) {
+                put("thinking", json!({"type": "enabled"}));
             }
         }
         Asks::Responses => {
-            put("store", String::from("false"));
-            put("stream", String::from("true"));
+            put("store", json!(false));
+            put("stream", json!(true));
             // ChatGPT's own backend refuses a request without instructions.
             if matches!(login, Some(KeyKind::ChatGpt { .. })) {
-                put("instructions", quoted(INSTRUCTIONS));
+                put("instructions", json!(INSTRUCTIONS));
             }
-            // Models that do not think refuse to be asked for what they thought.
+            // Models that do not reason refuse to be asked for their reasoning.
             if thinking != Some(Thinking::None) {
-                put("include", String::from(r#"["reasoning.encrypted_content"]"#));
+                put("include", json!(["reasoning.encrypted_content"]));
             }
-            // A ChatGPT login sets no limits: they are refused.
-            if let Some(max) = choice.max_tokens.filter(|_| !matches!(login, Some(KeyKind::ChatGpt { .. }))) {
-                put("max_output_tokens", max.to_string());
+            // Limits are refused with a ChatGPT login.
+            if let Some(max) = wanted.max_tokens.filter(|_| !matches!(login, Some(KeyKind::ChatGpt { .. }))) {
+                put("max_output_tokens", json!(max));
             }
             if let Some(effort) = effort {
-                put(
-                    "reasoning",
-                    Object::new().text("effort", effort.word()).text("summary", "auto").finish(),
-                );
+                put("reasoning", json!({"effort": effort.word(), "summary": "auto"}));
             }
         }
         Asks::Messages => {
             let usual = known.map_or(MAX_TOKENS, |family| family.max_output.min(MOST_TOKENS));
-            let max = choice.max_tokens.unwrap_or(usual).max(1);
-            put("max_tokens", max.to_string());
-            put("stream", String::from("true"));
+            let max = wanted.max_tokens.unwrap_or(usual).max(1);
+            put("max_tokens", json!(max));
+            put("stream", json!(true));
             match (effort, thinking) {
                 (None, _) => {}
-                // It must be smaller than the answer, and not smaller than 1,024.
+                // It must be smaller than the longest answer, and at least 1,024.
                 (Some(effort), Some(Thinking::Budget)) => {
                     let budget = effort.budget().min(max.saturating_sub(1_024));
                     if budget >= 1_024 {
-                        put(
-                            "thinking",
-                            Object::new().text("type", "enabled").number("budget_tokens", budget).finish(),
-                        );
+                        put("thinking", json!({"type": "enabled", "budget_tokens": budget}));
                     }
                 }
                 (Some(effort), _) => {
-                    put("thinking", String::from(r#"{"type":"adaptive"}"#));
-                    put("output_config", Object::new().text("effort", effort.word()).finish());
+                    put("thinking", json!({"type": "adaptive"}));
+                    put("output_config", json!({"effort": effort.word()}));
                 }
             }
         }
         Asks::GenerateContent => {
-            let max = choice.max_tokens.map(|max| max.to_string());
-            let mut config = Object::new().raw_if("maxOutputTokens", max.as_deref());
-            if let Some(effort) = effort {
-                let how = Object::new().flag("includeThoughts", true);
-                let how = match thinking {
-                    Some(Thinking::Budget) => how.number("thinkingBudget", effort.budget()),
-                    _ => how.text("thinkingLevel", if effort == Effort::Low { "low" } else { "high" }),
-                };
-                config = config.object("thinkingConfig", how);
+            let mut config = Map::new();
+            if let Some(max) = wanted.max_tokens {
+                config.insert(String::from("maxOutputTokens"), json!(max));
             }
-            if max.is_some() || effort.is_some() {
-                put("generationConfig", config.finish());
+            if let Some(effort) = effort {
+                let level = if effort == Effort::Low { "low" } else { "high" };
+                let how = match thinking {
+                    Some(Thinking::Budget) => {
+                        json!({"includeThoughts": true, "thinkingBudget": effort.budget()})
+                    }
+                    _ => json!({"includeThoughts": true, "thinkingLevel": level}),
+                };
+                config.insert(String::from("thinkingConfig"), how);
+            }
+            if !config.is_empty() {
+                put("generationConfig", Value::Object(config));
             }
         }
         Asks::Ollama => {
-            put("stream", String::from("true"));
+            put("stream", json!(true));
             if effort.is_some() {
-                put("think", String::from("true"));
+                put("think", json!(true));
             }
-            if let Some(max) = choice.max_tokens {
-                put("options", Object::new().number("num_predict", max).finish());
+            if let Some(max) = wanted.max_tokens {
+                put("options", json!({"num_predict": max}));
             }
         }
     }

@@ -1,10 +1,17 @@
-//! Who answers: the one place that weighs flags, the conversation, the environment and the settings against each other.
+//! Decides who answers: the only place that weighs flags, the conversation, the environment and the settings against each other.
 //!
-//! [`decide`] is pure. Callers gather the [`Sources`]; nothing here reads a file, a variable or the network. Where no source names
-//! a provider, `choose.rs` finds one; `connect.rs` turns the result into a connection.
+//! [`decide`] is pure: callers gather the [`Sources`]. If no source names a provider, `choose.rs` finds one; `connect.rs` connects.
 
-use super::{UntrustedAddress, connect::Connection, http::public, offline, registry};
-use crate::wanted::Wanted;
+use super::{
+    UntrustedAddress,
+    http::public,
+    offline,
+    registry::{self, Service},
+};
+use crate::{
+    auth::{Key, KeySource},
+    wanted::{Effort, Wanted},
+};
 
 /// Where a value came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,20 +37,7 @@ pub struct Sourced<T> {
     pub source: ChoiceSource,
 }
 
-/// What one source says about who answers. A field that the source does not mention is `None`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Preference {
-    /// The provider's name or an alias of it.
-    pub provider: Option<String>,
-    /// The API of the provider, such as `chat` or `responses`.
-    pub api: Option<String>,
-    /// The model.
-    pub model: Option<String>,
-    /// The provider's base address.
-    pub base_url: Option<String>,
-}
-
-impl Preference {
+impl Wanted {
     /// The same, with names in the spelling of the registry and blank values left out.
     fn tidied(&self) -> Self {
         let given = |text: &Option<String>| {
@@ -54,23 +48,13 @@ impl Preference {
             api: given(&self.api).map(|api| api.to_lowercase()),
             model: given(&self.model),
             base_url: given(&self.base_url),
+            ..self.clone()
         }
     }
 
     /// Whether what this source says may be used with a provider: it names that one, or none.
     fn fits(&self, provider: &str) -> bool {
         self.provider.as_deref().is_none_or(|own| own == provider)
-    }
-}
-
-impl From<&Wanted> for Preference {
-    fn from(recorded: &Wanted) -> Self {
-        Self {
-            provider: recorded.provider.clone(),
-            api: recorded.api().map(str::to_owned),
-            model: recorded.model.clone(),
-            base_url: recorded.base_url.clone(),
-        }
     }
 }
 
@@ -85,17 +69,17 @@ pub struct TrustedAddress {
     pub account: Option<String>,
 }
 
-/// Everything that has a say in who answers.
+/// Everything that may say who answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sources {
     /// Flags of this command.
-    pub flags: Preference,
+    pub flags: Wanted,
     /// What the conversation recorded in its last answered turn; empty for one without a turn.
-    pub conversation: Preference,
+    pub conversation: Wanted,
     /// Environment variables.
-    pub environment: Preference,
+    pub environment: Wanted,
     /// The settings file.
-    pub settings: Preference,
+    pub settings: Wanted,
     /// Where a key may go although only the conversation names the address.
     pub trusted: Vec<TrustedAddress>,
 }
@@ -111,24 +95,40 @@ pub struct AnswerDecision {
     pub model: Option<Sourced<String>>,
     /// The base address; `None` is the provider's own.
     pub base_url: Option<Sourced<String>>,
+    /// The most tokens that an answer may have.
+    pub max_tokens: Option<u64>,
+    /// The reasoning effort; `None` leaves it to the provider.
+    pub effort: Option<Effort>,
     /// Whether the provider's key stays here: the conversation names the provider, the environment or the settings name the address
     /// for another one or for none, and the user never used this address for this provider.
     pub withholds_key: bool,
 }
 
 impl AnswerDecision {
-    /// The choice that this decision comes to. Its provider is empty if no source names one.
-    #[must_use]
-    pub fn choice(&self) -> Connection {
+    /// What is wanted, without where each part came from.
+    pub fn wanted(&self) -> Wanted {
         let value = |sourced: &Option<Sourced<String>>| sourced.as_ref().map(|sourced| sourced.value.clone());
-        Connection {
-            provider: value(&self.provider).unwrap_or_default(),
+        Wanted {
+            provider: value(&self.provider),
             api: value(&self.api),
             model: value(&self.model),
             base_url: value(&self.base_url),
-            withholds_key: self.withholds_key,
-            ..Connection::default()
+            max_tokens: self.max_tokens,
+            effort: self.effort,
         }
+    }
+
+    /// The keys to connect with: none if the key stays here.
+    pub fn keys<'k>(&self, keys: &'k dyn KeySource) -> &'k dyn KeySource {
+        if self.withholds_key { &NoKeys } else { keys }
+    }
+}
+
+struct NoKeys;
+
+impl KeySource for NoKeys {
+    fn keys(&self, _: &Service, _: &str) -> Vec<Key> {
+        Vec::new()
     }
 }
 
@@ -158,7 +158,7 @@ pub fn decide(
     let environment = &sources.environment.tidied();
     let settings = &sources.settings.tidied();
 
-    // The built-in responder has no address: one that is named on the command line is meant for someone else.
+    // The built-in responder has no address, so an address on the command line is meant for another provider.
     let elsewhere = flags.base_url.is_some() && recorded.provider.as_deref() == Some(offline::NAME);
     let provider = first([
         (&flags.provider, ChoiceSource::Flag),
@@ -185,7 +185,7 @@ pub fn decide(
                     });
                 }
             }
-            // What was compared is what is used: a record has neither a password nor a query.
+            // Use what was compared: the recorded address has neither a password nor a query.
             Some(Sourced { value: public(url), source: ChoiceSource::Conversation })
         }
         (base_url, _) => base_url,
@@ -195,7 +195,7 @@ pub fn decide(
     let withholds_key = from_conversation
         && base_url.as_ref().is_some_and(|url| {
             let named_for = match url.source {
-                // Where the one does not say whose address it is, it is that of the provider that the user set.
+                // If one does not say whose address it is, it belongs to the provider that the other names.
                 ChoiceSource::Environment => environment.provider.as_ref().or(settings.provider.as_ref()),
                 ChoiceSource::Settings => settings.provider.as_ref().or(environment.provider.as_ref()),
                 ChoiceSource::Flag | ChoiceSource::Conversation | ChoiceSource::Default => return false,
@@ -203,7 +203,7 @@ pub fn decide(
             named_for.map(String::as_str) != Some(name)
                 && trust(name, &url.value, &sources.trusted, account) != Trust::Full
         });
-    // An address without a name is that of a service that speaks as most do.
+    // An address without a name is taken for a service that speaks the most common API.
     let provider = provider.or_else(|| {
         base_url
             .as_ref()
@@ -219,8 +219,8 @@ pub fn decide(
     ]);
     let same_place = recorded.provider.as_deref() == Some(name)
         && spelled(recorded.base_url.as_deref()) == spelled(base_url.as_ref().map(|url| url.value.as_str()));
-    let offers = |source: &Preference| {
-        // One that is set for no provider in particular is used where it means something.
+    let offers = |source: &Wanted| {
+        // An API that is set for no provider in particular is used only with providers that have it.
         let service = registry::find(name).filter(|_| source.provider.is_none());
         source.fits(name) && service.is_none_or(|service| service.api(source.api.as_deref()).is_some())
     };
@@ -230,7 +230,9 @@ pub fn decide(
         (only(offers(environment), &environment.api), ChoiceSource::Environment),
         (only(offers(settings), &settings.api), ChoiceSource::Settings),
     ]);
-    Ok(AnswerDecision { provider, api, model, base_url, withholds_key })
+    let max_tokens = flags.max_tokens.or(environment.max_tokens).or(settings.max_tokens);
+    let effort = flags.effort.or(environment.effort).or(settings.effort);
+    Ok(AnswerDecision { provider, api, model, base_url, max_tokens, effort, withholds_key })
 }
 
 /// The first of these values that is given.
@@ -244,7 +246,6 @@ fn only(holds: bool, value: &Option<String>) -> &Option<String> {
 }
 
 /// A provider's name as the registry spells it; one without a row in lower case.
-#[must_use]
 pub fn canonical(name: &str) -> String {
     registry::find(name).map_or_else(|| name.trim().to_lowercase(), |service| service.name.to_owned())
 }

@@ -1,21 +1,24 @@
-//! What can go wrong with a provider, typed: whoever reads it knows whether to try again, and a person knows what to do.
+//! Errors of providers. They tell programs whether to try again, and users what to do.
 //!
-//! No error holds a secret: whoever makes one takes keys out of what the provider said.
+//! No error contains a secret: keys are removed from a provider's message before it becomes an error.
 
 use std::time::Duration;
 
-use rejoin_formats::wire::{TooLarge, stream};
+use rejoin_formats::wire::{
+    TooLarge,
+    stream::{End, Fault, Stop},
+};
 
-/// What a provider said with an error status.
+/// An error that a provider reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderFault {
-    /// The provider.
+    /// The provider's name.
     pub provider: String,
     /// The HTTP status; none if it failed in the middle of an answer.
     pub status: Option<u16>,
-    /// The provider's word for the kind of error.
+    /// The provider's name for the kind of error.
     pub kind: Option<String>,
-    /// What it says.
+    /// The provider's message.
     pub message: String,
 }
 
@@ -51,13 +54,13 @@ pub struct UntrustedAddress {
     pub used_with_another_key: bool,
 }
 
-/// Why there is no answer.
+/// Why a provider did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderError {
     /// Only the conversation names the address, and it is not trusted.
     #[error(transparent)]
     UntrustedAddress(#[from] UntrustedAddress),
-    /// No key, or none that the provider takes.
+    /// The provider does not accept the key.
     #[error("{0}")]
     Unauthorized(ProviderFault),
     /// There is no key to send.
@@ -65,10 +68,10 @@ pub enum ProviderError {
     NoKey {
         /// The provider.
         provider: String,
-        /// Where a key may be put.
+        /// How the user can provide a key.
         hint: String,
     },
-    /// No model was named, and the provider has none that everybody has.
+    /// No model is named, and the provider has no default.
     #[error("no model is named for {provider}")]
     NoModel {
         /// The provider.
@@ -77,93 +80,80 @@ pub enum ProviderError {
     /// The provider does not know the model, or the address.
     #[error("{0}")]
     NotFound(ProviderFault),
-    /// Too many requests, or no money left.
+    /// There were too many requests, or the account has no money left.
     #[error("{fault}")]
     RateLimited {
-        /// What it said.
+        /// The provider's error.
         fault: ProviderFault,
-        /// When to come back, if it said so.
+        /// The wait that the provider asks for, if it does.
         retry_after: Option<Duration>,
     },
-    /// It has too much to do, or is broken.
+    /// The provider is overloaded or broken.
     #[error("{fault}")]
     Unavailable {
-        /// What it said.
+        /// The provider's error.
         fault: ProviderFault,
-        /// When to come back, if it said so.
+        /// The wait that the provider asks for, if it does.
         retry_after: Option<Duration>,
     },
     /// The conversation is longer than the model's window.
     #[error("{0}")]
     ContextLength(ProviderFault),
-    /// It does not take the request: the sequence of messages, or something else in it.
+    /// The provider refuses the request: its sequence of messages, or something else in it.
     #[error("{0}")]
     Refused(ProviderFault),
-    /// The request is larger than the provider takes; it was not sent.
+    /// The request is larger than the provider accepts. It was not sent.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// Nobody answers there.
+    /// Nothing answers at the address.
     #[error("{provider} cannot be reached at {url}: {why}")]
     Unreachable {
         /// The provider.
         provider: String,
         /// The address.
         url: String,
-        /// What the system says.
+        /// The system's message.
         why: String,
     },
-    /// Nothing came for too long.
+    /// The provider was silent for too long.
     #[error("{provider} sent nothing for {} seconds", .after.as_secs())]
     TimedOut {
         /// The provider.
         provider: String,
-        /// How long that was.
+        /// How long it was silent.
         after: Duration,
     },
-    /// What came is not a response.
+    /// What arrived is not an answer.
     #[error("what came back is not an answer: {0}")]
     Garbage(String),
-    /// The answer stopped in the middle.
+    /// The answer was cut off.
     #[error("the answer was cut off")]
     Cut,
-    /// The answer said nothing at all.
+    /// The answer has no content.
     #[error("the answer was empty")]
     Empty,
-    /// The script of a scripted provider has come to its end, or another provider's own reason.
+    /// Another reason.
     #[error("{0}")]
     Other(String),
 }
 
 impl ProviderError {
-    /// A failure in the middle of an answer.
-    #[must_use]
-    pub fn from_fault(fault: stream::Fault) -> Self {
-        let fault = ProviderFault {
-            provider: String::from("the provider"),
-            status: None,
-            kind: fault.kind,
-            message: fault.message,
+    /// Why the model of a provider stopped.
+    ///
+    /// # Errors
+    /// If the answer is not complete.
+    pub(crate) fn unless_complete(end: End, provider: &str) -> Result<Stop, Self> {
+        let Fault { kind, message } = match end {
+            End::Complete(stop) => return Ok(stop),
+            End::Cut => return Err(Self::Cut),
+            End::Garbage(why) => return Err(Self::Garbage(why)),
+            End::Failed(fault) => fault,
         };
-        Self::Unavailable { fault, retry_after: None }
+        let fault = ProviderFault { provider: provider.to_owned(), status: None, kind, message };
+        Err(Self::Unavailable { fault, retry_after: None })
     }
 
-    /// The same, with the name of the provider it comes from.
-    #[must_use]
-    pub fn by(mut self, provider: &str) -> Self {
-        if let Self::Unauthorized(fault)
-        | Self::NotFound(fault)
-        | Self::RateLimited { fault, .. }
-        | Self::Unavailable { fault, .. }
-        | Self::ContextLength(fault)
-        | Self::Refused(fault) = &mut self
-        {
-            provider.clone_into(&mut fault.provider);
-        }
-        self
-    }
-
-    /// How long the provider asked to be left alone.
-    #[must_use]
+    /// The wait that the provider asks for.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after, .. } | Self::Unavailable { retry_after, .. } => *retry_after,
@@ -171,8 +161,7 @@ impl ProviderError {
         }
     }
 
-    /// A name for programs.
-    #[must_use]
+    /// The error's code, for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::UntrustedAddress(_) => "UNTRUSTED_ADDRESS",
@@ -194,8 +183,7 @@ impl ProviderError {
         }
     }
 
-    /// Whether the same request may work a little later.
-    #[must_use]
+    /// Whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -206,8 +194,7 @@ impl ProviderError {
         )
     }
 
-    /// What a person can do about it.
-    #[must_use]
+    /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::UntrustedAddress(_) => String::from(

@@ -1,4 +1,4 @@
-//! Who answers: the trait of every provider, and what goes in and out of it.
+//! Providers: the trait that each implements, and what it takes and returns.
 //!
 //! A provider gets a [`Request`], which only a sound view can become, and streams the answer. It never appends anything,
 //! never runs a tool and never repeats a request whose answer has begun.
@@ -35,10 +35,10 @@ use rejoin_view::{History, OnBroken, SoundView, repair};
 
 use crate::turn;
 
-/// Something that is being done.
+/// Work in progress: a boxed future.
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What a provider is and where it is: what reasoning is bound to.
+/// The provider, model and address that a [`Wanted`](crate::Wanted) came to. Reasoning is bound to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Endpoint {
     /// The provider's name, such as `anthropic`.
@@ -58,8 +58,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// What is noted in reasoning that comes from here.
-    #[must_use]
+    /// The origin that is recorded with reasoning from here.
     pub fn origin(&self) -> Origin {
         let text = |text: &Option<String>| text.as_deref().map(Into::into);
         Origin {
@@ -74,7 +73,7 @@ impl Endpoint {
     }
 }
 
-/// A request: what the model is to see.
+/// A request: what the model sees.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The messages, sound.
@@ -83,14 +82,13 @@ pub struct Request {
     pub context: Arc<Context>,
     /// The body in the provider's dialect; none if it has none.
     pub body: Option<Body>,
-    /// Is set when the turn was stopped. A provider that watches it gives back what arrived, half a call included; one that does
-    /// not is dropped a moment later.
+    /// Is set when the turn is stopped. A provider that watches it returns what arrived, including an incomplete call. The future of
+    /// one that does not is dropped a moment later.
     pub stop: turn::Stop,
 }
 
 impl Request {
-    /// The messages, one after the other.
-    #[must_use]
+    /// The messages as a list.
     pub fn messages(&self) -> Vec<Message> {
         self.view.to_messages()
     }
@@ -110,62 +108,62 @@ pub struct Model {
     pub max_output: Option<u64>,
 }
 
-/// What is told while a request is under way.
+/// The progress of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SendProgress {
     /// A piece of the answer.
     Delta(Delta),
-    /// It did not work, and is tried again.
+    /// An attempt failed, and another one follows.
     Retrying {
-        /// Which attempt comes next, from 2.
+        /// The number of the next attempt, from 2.
         attempt: u32,
-        /// How long it waits before that.
+        /// The time until then.
         wait: std::time::Duration,
-        /// What went wrong.
+        /// Why the last attempt failed.
         why: String,
     },
 }
 
-/// A request that is being sent: what arrives of its answer.
+/// A request that is being sent; the result is what arrives of its answer.
 pub type Sending<'a> = Doing<'a, Result<Received, ProviderError>>;
 
-/// Takes what is told while a request is under way.
+/// Receives the progress of a request.
 pub type Listener<'a> = &'a mut (dyn FnMut(SendProgress) + Send);
 
-/// Who answers.
+/// A service that answers, or something that stands in for one.
 pub trait Provider: Send + Sync {
-    /// What it is and where it is.
+    /// The provider's name, model and address.
     fn endpoint(&self) -> &Endpoint;
 
-    /// Fields that its requests have beside messages, instructions, tools and model, such as how long an answer may be. They
-    /// are part of the context, in the provider's dialect.
+    /// The request fields other than messages, instructions, tools and model, such as the longest answer, in the provider's
+    /// dialect.
     fn fields(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// Whether reasoning of its own may be sent back to it. Some services refuse the fields that they issue themselves.
+    /// Whether it accepts the reasoning that it issued. Some services refuse their own fields.
     fn replays_reasoning(&self) -> bool {
         true
     }
 
-    /// Whether [`send`](Self::send), when the request's `stop` is set in the middle of an answer, gives back everything that it
-    /// told so far. Then the turn keeps no copy of the answer, which may be large.
+    /// Whether [`send`](Self::send) returns everything that it reported so far when the request's `stop` is set in the middle of an
+    /// answer. Then the turn keeps no copy of the answer, which may be large.
     fn gives_back_what_arrived(&self) -> bool {
         false
     }
 
-    /// Sends a request and listens to the answer. If the future is dropped, the request is given up.
+    /// Sends a request and reads the answer. Dropping the future cancels the request.
     ///
-    /// An answer that was cut is no error here: what arrived is in it, and its end says so. An error means that nothing
+    /// An answer that was cut is no error: it holds what arrived, and its end says that it was cut. An error means that nothing
     /// arrived.
     fn send<'a>(&'a self, request: &'a Request, listener: Listener<'a>) -> Sending<'a>;
 
-    /// The models that it offers.
+    /// Lists the models that it offers.
     fn models(&self) -> Doing<'_, Result<Vec<Model>, ProviderError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// Asks once: any messages in, a whole answer out. Calls without results, and results without calls, do not go out.
+    /// Sends messages once and returns the complete answer. Calls without results, and results without calls, are left out.
     fn complete<'a>(
         &'a self,
         messages: &'a [Message],
@@ -183,9 +181,10 @@ pub trait Provider: Send + Sync {
             let (body, respelled) = drafted.map(|drafted| (drafted.body, drafted.respelled)).unzip();
             let request = Request { view, context: Arc::new(context), body, stop: turn::Stop::new() };
             let received = self.send(&request, &mut |_| {}).await?;
-            let mut response = CompletionResponse::of(received)?;
-            respelled.unwrap_or_default().restore(&mut response.message);
-            Ok(response)
+            let stop = ProviderError::unless_complete(received.end, &endpoint.provider)?;
+            let mut message = received.message.ok_or(ProviderError::Empty)?;
+            respelled.unwrap_or_default().restore(&mut message);
+            Ok(CompletionResponse { message, token_usage: received.usage, stop })
         })
     }
 }
@@ -194,13 +193,12 @@ pub trait Provider: Send + Sync {
 pub(crate) fn draft_for<P: Provider + ?Sized>(provider: &P, dialect: Dialect, context: &Context) -> Draft {
     let endpoint = provider.endpoint();
     let model = Some(endpoint.model.clone()).filter(|_| dialect.wire().body_names_model);
-    // Providers with a cache are told what to keep in it.
+    // Tell providers that have a cache what to keep in it.
     let draft = Draft::new(dialect, context.clone(), model, endpoint.origin()).with_cache_marks();
     if provider.replays_reasoning() { draft } else { draft.without_reasoning() }
 }
 
 /// What surrounds the messages of a provider's requests.
-#[must_use]
 pub fn context_of(
     fields: Vec<(&'static str, String)>,
     dialect: Option<Dialect>,
@@ -218,31 +216,13 @@ pub fn context_of(
     context
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug, Clone)]
 pub struct CompletionResponse {
-    /// What the model said.
+    /// The model's message.
     pub message: Message,
-    /// Tokens, where they were counted.
+    /// The tokens of the request and the answer, if the provider counted them.
     pub token_usage: Option<Usage>,
-    /// Why it stopped.
+    /// Why the model stopped.
     pub stop: Stop,
-}
-
-impl CompletionResponse {
-    /// A whole answer, or why it is none.
-    ///
-    /// # Errors
-    /// If it was cut, or the provider failed in the middle of it.
-    pub fn of(received: Received) -> Result<Self, ProviderError> {
-        use rejoin_formats::wire::stream::End;
-        let stop = match received.end {
-            End::Complete(stop) => stop,
-            End::Cut => return Err(ProviderError::Cut),
-            End::Failed(fault) => return Err(ProviderError::from_fault(fault)),
-            End::Garbage(why) => return Err(ProviderError::Garbage(why)),
-        };
-        let message = received.message.ok_or(ProviderError::Empty)?;
-        Ok(Self { message, token_usage: received.usage, stop })
-    }
 }

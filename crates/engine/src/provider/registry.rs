@@ -1,63 +1,63 @@
-//! The services: one row each, and nothing but rows. A new service that speaks a known dialect is a new row.
+//! The services, one row each. A new service that speaks a known dialect is a new row.
 //!
-//! How a row becomes a provider is in `connect.rs`.
+//! `connect.rs` makes a provider from a row.
 
 use rejoin_formats::Dialect;
 
-pub use super::connect::{Connection, Effort, account_elsewhere, connect, is_address};
+pub use super::connect::{account_elsewhere, connect, is_address};
 
-/// How a key is shown to a service.
+/// How a request carries the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthStyle {
     /// `Authorization: Bearer …`
     Bearer,
-    /// A header of its own.
+    /// Another header.
     Header(&'static str),
 }
 
 /// Whether a service works without a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyUse {
-    /// It does not.
+    /// It needs one.
     Needed,
-    /// It does; a key is sent if there is one.
+    /// It works without one; a key is sent if there is one.
     Optional,
 }
 
-/// A way to log in instead of having a key.
+/// A login that replaces a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Login {
-    /// ChatGPT, as Codex keeps it.
+    /// A ChatGPT login, as Codex keeps it.
     ChatGpt,
-    /// Claude, as Claude Code keeps it.
+    /// A Claude login, as Claude Code keeps it.
     Claude,
-    /// GitHub, for Copilot.
+    /// A GitHub login, for Copilot.
     Copilot,
 }
 
 /// One API of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Api {
-    /// Its name, for `--api`.
+    /// The name, as `--api` takes it.
     pub name: &'static str,
-    /// What its bodies are written in.
+    /// The dialect of its requests.
     pub dialect: Dialect,
-    /// What follows the base address; `{model}` stands for the model.
+    /// The path after the base address; `{model}` is replaced by the model.
     pub path: &'static str,
-    /// How its requests ask for a stream, for thinking and for the length of an answer.
+    /// Which fields ask for a stream, for reasoning and for the length of an answer.
     pub asks: Asks,
 }
 
-/// The settings that an API has.
+/// The settings of an API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asks {
-    /// Those of Chat Completions.
+    /// OpenAI's Chat Completions.
     Chat,
-    /// Those of OpenAI's Responses.
+    /// OpenAI's Responses.
     Responses,
-    /// Those of Anthropic's Messages.
+    /// Anthropic's Messages.
     Messages,
-    /// Those of Gemini's `generateContent`.
+    /// Gemini's `generateContent`.
     GenerateContent,
     /// Ollama's own.
     Ollama,
@@ -66,15 +66,15 @@ pub enum Asks {
 /// How a service differs from others of its dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quirks {
-    /// What Chat calls the longest answer.
+    /// The field of Chat for the longest answer.
     pub max_tokens: &'static str,
-    /// Whether Chat counts tokens of a stream when it is asked to. Some count unasked, some refuse the question.
+    /// Whether Chat is asked to count the tokens of a stream. Some services count anyway, some refuse the field.
     pub stream_options: bool,
-    /// Whether messages may carry the reasoning that the service issued.
+    /// Whether the service accepts the reasoning that it issued.
     pub replays_reasoning: bool,
     /// Whether Chat takes `reasoning_effort`.
     pub effort: bool,
-    /// Whether thinking is a field of its own in Chat, which wants reasoning back once it is on (DS-01).
+    /// Whether Chat has a `thinking` field. Once it is on, the service requires its reasoning back (DS-01).
     pub thinking_field: bool,
 }
 
@@ -89,33 +89,33 @@ const COMMON: Quirks = Quirks {
 /// A service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Service {
-    /// Its name.
+    /// The name, as `--provider` takes it.
     pub name: &'static str,
-    /// Other names that people use for it.
+    /// Other names for it.
     pub aliases: &'static [&'static str],
-    /// Its name for people, and what it is.
+    /// What it is, in one line.
     pub description: &'static str,
-    /// What it speaks; the first is the usual one.
+    /// Its APIs; the first is the default.
     pub apis: &'static [Api],
-    /// Where it is; empty if only a person knows.
+    /// The base address; empty if the user must name one.
     pub base_url: &'static str,
     /// The path below the base address that lists its models.
     pub models_path: &'static str,
-    /// The model to use if none is named; empty if there is none that everybody has.
+    /// The model to use if none is named; empty if there is no sensible default.
     pub default_model: &'static str,
-    /// How a key is shown.
+    /// How a request carries the key.
     pub auth: AuthStyle,
-    /// Whether it needs one.
+    /// Whether it needs a key.
     pub key_use: KeyUse,
-    /// Variables that may hold one.
+    /// Environment variables that may hold the key.
     pub key_variables: &'static [&'static str],
-    /// Another way in.
+    /// The login that replaces a key, if there is one.
     pub login: Option<Login>,
     /// Headers of every request.
     pub headers: &'static [(&'static str, &'static str)],
-    /// How it differs.
+    /// How it differs from other services of its dialect.
     pub quirks: Quirks,
-    /// Where a key can be had.
+    /// The page where users get a key.
     pub get_a_key: &'static str,
 }
 
@@ -124,7 +124,7 @@ const CHAT: Api =
 const RESPONSES: Api =
     Api { name: "responses", dialect: Dialect::OpenAiResponses, path: "/responses", asks: Asks::Responses };
 
-/// A service that speaks Chat and needs a key: what most rows begin with.
+/// The defaults of a row: a service that speaks Chat and needs a key.
 const COMPATIBLE: Service = Service {
     name: "",
     aliases: &[],
@@ -142,7 +142,7 @@ const COMPATIBLE: Service = Service {
     get_a_key: "",
 };
 
-/// The rows. Their order is the order in which keys are looked for when no provider was chosen.
+/// The rows, in the order in which keys are looked for if no provider is named.
 const ROWS: &[Service] = &[
     Service {
         name: "anthropic",
@@ -212,7 +212,7 @@ const ROWS: &[Service] = &[
         base_url: "https://api.mistral.ai/v1",
         default_model: "mistral-large-latest",
         key_variables: &["MISTRAL_API_KEY"],
-        // It counts unasked.
+        // It counts tokens without being asked.
         quirks: Quirks { stream_options: false, effort: false, ..COMMON },
         get_a_key: "https://console.mistral.ai/api-keys",
         ..COMPATIBLE
@@ -273,7 +273,7 @@ const ROWS: &[Service] = &[
         base_url: "https://api.cerebras.ai/v1",
         default_model: "llama-3.3-70b",
         key_variables: &["CEREBRAS_API_KEY"],
-        // A strict host: it takes no field that it does not know (GRQ-02).
+        // It refuses fields that it does not know (GRQ-02).
         quirks: Quirks { max_tokens: "max_completion_tokens", replays_reasoning: false, ..COMMON },
         get_a_key: "https://cloud.cerebras.ai",
         ..COMPATIBLE
@@ -350,7 +350,7 @@ const ROWS: &[Service] = &[
     },
 ];
 
-/// Any service that speaks Chat, wherever it is. Its key is in the variable of its own name.
+/// Any service that speaks Chat, at any address. The variable for its key is named after it.
 const CUSTOM: Service = Service {
     name: "custom",
     description: "any service that speaks OpenAI Chat or Responses: give its `--base-url`",
@@ -366,21 +366,25 @@ pub fn all() -> impl Iterator<Item = &'static Service> {
 }
 
 /// The service of a name, its aliases included.
-#[must_use]
 pub fn find(name: &str) -> Option<&'static Service> {
     let is = |known: &str| known.eq_ignore_ascii_case(name.trim());
     all().find(|service| is(service.name) || service.aliases.iter().any(|alias| is(alias)))
 }
 
-/// The row for services that have none.
-#[must_use]
+/// The API that a dialect belongs to, where a service has several.
+pub(crate) fn api_in(dialect: Dialect) -> Option<&'static Api> {
+    let mut apis = all().filter(|service| service.apis.len() > 1).flat_map(|service| service.apis);
+    apis.find(|api| api.dialect == dialect)
+}
+
+/// The row for services without one.
 pub fn custom() -> &'static Service {
     &CUSTOM
 }
 
 impl Service {
-    /// The variables that may hold its key. A service without a row has one that follows from its name.
-    #[must_use]
+    /// The environment variables that may hold its key. For a service without a row, the name of the variable is derived from its
+    /// name.
     pub fn variables(&self, name: &str) -> Vec<String> {
         if self.name != CUSTOM.name {
             return self.key_variables.iter().map(|&name| String::from(name)).collect();
@@ -393,8 +397,7 @@ impl Service {
         vec![format!("{own}_API_KEY")]
     }
 
-    /// The API of a name; the usual one without a name.
-    #[must_use]
+    /// The API with a name; the default one without a name.
     pub fn api(&self, name: Option<&str>) -> Option<&'static Api> {
         let Some(name) = name else { return self.apis.first() };
         self.apis.iter().find(|api| api.name.eq_ignore_ascii_case(name.trim()))

@@ -1,4 +1,4 @@
-//! A provider that says what a test wrote down for it, and remembers what it was asked.
+//! A provider that answers from a script, and remembers what it was asked.
 //!
 //! It is real in everything but the network: requests are sound and, if it is given a dialect, encoded; answers are streamed,
 //! can be cut, fail, or never come. No test of an agent needs more.
@@ -19,75 +19,61 @@ use super::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request, 
 /// The provider's name, and that of its model.
 pub const NAME: &str = "scripted";
 
-/// The name that others know it by.
+/// The name by which agents of other projects know it.
 pub type MockProvider = ScriptedProvider;
 
-/// What it does with one request.
+/// What the provider does with one request.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// It answers.
     Answer(ScriptedAnswer),
-    /// It does not, and says why.
+    /// It fails.
     Fail(ProviderError),
 }
 
-/// An answer: what is said, in which pieces, and how it ends.
+/// An answer: a message, the size of its pieces, and its end.
 #[derive(Debug, Clone)]
 pub struct ScriptedAnswer {
-    /// What the model says; none if it says nothing.
+    /// The model's message; none if the answer is empty.
     pub message: Option<Message>,
-    /// How many characters come at a time.
+    /// The number of characters per piece.
     pub piece: usize,
-    /// How it ends.
-    pub end: Finish,
+    /// How it ends; none if nothing more arrives until the request is dropped.
+    pub end: Option<End>,
     /// Tokens.
     pub usage: Option<Usage>,
 }
 
-/// How an answer ends.
-#[derive(Debug, Clone)]
-pub enum Finish {
-    /// As the stream says.
-    End(End),
-    /// Not at all: nothing more arrives until the request is given up.
-    Never,
-}
-
 impl Step {
-    /// The model says something and asks for nothing.
-    #[must_use]
+    /// The model answers with text.
     pub fn says(text: &str) -> Self {
         Self::answers(Message::assistant(text))
     }
 
-    /// The model calls tools and says nothing.
-    #[must_use]
+    /// The model calls tools, without text.
     pub fn calls(calls: Vec<ToolCall>) -> Self {
         Self::answers(Message::assistant_with_tools(calls))
     }
 
-    /// The model says something and calls tools.
-    #[must_use]
+    /// The model answers with text and calls tools.
     pub fn says_and_calls(text: &str, calls: Vec<ToolCall>) -> Self {
         let blocks = std::iter::once(Block::text(text)).chain(calls.into_iter().map(Block::call)).collect();
         Self::answers(Message::new(Role::Assistant, blocks))
     }
 
     /// The model's message.
-    #[must_use]
     pub fn answers(message: Message) -> Self {
         let usage = Usage { input: 10, output: 5, ..Usage::default() };
-        let end = Finish::End(End::Complete(Stop::Done));
+        let end = Some(End::Complete(Stop::Done));
         Self::Answer(ScriptedAnswer { message: Some(message), piece: usize::MAX, end, usage: Some(usage) })
     }
 
-    /// There is no answer.
-    #[must_use]
+    /// The provider fails.
     pub fn fails(error: ProviderError) -> Self {
         Self::Fail(error)
     }
 
-    /// Text and reasoning come so many characters at a time.
+    /// Sends text and reasoning in pieces of this many characters.
     #[must_use]
     pub fn in_pieces_of(mut self, characters: usize) -> Self {
         if let Self::Answer(answer) = &mut self {
@@ -96,31 +82,31 @@ impl Step {
         self
     }
 
-    /// Then it is cut: what was said so far is all that comes.
+    /// Cuts the answer after the message.
     #[must_use]
     pub fn cut(self) -> Self {
-        self.ending(Finish::End(End::Cut))
+        self.ending(Some(End::Cut))
     }
 
-    /// Then nothing more arrives until the request is given up.
+    /// Sends the message, and then nothing until the request is dropped.
     #[must_use]
     pub fn then_hangs(self) -> Self {
-        self.ending(Finish::Never)
+        self.ending(None)
     }
 
-    /// Then the provider says that something failed.
+    /// Sends the message, and then an error.
     #[must_use]
     pub fn then_fails(self, why: &str) -> Self {
-        self.ending(Finish::End(End::Failed(Fault { kind: None, message: why.to_owned() })))
+        self.ending(Some(End::Failed(Fault { kind: None, message: why.to_owned() })))
     }
 
-    /// Then the model stops, for that reason.
+    /// Sends the message, and then this reason for stopping.
     #[must_use]
     pub fn then_stops(self, stop: Stop) -> Self {
-        self.ending(Finish::End(End::Complete(stop)))
+        self.ending(Some(End::Complete(stop)))
     }
 
-    fn ending(mut self, end: Finish) -> Self {
+    fn ending(mut self, end: Option<End>) -> Self {
         if let Self::Answer(answer) = &mut self {
             answer.end = end;
         }
@@ -146,7 +132,7 @@ impl From<ProviderError> for Step {
     }
 }
 
-/// Writes the step to a request.
+/// Makes the step for a request.
 type Author = dyn Fn(&Request) -> Step + Send + Sync;
 
 /// A provider with a script.
@@ -167,7 +153,7 @@ type Author = dyn Fn(&Request) -> Step + Send + Sync;
 pub struct ScriptedProvider {
     endpoint: Endpoint,
     script: Mutex<VecDeque<Step>>,
-    /// What it does when the script has come to its end.
+    /// Writes the steps after the end of the script.
     otherwise: Option<Arc<Author>>,
     requests: Mutex<Vec<Request>>,
 }
@@ -184,8 +170,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ScriptedProvider {
-    /// One that does these things, one for each request, and has nothing to say after that.
-    #[must_use]
+    /// Does these steps, one per request, and then fails.
     pub fn new(steps: impl IntoIterator<Item = impl Into<Step>>) -> Self {
         Self {
             endpoint: Endpoint { provider: NAME.into(), model: NAME.into(), ..Endpoint::default() },
@@ -195,26 +180,24 @@ impl ScriptedProvider {
         }
     }
 
-    /// One that answers "OK." to everything.
-    #[must_use]
+    /// Answers "OK." to everything.
     pub fn new_default() -> Self {
         Self::answering(|_| Step::says("OK."))
     }
 
-    /// One whose answers depend on what it is asked.
-    #[must_use]
+    /// Answers with what a function makes of each request.
     pub fn answering(author: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Self {
         Self { otherwise: Some(Arc::new(author)), ..Self::new(<[Step; 0]>::default()) }
     }
 
-    /// The same, with requests written in a dialect.
+    /// Has requests written in a dialect.
     #[must_use]
     pub fn speaking(mut self, dialect: Dialect) -> Self {
         self.endpoint.dialect = Some(dialect);
         self
     }
 
-    /// The same, under another name and with another model.
+    /// Sets the names of the provider and its model.
     #[must_use]
     pub fn named(mut self, provider: &str, model: &str) -> Self {
         self.endpoint.provider = provider.to_owned();
@@ -222,25 +205,22 @@ impl ScriptedProvider {
         self
     }
 
-    /// Adds to the script.
+    /// Adds a step to the script.
     pub fn then(&self, step: impl Into<Step>) {
         lock(&self.script).push_back(step.into());
     }
 
-    /// Everything it was asked, in order.
-    #[must_use]
+    /// The requests so far, in order.
     pub fn requests(&self) -> Vec<Request> {
         lock(&self.requests).clone()
     }
 
-    /// The messages of the last request, each result a message of its own; none if there was no request.
-    #[must_use]
+    /// The messages of the last request, with one message per result; none if there was no request.
     pub fn last_messages(&self) -> Vec<Message> {
         lock(&self.requests).last().map(Request::messages).unwrap_or_default()
     }
 
-    /// The body of the last request, if it has a dialect and was asked.
-    #[must_use]
+    /// The body of the last request, if there was one and the provider has a dialect.
     pub fn last_body(&self) -> Option<String> {
         Some(lock(&self.requests).last()?.body.as_ref()?.to_string())
     }
@@ -252,7 +232,7 @@ impl ScriptedProvider {
         }
         match &self.otherwise {
             Some(author) => author(request),
-            None => Step::Fail(ProviderError::Other(String::from("the script has come to its end"))),
+            None => Step::Fail(ProviderError::Other(String::from("the script is over"))),
         }
     }
 }
@@ -275,21 +255,21 @@ impl Provider for ScriptedProvider {
                     BlockKind::ToolCall(call) => (&call.name, Delta::Call),
                     _ => continue,
                 };
-                // The name of a tool comes whole.
+                // The name of a tool is one piece.
                 let size = if block.as_call().is_some() { usize::MAX } else { answer.piece };
                 let mut rest = text;
                 while !rest.is_empty() {
                     let end = rest.char_indices().nth(size).map_or(rest.len(), |(place, _)| place);
-                    let (piece, behind) = rest.split_at(end);
+                    let (piece, after) = rest.split_at(end);
                     listener(SendProgress::Delta(delta(piece.to_owned())));
-                    rest = behind;
-                    // As from a network: others get their turn in between.
+                    rest = after;
+                    // As with a network, other tasks run in between.
                     tokio::task::yield_now().await;
                 }
             }
             let end = match answer.end {
-                Finish::End(end) => end,
-                Finish::Never => std::future::pending().await,
+                Some(end) => end,
+                None => std::future::pending().await,
             };
             let model = Some(self.endpoint.model.clone());
             Ok(Received { message: answer.message, end, model, usage: answer.usage })

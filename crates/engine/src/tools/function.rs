@@ -1,4 +1,4 @@
-//! Tools made of a function: its arguments arrive as a JSON value, so that the author of a tool parses no text.
+//! Tools made of a function, which gets its arguments as a JSON value.
 
 use std::ops::Index;
 
@@ -11,8 +11,8 @@ use crate::provider::Doing;
 
 /// The arguments of a call: a JSON value for use, and beside it the exact text that the model wrote.
 ///
-/// A value does not hold everything that a text can: of a key that is there twice it has the last one, and numbers beyond 64 bits
-/// lose digits. A tool that needs those reads [`ToolArguments::text`].
+/// A value holds less than the text: only the last of several fields with the same name, and numbers beyond 64 bits lose digits. A
+/// tool that needs more reads [`ToolArguments::text`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolArguments {
     text: String,
@@ -30,25 +30,16 @@ impl ToolArguments {
     }
 
     /// The exact text that the model wrote.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// All arguments as a JSON object.
-    #[must_use]
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// All arguments as a JSON object, to keep or to deserialise with `serde_json::from_value`.
-    #[must_use]
-    pub fn into_value(self) -> Value {
-        self.value
-    }
-
     /// One argument; `None` if the model did not pass it.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.value.get(name)
     }
@@ -56,7 +47,7 @@ impl ToolArguments {
     /// One argument as text.
     ///
     /// # Errors
-    /// A result that tells the model what is missing, if the argument is not there or is no string.
+    /// A result that tells the model what is missing, if the argument is absent or is no string.
     pub fn string(&self, name: &str) -> Result<&str, Output> {
         let found = self.get(name).and_then(Value::as_str);
         found.ok_or_else(|| Output::error(format!("`{name}` is missing: it must be a string")))

@@ -1,4 +1,4 @@
-//! Tools: what a model may call, one file each.
+//! Tools that a model may call, one file each.
 //!
 //! A tool receives the exact text of its arguments and returns text; a [`FunctionTool`] receives them as a JSON value as well.
 //! Tools do not write to the record; the turn does.
@@ -28,13 +28,11 @@ pub struct Output {
 
 impl Output {
     /// The result of a tool that worked.
-    #[must_use]
     pub fn of(text: impl Into<String>) -> Self {
         Self { text: text.into(), is_error: false }
     }
 
     /// The result of a tool that failed: the text tells the model why.
-    #[must_use]
     pub fn error(text: impl Into<String>) -> Self {
         Self { text: text.into(), is_error: true }
     }
@@ -62,7 +60,6 @@ impl std::fmt::Debug for Tools {
 
 impl Tools {
     /// The built-in tools, for a folder: sums, reading a file, listing a folder.
-    #[must_use]
     pub fn builtin(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
         let mut tools = Self::default();
@@ -89,13 +86,11 @@ impl Tools {
     }
 
     /// The tool with this name.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.iter().find(|tool| &*tool.declaration().name == name)
     }
 
     /// The declarations of all tools, for a request.
-    #[must_use]
     pub fn declarations(&self) -> Vec<ToolDeclaration> {
         self.tools.iter().map(|tool| tool.declaration()).collect()
     }

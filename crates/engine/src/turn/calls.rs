@@ -13,21 +13,6 @@ use crate::{
     tools::{Output, Tools},
 };
 
-/// How running tools ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ran {
-    /// Every call has its result.
-    All,
-    /// A person stopped it. Every call has a result that says so, or its own.
-    Stopped,
-}
-
-impl Ran {
-    pub(super) fn is_stopped(self) -> bool {
-        self == Self::Stopped
-    }
-}
-
 /// A call, by the entry of its message and its block.
 type Called = (EntryId, u64, ToolCall);
 
@@ -37,19 +22,19 @@ const NEVER_RAN: &str = "[not run: the turn was stopped before it began]";
 const HALF: &str = "[not run: the answer ended before the arguments of this call came; call it again]";
 
 impl Worker {
-    /// Runs the calls of a message. If that was cut, its last call may be half of one, and such a call is never run.
+    /// Runs the calls of a message. If the message was cut, its last call may be incomplete; such a call is never run.
     pub(super) async fn run_calls(
         &mut self,
         running: &mut TurnInProgress<'_>,
         entry: EntryId,
         message: &Message,
         cut: bool,
-    ) -> Ran {
+    ) {
         let blocks = message.blocks.iter().enumerate();
         let calls =
             blocks.filter_map(|(block, content)| Some((entry, block as u64, content.as_call()?.clone())));
         let mut calls: Vec<Called> = calls.collect();
-        // What was cut in its arguments is no object; what was cut before them looks as if it had none.
+        // A call that was cut inside its arguments is refused anyway. One that was cut before them looks like a call without any.
         let is_half = |block: &Block| {
             block.as_call().is_some_and(|call| matches!(call.arguments.text().trim(), "" | "{}"))
         };
@@ -59,18 +44,19 @@ impl Worker {
         {
             self.result(running, &call, Output::error(HALF));
         }
-        self.run(running, calls).await
+        self.run(running, calls).await;
     }
 
-    /// Runs calls at the same time. Results are recorded as they come; a view has them in the order of the calls.
-    pub(super) async fn run(&mut self, running: &mut TurnInProgress<'_>, calls: Vec<Called>) -> Ran {
+    /// Runs calls at the same time. Results are recorded as they arrive; a view has them in the order of the calls. If the turn is
+    /// stopped, every call that has no result yet gets one that says so.
+    pub(super) async fn run(&mut self, running: &mut TurnInProgress<'_>, calls: Vec<Called>) {
         if running.stop.is_stopped() {
             for (_, _, call) in &calls {
                 self.result(running, call, Output::error(NEVER_RAN));
             }
-            return Ran::Stopped;
+            return;
         }
-        // One entry for each that runs, before any of them does.
+        // Record every call as running before the first one starts.
         for (entry, block, call) in &calls {
             if refusal(&self.tools, call).is_none() {
                 let at = CallAt { entry: *entry, block: *block };
@@ -81,10 +67,9 @@ impl Worker {
         let _pause = running.clock.pause();
         let mut doing: Vec<Option<(Instant, Doing<'static, Output>)>> = Vec::new();
         for (_, _, call) in &calls {
-            let name = call.name.to_string();
             running.tell(Event::CallStarted {
                 id: call.id.to_string(),
-                name,
+                name: call.name.to_string(),
                 arguments: call.arguments.text().to_string(),
             });
             doing.push(Some((Instant::now(), run(&self.tools, call.clone(), time))));
@@ -97,21 +82,16 @@ impl Worker {
                 () = stop.asked() => None,
             };
             match done {
-                Some((place, began, output)) => {
-                    let call = &calls[place].2;
-                    self.finish(running, call, began, output);
-                }
+                Some((place, began, output)) => self.finish(running, &calls[place].2, began, output),
                 None => {
                     for (place, slot) in doing.iter_mut().enumerate() {
                         if let Some((began, _)) = slot.take() {
                             self.finish(running, &calls[place].2, began, Output::error(STOPPED));
                         }
                     }
-                    return Ran::Stopped;
                 }
             }
         }
-        Ran::All
     }
 
     fn finish(&mut self, running: &mut TurnInProgress<'_>, call: &ToolCall, began: Instant, output: Output) {
@@ -137,7 +117,7 @@ impl Worker {
     }
 }
 
-/// Why a call is not run at all.
+/// Why a call is not run, if it is not.
 fn refusal(tools: &Tools, call: &ToolCall) -> Option<String> {
     if tools.get(&call.name).is_none() {
         let known: Vec<String> = tools.declarations().iter().map(|tool| tool.name.to_string()).collect();
@@ -150,7 +130,7 @@ fn refusal(tools: &Tools, call: &ToolCall) -> Option<String> {
     })
 }
 
-/// A call as something that can be waited for, for so long at most.
+/// Runs a call, for at most this long.
 fn run(tools: &Tools, call: ToolCall, time: std::time::Duration) -> Doing<'static, Output> {
     if let Some(why) = refusal(tools, &call) {
         return Box::pin(async { Output::error(why) });
@@ -160,7 +140,7 @@ fn run(tools: &Tools, call: ToolCall, time: std::time::Duration) -> Doing<'stati
     };
     Box::pin(async move {
         let text = call.arguments.text().to_string();
-        // A call without arguments is a call with none.
+        // No arguments are an empty object.
         let arguments = if text.trim().is_empty() { "{}" } else { text.as_str() };
         match tokio::time::timeout(time, tool.run(arguments)).await {
             Ok(output) => output,
@@ -172,7 +152,7 @@ fn run(tools: &Tools, call: ToolCall, time: std::time::Duration) -> Doing<'stati
     })
 }
 
-/// The next one that is done, with its place.
+/// Waits for the next call that is done, and returns its place.
 async fn next(doing: &mut [Option<(Instant, Doing<'static, Output>)>]) -> (usize, Instant, Output) {
     std::future::poll_fn(|context| {
         for (place, slot) in doing.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Closed before sent: what is decided about calls without results, and how it is recorded.
+//! Decides about calls without results before a request is sent, and records the decisions.
 
 use rejoin_formats::{Context, context::ToolDeclaration};
 use rejoin_record::{
@@ -10,10 +10,7 @@ use rejoin_record::{
 use rejoin_view::OnBroken;
 
 use super::{Event, TurnInProgress, Worker};
-use crate::{
-    conversation::{Appended, Saved},
-    provider::context_of,
-};
+use crate::{conversation::Saved, provider::context_of};
 
 /// The message that the engine adds when the model spoke last and has to continue.
 const GO_ON: &str = "Continue.";
@@ -21,19 +18,18 @@ const GO_ON: &str = "Continue.";
 pub const SYNTHETIC: &str = "synthetic";
 
 /// Whether the engine added a message, rather than a person or a model.
-#[must_use]
 pub fn is_synthetic(message: &Message) -> bool {
     message.native.as_ref().is_some_and(|native| &*native.format == SYNTHETIC)
 }
 
 impl Worker {
-    /// Makes sure that the request that leaves next can be read from the record for ever after: decisions about calls, a last
-    /// word that is not the model's, and that it was sent.
+    /// Records everything that the next request depends on: decisions about calls, a message of the user if the model spoke last,
+    /// and that the request is sent.
     pub(super) fn close(&mut self, running: &mut TurnInProgress<'_>) {
         self.composer.read(&self.conversation);
         let findings = self.composer.findings();
         let broken = findings.iter().any(rejoin_view::Finding::is_problem);
-        // Once in a turn: a server that uses ids twice breaks every request alike.
+        // Once per turn: a server that reuses ids breaks every request in the same way.
         if broken && !std::mem::replace(&mut running.has_reported_mending, true) {
             running.tell(Event::Mended(findings));
         }
@@ -57,38 +53,37 @@ impl Worker {
             left_out: count(Decision::LeftOut),
             rerun: count(Decision::Rerun),
         });
-        let Appended { saved, .. } = self.conversation.append(&Content::Closed(Closed { calls }));
+        let saved = self.conversation.append(&Content::Closed(Closed { calls })).saved;
         self.saved(running, saved);
         self.composer.read(&self.conversation);
     }
 
     /// Switches to [`OnBroken::Drop`] and records at once that the calls without a result are left out of every later request,
-    /// together with the other calls of their messages. Gives their number, and whether the decision was saved.
+    /// together with the other calls of their messages. Returns their number, and whether the decision was saved.
     ///
-    /// A turn records the same before its first request. A person who decides and says nothing wants it recorded now: the next
-    /// turn may be another process with other settings.
+    /// A turn would record the same before its first request. But the next turn may run in another process with other settings.
     pub fn leave_out_unanswered(&mut self) -> (usize, Saved) {
         self.set_on_broken(OnBroken::Drop);
         self.conversation.take_in_draft();
         self.composer.read(&self.conversation);
         let calls = self.composer.decisions();
-        if calls.is_empty() {
+        let count = calls.len();
+        if count == 0 {
             return (0, self.conversation.saved().clone());
         }
-        let count = calls.len();
-        let Appended { saved, .. } = self.conversation.append(&Content::Closed(Closed { calls }));
+        let saved = self.conversation.append(&Content::Closed(Closed { calls })).saved;
         self.composer.read(&self.conversation);
-        // The messages of these calls are repaired again, with what is decided of them by now.
+        // Repair the messages of these calls again, now that it is decided.
         self.composer.start_over();
         (count, saved)
     }
 
-    /// Runs calls without results again, if that is what is wanted. A call that a request was sent about is decided for good.
+    /// Runs calls without results again, if the setting says so. A call that an earlier request closed stays closed.
     pub(super) async fn rerun(&mut self, running: &mut TurnInProgress<'_>) {
         if self.settings.on_broken != OnBroken::Rerun {
             return;
         }
-        // Once is enough: what has no result after that is kept as interrupted.
+        // Only once: calls that have no result after that are kept as interrupted.
         self.settings.on_broken = OnBroken::Keep;
         self.composer.read(&self.conversation);
         let open = self.composer.unanswered();
@@ -108,12 +103,12 @@ impl Worker {
             decision: Decision::Rerun,
         });
         self.decide(running, closed.collect());
-        // They are read again: whatever was known of them before, from now on they have begun.
+        // Read them again: from now on they count as started.
         self.composer.start_over();
         self.run(running, again).await;
     }
 
-    /// Records instructions, tools and target where they are not what was recorded last.
+    /// Records instructions, tools and target if they differ from what was recorded last.
     pub(super) fn record_context(&mut self) {
         if self.context.is_some() {
             return;
@@ -147,7 +142,7 @@ impl Worker {
     }
 }
 
-/// Tools as they are recorded.
+/// The JSON that records tools.
 fn tools_json(tools: &[ToolDeclaration]) -> String {
     json::list(tools.iter().map(|tool| {
         let schema = tool.schema.as_ref().map_or("{\"type\":\"object\"}", Raw::as_str);

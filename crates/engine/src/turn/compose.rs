@@ -1,7 +1,7 @@
-//! From the record to the next request: the path is walked on, new messages are repaired, and the body grows.
+//! Makes the next request from the record: walks the path, repairs new messages, and extends the body.
 //!
-//! Each step costs what is new. If the record does not simply continue (a compaction, a branch, entries of another
-//! process), everything is read again.
+//! The cost depends on what is new. If the record does not simply continue (a compaction, a branch, entries of another process),
+//! everything is read again.
 
 use std::sync::Arc;
 
@@ -21,18 +21,18 @@ use crate::{
 /// Keeps what is needed to write the next request of a conversation.
 pub(super) struct Composer {
     policy: OnBroken,
-    /// How much of one result a model sees.
+    /// The most bytes of one result that a model sees.
     tool_output: usize,
     walk: Walk,
-    /// How many entries were walked, and the last of them.
+    /// The number of entries that were walked, and the last of them.
     walked: usize,
     last: Option<EntryId>,
     repairer: Repairer,
-    /// How many messages the repairer has, and how many of the places where requests were sent it knows.
+    /// The number of messages that the repairer has, and of the requests that it knows were sent.
     pushed: usize,
     seals: usize,
     compactions: usize,
-    /// The conversation, if it was just read from its beginning: what its repair came to is logged.
+    /// The conversation, if it was just read from its beginning: then its repair is logged.
     recovering: Option<ConversationId>,
     draft: Option<(Endpoint, Arc<Context>, Draft)>,
 }
@@ -40,11 +40,17 @@ pub(super) struct Composer {
 /// A request that is ready to be sent.
 pub(super) struct Composed {
     pub(super) request: Request,
-    /// What was found in what is new.
+    /// The findings about messages that were not sent before.
     pub(super) findings: Vec<Finding>,
-    /// What reasoning in the answer is bound to.
+    pub(super) basis: Basis,
+}
+
+/// What is needed of a request to record its answer.
+#[derive(Default)]
+pub(super) struct Basis {
+    /// The hash that reasoning in the answer is bound to.
     pub(super) prefix: Option<rejoin_record::Text>,
-    /// What got another spelling for the provider.
+    /// Names and ids that the provider got in another spelling.
     pub(super) respelled: Respelled,
 }
 
@@ -65,7 +71,7 @@ impl Composer {
         }
     }
 
-    /// Takes in what the conversation has that was not seen yet.
+    /// Reads the entries that are new in the conversation.
     pub(super) fn read(&mut self, conversation: &Conversation) {
         let entries = conversation.entries();
         let continues = entries.len() >= self.walked
@@ -108,14 +114,14 @@ impl Composer {
         self.start_over();
     }
 
-    /// Forgets what was made of the path. For when more is known of a call than when its message was pushed.
+    /// Forgets the repaired messages and the body, because more is known about a call than when its message was repaired.
     pub(super) fn start_over(&mut self) {
         self.repairer = Repairer::new(self.policy);
         (self.pushed, self.seals) = (0, 0);
         self.draft = None;
     }
 
-    /// Hands new messages to the repairer, with what is known of their calls by now.
+    /// Hands new messages to the repairer, with what is known about their calls.
     fn push(&mut self) {
         let messages = self.walk.messages();
         loop {
@@ -133,19 +139,19 @@ impl Composer {
         }
     }
 
-    /// The view of what was read, with what was found in what is new. The repairer makes it once, however often it is asked for.
+    /// The view, and the findings about new messages. The repairer computes it only once.
     fn view(&mut self) -> Repaired {
         self.push();
         self.repairer.view()
     }
 
-    /// The calls that have no result, with what a request that left now would say of them.
+    /// The calls that have no result, with what a request sent now would decide about them.
     pub(super) fn unanswered(&mut self) -> Vec<ClosedCall> {
         self.undecided(|fate| fate != Fate::ClosedWithBatch)
     }
 
-    /// Every call that a request that left now would not show as it stands: those without a result and, where they are left out,
-    /// the other calls of their messages.
+    /// Every call that a request sent now would not show unchanged: those without a result and, where they are left out, the other
+    /// calls of their messages.
     pub(super) fn decisions(&mut self) -> Vec<ClosedCall> {
         self.undecided(|_| true)
     }
@@ -169,8 +175,8 @@ impl Composer {
         self.walk.message_of(entry)
     }
 
-    /// Whether the model would see its own words last. If the last message calls tools, results follow it: real ones, or such
-    /// as say that there is none.
+    /// Whether the view ends with a message of the model. If that message calls tools, results follow it, if only to say that there is
+    /// none.
     pub(super) fn ends_with_assistant(&mut self) -> bool {
         self.view()
             .view
@@ -178,14 +184,14 @@ impl Composer {
             .is_some_and(|item| item.role() == SoundRole::Assistant && item.exchanges().next().is_none())
     }
 
-    /// What was found in what no request was sent with yet.
+    /// The findings about messages that were not sent yet.
     pub(super) fn findings(&mut self) -> Vec<Finding> {
         self.push();
         let sent = self.walk.sent()[..self.seals].last();
         if sent.is_some_and(|sent| *sent >= self.pushed) { Vec::new() } else { self.view().findings }
     }
 
-    /// Everything that was found.
+    /// All findings.
     pub(super) fn all_findings(&mut self) -> Vec<Finding> {
         self.push();
         self.repairer.all_findings()
@@ -196,7 +202,7 @@ impl Composer {
         self.walk.messages().is_empty()
     }
 
-    /// The request of what was read. A `turn` entry that says so was appended before.
+    /// Makes the request. The `turn` entry that records it was appended before.
     pub(super) fn request(
         &mut self,
         provider: &dyn Provider,
@@ -212,8 +218,7 @@ impl Composer {
                 stop: stop.clone(),
             },
             findings: repaired.findings,
-            prefix: None,
-            respelled: Respelled::default(),
+            basis: Basis::default(),
         };
         let endpoint = provider.endpoint();
         let Some(dialect) = endpoint.dialect else { return Ok(composed) };
@@ -227,16 +232,15 @@ impl Composer {
                 &mut self.draft.insert((endpoint.clone(), Arc::clone(context), draft)).2
             }
         };
-        let Drafted { body, findings, prefix, respelled } = draft.request(&composed.request.view)?;
+        let Drafted { body, findings, prefix, respelled, .. } = draft.request(&composed.request.view)?;
         composed.findings.extend(findings);
-        composed.prefix = prefix;
-        composed.respelled = respelled;
+        composed.basis = Basis { prefix, respelled };
         composed.request.body = Some(body);
         Ok(composed)
     }
 }
 
-/// A message as a model sees it: the middle of very long results is left out. The record has all of it.
+/// The message as a model sees it, without the middle of very long results. The record keeps all of it.
 fn shortened(message: &Arc<Message>, limit: usize) -> Arc<Message> {
     let long = |block: &Block| block.as_text().is_some_and(|text| text.len() > limit);
     let results = message.blocks.iter().filter_map(Block::as_result);
@@ -259,7 +263,7 @@ fn shortened(message: &Arc<Message>, limit: usize) -> Arc<Message> {
     Arc::new(shorter)
 }
 
-/// The beginning and the end of a text.
+/// The text without its middle.
 fn middle_left_out(text: &str, limit: usize) -> String {
     let head = text.floor_char_boundary(limit / 2);
     let tail = text.ceil_char_boundary(text.len() - limit / 2);

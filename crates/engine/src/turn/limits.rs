@@ -1,4 +1,4 @@
-//! How much a turn may take. Each limit has a reason, and each can be set.
+//! The limits of a turn. Each can be set.
 
 use std::time::Duration;
 

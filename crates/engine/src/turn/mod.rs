@@ -25,6 +25,7 @@ use rejoin_record::{
 };
 use rejoin_view::Finding;
 pub use rejoin_view::OnBroken;
+use request::Answer;
 pub use stop::Stop;
 
 use crate::{
@@ -38,7 +39,7 @@ use crate::{
 /// The input of a turn.
 #[derive(Debug, Clone)]
 pub enum TurnInput {
-    /// A new message, usually of a person.
+    /// A new message, usually from the user.
     Say(Message),
     /// No new message: the interrupted turn continues.
     GoOn,
@@ -88,9 +89,14 @@ pub enum TurnError {
     Nothing,
 }
 
+impl From<ProviderError> for TurnError {
+    fn from(error: ProviderError) -> Self {
+        Self::Provider { error, explanation: Vec::new() }
+    }
+}
+
 impl TurnError {
     /// The error's code, for programs.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unsound(_) => "UNSOUND",
@@ -100,7 +106,6 @@ impl TurnError {
     }
 
     /// Findings in the conversation that are the reason, or may explain it.
-    #[must_use]
     pub fn findings(&self) -> &[Finding] {
         match self {
             Self::Unsound(findings) => findings,
@@ -109,8 +114,7 @@ impl TurnError {
         }
     }
 
-    /// What a person can do about it.
-    #[must_use]
+    /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unsound(_) => Some(String::from(
@@ -127,7 +131,7 @@ impl TurnError {
 pub struct TurnSettings {
     /// The system prompt.
     pub system: Option<String>,
-    /// What becomes of broken states.
+    /// How broken states are treated.
     pub on_broken: OnBroken,
     /// The limits of a turn.
     pub limits: Limits,
@@ -163,13 +167,13 @@ impl std::fmt::Debug for Worker {
 /// A turn under way.
 struct TurnInProgress<'t> {
     sink: Sink<'t>,
-    /// Stops this turn, for whatever reason.
+    /// Is set when the turn has to stop: by the user, or because its time is up.
     stop: Stop,
-    /// How long it takes, without its tools.
+    /// The time that the turn has taken, without its tools.
     clock: time::TurnClock,
     usage: Usage,
     requests: u32,
-    /// How many messages of the turn were counted, and what they are.
+    /// The messages of the turn so far.
     messages: Vec<Arc<Message>>,
     /// The last message of the model.
     answer: Option<Arc<Message>>,
@@ -177,7 +181,7 @@ struct TurnInProgress<'t> {
     has_reported_mending: bool,
     /// The draft of the answer that is being recorded.
     draft: Option<AnswerDraft>,
-    /// What stood before the words that began the turn.
+    /// The head before the message that began the turn.
     before: Option<Option<(EntryId, Hash)>>,
 }
 
@@ -199,7 +203,6 @@ impl TurnInProgress<'_> {
 
 impl Worker {
     /// A worker for a conversation and a provider.
-    #[must_use]
     pub fn new(
         conversation: Conversation,
         provider: Arc<dyn Provider>,
@@ -221,7 +224,6 @@ impl Worker {
     }
 
     /// The conversation.
-    #[must_use]
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
     }
@@ -232,7 +234,6 @@ impl Worker {
     }
 
     /// Returns the conversation.
-    #[must_use]
     pub fn into_conversation(self) -> Conversation {
         self.conversation
     }
@@ -249,7 +250,7 @@ impl Worker {
     pub fn reclaim(&mut self) -> Result<Vec<Entry>, EngineError> {
         let added = self.conversation.reclaim()?;
         if !added.is_empty() {
-            // What surrounds the messages may have been changed, and what was read before may have been erased.
+            // The context may have changed, and something that was read before may have been erased.
             self.context = None;
             let policy = self.settings.on_broken;
             self.composer = compose::Composer::new(policy, self.settings.limits.tool_output);
@@ -258,24 +259,28 @@ impl Worker {
     }
 
     /// The provider that answers.
-    #[must_use]
     pub fn provider(&self) -> &Arc<dyn Provider> {
         &self.provider
     }
 
-    /// Changes the provider, from the next request on.
+    /// Sets the provider, from the next request on.
     pub fn set_provider(&mut self, provider: Arc<dyn Provider>) {
         self.provider = provider;
         self.context = None;
     }
 
-    /// The tools, to change them from the next request on.
-    pub fn tools_mut(&mut self) -> &mut Tools {
-        self.context = None;
-        &mut self.tools
+    /// The tools that the model may call.
+    pub fn tools(&self) -> &Tools {
+        &self.tools
     }
 
-    /// Changes what becomes of broken states.
+    /// Sets the tools, from the next request on.
+    pub fn set_tools(&mut self, tools: Tools) {
+        self.tools = tools;
+        self.context = None;
+    }
+
+    /// Sets how broken states are treated.
     pub fn set_on_broken(&mut self, on_broken: OnBroken) {
         if on_broken.drops() != self.settings.on_broken.drops() {
             self.composer = compose::Composer::new(on_broken, self.settings.limits.tool_output);
@@ -291,7 +296,6 @@ impl Worker {
     }
 
     /// Findings about what cannot be read from the store as it was saved.
-    #[must_use]
     pub fn damaged(&self) -> Vec<Finding> {
         self.conversation.findings().iter().filter(|finding| finding.is_problem()).cloned().collect()
     }
@@ -347,7 +351,7 @@ impl Worker {
         }
     }
 
-    /// Works until the turn is done or stopped, or its time is up.
+    /// Works until the turn is done or stopped, or the time limit is reached.
     async fn work_until(
         &mut self,
         running: &mut TurnInProgress<'_>,
@@ -380,7 +384,7 @@ impl Worker {
         }
     }
 
-    /// Records the context, and sends the first event, so that the caller knows the conversation and who answers.
+    /// Records the context, and sends the first events.
     fn begin(&mut self, running: &mut TurnInProgress<'_>) {
         self.record_context();
         let endpoint = self.provider.endpoint().clone();
@@ -406,7 +410,7 @@ impl Worker {
         running: &mut TurnInProgress<'_>,
         input: TurnInput,
     ) -> Result<Ending, TurnError> {
-        // Open calls may be run again before the new message.
+        // Calls without a result may be run again before the new message.
         if !running.stop.is_stopped() {
             self.rerun(running).await;
         }
@@ -415,32 +419,26 @@ impl Worker {
             self.say(running, message);
         }
         loop {
-            if running.stop.is_stopped() {
-                self.turn_entry(running, TurnState::Interrupted, None);
-                return Ok(Ending::Interrupted);
-            }
-            if running.requests >= self.settings.limits.requests {
-                self.turn_entry(running, TurnState::Interrupted, None);
-                return Ok(Ending::Limit(Limit::Requests(running.requests)));
-            }
             let spent = running.usage.input.saturating_add(running.usage.output);
-            if self.settings.limits.tokens.is_some_and(|limit| spent > limit) {
-                self.turn_entry(running, TurnState::Interrupted, None);
-                return Ok(Ending::Limit(Limit::Tokens(spent)));
-            }
-            let answer = match self.ask(running).await? {
-                request::Asked::Stopped => return Ok(Ending::Interrupted),
-                request::Asked::Answered(answer) => answer,
+            let ending = if running.stop.is_stopped() {
+                Some(Ending::Interrupted)
+            } else if running.requests >= self.settings.limits.requests {
+                Some(Ending::Limit(Limit::Requests(running.requests)))
+            } else if self.settings.limits.tokens.is_some_and(|limit| spent > limit) {
+                Some(Ending::Limit(Limit::Tokens(spent)))
+            } else {
+                None
             };
-            match answer {
-                request::Answer::Calls { entry, message, cut } => {
-                    if self.run_calls(running, entry, &message, cut).await.is_stopped() {
-                        self.turn_entry(running, TurnState::Interrupted, None);
-                        return Ok(Ending::Interrupted);
-                    }
-                }
-                request::Answer::Paused => {}
-                request::Answer::Done(ending) => {
+            if let Some(ending) = ending {
+                self.turn_entry(running, TurnState::Interrupted, None);
+                return Ok(ending);
+            }
+            match self.ask(running).await? {
+                Answer::Stopped => return Ok(Ending::Interrupted),
+                // If the turn was stopped meanwhile, the loop ends above.
+                Answer::Calls { entry, message, cut } => self.run_calls(running, entry, &message, cut).await,
+                Answer::Paused => {}
+                Answer::Done(ending) => {
                     self.turn_entry(running, TurnState::Ended, None);
                     return Ok(ending);
                 }
@@ -467,7 +465,7 @@ impl Worker {
         entry
     }
 
-    /// Appends a mark that says how far the turn is.
+    /// Appends an entry that says how far the turn is.
     fn turn_entry(&mut self, running: &mut TurnInProgress<'_>, state: TurnState, call: Option<CallAt>) {
         let Appended { saved, .. } = self.conversation.append(&Content::Turn(Turn { state, call }));
         self.saved(running, saved);

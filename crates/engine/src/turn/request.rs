@@ -4,58 +4,39 @@ use std::{sync::Arc, time::Duration};
 
 use rejoin_formats::{
     draft::issued,
-    wire::{
-        names::Respelled,
-        stream::{Delta, End, Received, Stop as StopReason, Usage},
-    },
+    wire::stream::{Delta, End, Received, Stop as StopReason, Usage},
 };
 use rejoin_record::{
-    Content, EntryId, Message, Text,
+    Content, EntryId, Message, Origin, Text,
     content::{Branch, TurnState},
 };
 
-use super::{Ending, Event, Limit, Stop, TurnError, TurnInProgress, Worker};
+use super::{Ending, Event, Limit, Stop, TurnError, TurnInProgress, Worker, compose::Basis};
 use crate::{
     draft::{AnswerDraft, cut_message},
     provider::{ProviderError, SendProgress},
 };
 
-/// What came of asking.
-pub(super) enum Asked {
-    /// The model answered.
-    Answered(Answer),
-    /// A person stopped it. That is recorded.
-    Stopped,
-}
-
-/// What is needed of a request to record its answer.
-struct StandsOn {
-    /// What reasoning in the answer is bound to.
-    prefix: Option<Text>,
-    /// What got another spelling for the provider.
-    respelled: Respelled,
-}
-
-/// What the model wants.
+/// What follows an answer.
 pub(super) enum Answer {
-    /// Tools are to be run.
+    /// The model calls tools.
     Calls {
-        /// The entry of its message.
         entry: EntryId,
-        /// The message.
         message: Arc<Message>,
-        /// Whether its last call may be half of one.
+        /// Whether the answer was cut, so that the last call may be incomplete.
         cut: bool,
     },
-    /// To be asked again, with what it said.
+    /// The model paused, and is asked again with what it said.
     Paused,
-    /// Nothing more.
+    /// The turn is over.
     Done(Ending),
+    /// The turn was stopped. That is recorded.
+    Stopped,
 }
 
 impl Worker {
     /// Sends what is recorded, and records what comes back.
-    pub(super) async fn ask(&mut self, running: &mut TurnInProgress<'_>) -> Result<Asked, TurnError> {
+    pub(super) async fn ask(&mut self, running: &mut TurnInProgress<'_>) -> Result<Answer, TurnError> {
         self.close(running);
         let Some(context) = self.context.clone() else { return Err(TurnError::Nothing) };
         let provider = Arc::clone(&self.provider);
@@ -76,25 +57,27 @@ impl Worker {
         // What arrives is kept here as well, unless the provider does: a request that is given up in the middle has said
         // something. A draft keeps it for the case that the whole process is given up.
         let draft = self.conversation.begin_draft(endpoint.origin());
-        let mut heard = Heard { draft, elsewhere: provider.gives_back_what_arrived(), ..Heard::default() };
+        let mut partial = PartialAnswer {
+            draft,
+            elsewhere: provider.gives_back_what_arrived(),
+            ..PartialAnswer::default()
+        };
         let answer = {
             let (sink, stop) = (&mut running.sink, running.stop.clone());
             let mut listener = |progress: SendProgress| {
-                let event = heard.progress(progress);
-                if let Some(event) = event {
+                if let Some(event) = partial.progress(progress) {
                     sink(event);
                 }
             };
             tokio::select! {
-                // An answer that is whole when someone stops it is kept whole.
+                // An answer that is complete when the turn is stopped stays complete.
                 biased;
                 answer = provider.send(&composed.request, &mut listener) => Some(answer),
                 () = given_up(&stop) => None,
             }
         };
-        running.draft = heard.draft.take();
-        let stands_on = StandsOn { prefix: composed.prefix, respelled: composed.respelled };
-        let asked = self.answered(running, answer, heard, stands_on);
+        running.draft = partial.draft.take();
+        let asked = self.answered(running, answer, partial, composed.basis);
         // Without a message there is nothing to keep.
         if let Some(draft) = running.draft.take() {
             draft.remove();
@@ -107,49 +90,49 @@ impl Worker {
         &mut self,
         running: &mut TurnInProgress<'_>,
         answer: Option<Result<Received, ProviderError>>,
-        heard: Heard,
-        stands_on: StandsOn,
-    ) -> Result<Asked, TurnError> {
+        partial: PartialAnswer,
+        basis: Basis,
+    ) -> Result<Answer, TurnError> {
         let endpoint = self.provider.endpoint().clone();
         let stopped = running.stop.is_stopped();
         let whole = matches!(&answer, Some(Ok(received)) if matches!(received.end, End::Complete(_)));
         match answer {
-            // What arrived is kept: as the provider's own item, half a call included, or as the words that were heard.
+            // What arrived is kept: as the provider's own item, half a call included, or as the words that were partial.
             answer if stopped && !whole => {
                 let arrived = answer.and_then(Result::ok);
                 add(&mut running.usage, arrived.as_ref().and_then(|received| received.usage));
                 match arrived.and_then(|received| received.message) {
                     Some(message) => {
-                        drop(heard);
-                        self.record(running, message, stands_on);
+                        drop(partial);
+                        self.record(running, message, basis);
                     }
                     None => {
-                        if let Some(message) = heard.message(&endpoint) {
+                        if let Some(message) = partial.message(&endpoint) {
                             self.answer(running, message);
                         }
                     }
                 }
                 self.turn_entry(running, TurnState::Interrupted, None);
-                Ok(Asked::Stopped)
+                Ok(Answer::Stopped)
             }
-            None => Ok(Asked::Stopped),
+            None => Ok(Answer::Stopped),
             Some(Err(error)) => {
-                // Who fails has said nothing, as it is agreed; what was said all the same is kept.
-                if let Some(message) = heard.message(&endpoint) {
+                // A provider that fails should have said nothing. What it said all the same is kept.
+                if let Some(message) = partial.message(&endpoint) {
                     self.answer(running, message);
                 }
                 Err(self.failed(error))
             }
             Some(Ok(received)) => {
                 // The provider gave back all of it: a second copy of a large answer is not worth its memory.
-                drop(heard);
-                self.received(running, received, stands_on).map(Asked::Answered)
+                drop(partial);
+                self.received(running, received, basis)
             }
         }
     }
 
-    /// What is too large to be sent would stand in the way of everything after it. It is kept, on a branch of its own, and the
-    /// conversation goes on from before it.
+    /// Takes back a message that is too large to be sent, which would block everything after it: it stays on its own branch, and the
+    /// conversation continues from before it.
     fn take_back(&mut self, running: &mut TurnInProgress<'_>, error: &ProviderError) {
         let too_large = matches!(error, ProviderError::TooLarge(_)) && running.requests == 0;
         let Some(before) = running.before.take().filter(|_| too_large) else { return };
@@ -159,23 +142,17 @@ impl Worker {
         self.saved(running, appended.saved);
     }
 
-    /// Why there is no answer, with what in the conversation may explain it.
+    /// The error of a request without an answer, with the findings that may explain it.
     fn failed(&mut self, error: ProviderError) -> TurnError {
         let refused = matches!(error, ProviderError::Refused(_) | ProviderError::ContextLength(_));
         let explanation = if refused { self.composer.all_findings() } else { Vec::new() };
         TurnError::Provider { error, explanation }
     }
 
-    /// Records what a model said, with who issued it, in our own spelling.
-    fn record(
-        &mut self,
-        running: &mut TurnInProgress<'_>,
-        mut message: Message,
-        stands_on: StandsOn,
-    ) -> EntryId {
-        let mut origin = self.provider.endpoint().origin();
-        origin.prefix = stands_on.prefix;
-        stands_on.respelled.restore(&mut message);
+    /// Records a message of the model, with its origin and with names and ids spelled as before the request.
+    fn record(&mut self, running: &mut TurnInProgress<'_>, mut message: Message, basis: Basis) -> EntryId {
+        let origin = Origin { prefix: basis.prefix, ..self.provider.endpoint().origin() };
+        basis.respelled.restore(&mut message);
         issued(&mut message, &origin);
         self.answer(running, message)
     }
@@ -196,29 +173,18 @@ impl Worker {
         &mut self,
         running: &mut TurnInProgress<'_>,
         received: Received,
-        stands_on: StandsOn,
+        basis: Basis,
     ) -> Result<Answer, TurnError> {
         let Received { message, end, usage, .. } = received;
         add(&mut running.usage, usage);
         let mut entry = None;
         if let Some(message) = message {
-            let id = self.record(running, message, stands_on);
+            let id = self.record(running, message, basis);
             entry = Some(id);
             running.tell(Event::Answered { entry: id, usage });
         }
-        let stop = match end {
-            End::Complete(stop) => stop,
-            other => {
-                // What arrived is recorded, and that it is not all.
-                let provider = self.provider.endpoint().provider.clone();
-                let error = match other {
-                    End::Failed(fault) => ProviderError::from_fault(fault).by(&provider),
-                    End::Garbage(why) => ProviderError::Garbage(why),
-                    End::Cut | End::Complete(_) => ProviderError::Cut,
-                };
-                return Err(TurnError::Provider { error, explanation: Vec::new() });
-            }
-        };
+        // What arrived is recorded, and that it is not all.
+        let stop = ProviderError::unless_complete(end, &self.provider.endpoint().provider)?;
         let message = entry.and(running.messages.last().cloned());
         match (entry, message, stop) {
             (Some(entry), Some(message), stop) if message.tool_calls().next().is_some() => {
@@ -228,16 +194,16 @@ impl Worker {
             // One that paused without a word would be asked the same again, and again.
             (Some(_), _, StopReason::Paused) => Ok(Answer::Paused),
             (_, _, StopReason::Length) => Ok(Answer::Done(Ending::Limit(Limit::AnswerLength))),
-            (None, ..) => Err(TurnError::Provider { error: ProviderError::Empty, explanation: Vec::new() }),
+            (None, ..) => Err(ProviderError::Empty.into()),
             _ => Ok(Answer::Done(Ending::Done)),
         }
     }
 }
 
-/// How long a provider has to give back what arrived, once someone stopped it.
+/// How long a provider may take to give back what arrived after it was stopped.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// Waits until someone stops the turn and the provider had its moment.
+/// Waits until the turn is stopped and the provider's [`GRACE`] is over.
 async fn given_up(stop: &Stop) {
     stop.asked().await;
     tokio::time::sleep(GRACE).await;
@@ -252,44 +218,39 @@ fn add(total: &mut Usage, usage: Option<Usage>) {
     total.reasoning = total.reasoning.saturating_add(usage.reasoning);
 }
 
-/// What was heard of an answer that nobody waits for any more.
+/// What arrived of an answer, for the case that the turn is stopped before the answer is complete.
 #[derive(Default)]
-struct Heard {
+struct PartialAnswer {
     text: String,
     reasoning: String,
-    /// The provider keeps it, and gives it back when it is stopped.
+    /// Whether the provider keeps it itself, and gives it back when it is stopped.
     elsewhere: bool,
     /// Where it is written before it is shown.
     draft: Option<AnswerDraft>,
 }
 
-impl Heard {
+impl PartialAnswer {
     fn progress(&mut self, progress: SendProgress) -> Option<Event> {
-        Some(match progress {
-            SendProgress::Delta(Delta::Text(text)) => {
-                if !self.elsewhere {
-                    self.text.push_str(&text);
-                }
-                if let Some(draft) = &mut self.draft {
-                    draft.text(&text);
-                }
-                Event::Text(text)
-            }
+        let (whole, name, piece, event): (_, _, _, fn(String) -> Event) = match progress {
+            SendProgress::Delta(Delta::Text(text)) => (&mut self.text, "text", text, Event::Text),
             SendProgress::Delta(Delta::Reasoning(text)) => {
-                if !self.elsewhere {
-                    self.reasoning.push_str(&text);
-                }
-                if let Some(draft) = &mut self.draft {
-                    draft.reasoning(&text);
-                }
-                Event::Reasoning(text)
+                (&mut self.reasoning, "reasoning", text, Event::Reasoning)
             }
             SendProgress::Delta(Delta::Call(_)) => return None,
-            SendProgress::Retrying { attempt, wait, why } => Event::Retrying { attempt, wait, why },
-        })
+            SendProgress::Retrying { attempt, wait, why } => {
+                return Some(Event::Retrying { attempt, wait, why });
+            }
+        };
+        if !self.elsewhere {
+            whole.push_str(&piece);
+        }
+        if let Some(draft) = &mut self.draft {
+            draft.keep(name, &piece);
+        }
+        Some(event(piece))
     }
 
-    /// The words of an answer that was given up. Calls in it never ran, and nobody knows all of their arguments.
+    /// The text and reasoning of an incomplete answer. Its calls never ran, and their arguments are not known.
     fn message(self, endpoint: &crate::provider::Endpoint) -> Option<Message> {
         cut_message(endpoint.origin(), &self.reasoning, &self.text)
     }

@@ -1,10 +1,10 @@
-//! A switch that stops a turn from outside.
+//! A switch that stops a turn.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// A switch that stops a turn. Clones are the same switch.
+/// A switch that stops a turn, from any task. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Stop {
     stopped: Arc<watch::Sender<bool>>,
@@ -18,7 +18,6 @@ impl Default for Stop {
 
 impl Stop {
     /// A switch that is not set.
-    #[must_use]
     pub fn new() -> Self {
         Self { stopped: Arc::new(watch::Sender::new(false)) }
     }
@@ -29,7 +28,6 @@ impl Stop {
     }
 
     /// Whether the switch is set.
-    #[must_use]
     pub fn is_stopped(&self) -> bool {
         *self.stopped.borrow()
     }
@@ -39,7 +37,7 @@ impl Stop {
         self.stopped.send_replace(false);
     }
 
-    /// Waits until it is set.
+    /// Waits until the switch is set.
     pub async fn asked(&self) {
         let mut receiver = self.stopped.subscribe();
         // This cannot fail: the sender lives as long as the switch.

@@ -1,6 +1,6 @@
-//! The time that a turn has: it stands still while tools run.
+//! The clock of a turn, which is paused while tools run.
 //!
-//! The limit is for requests and answers. A tool has a limit of its own, and a person who is asked for approval may take a day.
+//! The time limit is for requests and answers. Tools have their own limit, and a user who is asked for approval may take a day.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -19,18 +19,18 @@ pub(super) struct TurnClock {
 #[derive(Debug)]
 struct Elapsed {
     before: Duration,
-    /// Since when it runs; none while it stands still.
+    /// When it was last started; none while it is paused.
     since: Option<Instant>,
 }
 
 impl TurnClock {
-    /// One that runs.
+    /// Starts a clock.
     pub(super) fn start() -> Self {
         let elapsed = Elapsed { before: Duration::ZERO, since: Some(Instant::now()) };
         Self { running: Arc::new(Mutex::new(elapsed)), changed: Arc::default() }
     }
 
-    /// Stands still until what is given back is dropped.
+    /// Pauses the clock until the result is dropped.
     pub(super) fn pause(&self) -> Pause {
         let mut elapsed = self.elapsed();
         elapsed.before = elapsed.total();
@@ -39,7 +39,7 @@ impl TurnClock {
         Pause(self.clone())
     }
 
-    /// Waits until so much time was counted; for ever without a limit.
+    /// Waits until the clock reaches a limit; for ever without one.
     pub(super) async fn reaches(&self, limit: Option<Duration>) {
         let Some(limit) = limit else { return std::future::pending().await };
         loop {
@@ -47,14 +47,14 @@ impl TurnClock {
             let mut changed = std::pin::pin!(changed);
             // From here on no change is missed.
             changed.as_mut().enable();
-            let (counted, stands) = {
+            let (counted, is_paused) = {
                 let elapsed = self.elapsed();
                 (elapsed.total(), elapsed.since.is_none())
             };
             if counted >= limit {
                 return;
             }
-            if stands {
+            if is_paused {
                 changed.await;
                 continue;
             }
@@ -76,7 +76,7 @@ impl Elapsed {
     }
 }
 
-/// As long as it lives, the clock stands still.
+/// Keeps the clock paused until it is dropped.
 #[derive(Debug)]
 pub(super) struct Pause(TurnClock);
 

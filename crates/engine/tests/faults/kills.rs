@@ -72,7 +72,7 @@ fn stretch(kind: &'static str, seed: u64, shim: &Shim, tally: &Mutex<Tally>) {
         }
         for access in [Access::Read, Access::Write] {
             match open_store(&place.location(), access) {
-                // Half a fork has a test of its own.
+                // Another test covers partial forks.
                 Ok(store) => {
                     wrong.extend(ledger.check(&*store).into_iter().filter(|why| !is_half_a_fork(why)))
                 }

@@ -138,7 +138,7 @@ fn kills(kind: &'static str, rounds: usize, shim: Option<&Shim>) {
             let (said, how) = match shim.filter(|_| dice.below(2) == 0) {
                 Some(shim) => {
                     let end = Kind::ENDS[dice.below(4) as usize];
-                    // The script makes more calls than that, so it does not come to its end.
+                    // The script makes more calls than that, so it does not finish.
                     let calls = if kind == "sqlite" { 300 } else { 130 };
                     let fault = place.fault(end, 1 + dice.below(calls));
                     (child.with(shim, &fault).run(), format!("{end:?} at {}", fault.at))
@@ -167,11 +167,11 @@ fn kills(kind: &'static str, rounds: usize, shim: Option<&Shim>) {
     println!(
         "{kind}: {killed} of {rounds} processes were killed at work, {acknowledged} entries were acknowledged"
     );
-    // How many come to their end first depends on the machine; half of them is far from it.
+    // How many finish first depends on the machine; half of them is far more than usual.
     assert!(killed * 2 >= rounds, "{kind}: most processes came to their end before they were killed");
 }
 
-/// A conversation that was killed is taken up by whoever comes next.
+/// The next process continues a conversation whose process was killed.
 fn goes_on(place: &Place) {
     let store = opened(&place.location());
     if store.tail(id()).unwrap().is_none() {
@@ -471,7 +471,7 @@ fn in_a_read_only_folder(job: &Job) {
                 || Conversation::open_with_clock(opened(&job.store), clock(), id, "rejoin chat").unwrap();
             let early = opened_before.then(open);
             rights(folder, 0o500, of_files);
-            // Whoever reads is not disturbed.
+            // Readers are not disturbed.
             let reader = open_store(&job.store, Access::Read).unwrap();
             assert_eq!(texts(&read_all(&*reader, id).unwrap()).len(), before, "{context}");
             assert_eq!(reader.list(&rejoin_store::Query::default()).unwrap().total, 1, "{context}");
@@ -480,7 +480,7 @@ fn in_a_read_only_folder(job: &Job) {
             let was_open = early.is_some();
             let mut conversation = early.unwrap_or_else(open);
             let appended = conversation.say(Message::user("two"));
-            // Whoever has the files open already may write to them; what counts is that the answer is true.
+            // A process that has the files open may still write to them. What counts is that its answer is true.
             match (&appended.saved, was_open) {
                 (Saved::InMemory { warning }, _) => {
                     assert!(warning.starts_with("Failed to save turn: "), "{context}: {warning}");

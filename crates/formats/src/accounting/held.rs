@@ -1,6 +1,6 @@
-//! What the blocks of a message hold: where it stands in the native item, and in which words.
+//! What the blocks of a message hold: the stretches of the native item that they cover, and their texts.
 //!
-//! What has no name here is held as it is, unless someone speaks in it: a message inside another one is not read.
+//! An opaque block holds its whole item, unless that contains a message: a message inside another one is not read.
 
 use std::borrow::Cow;
 
@@ -12,16 +12,16 @@ use rejoin_record::{
 
 use crate::messages::holds_speech;
 
-/// One thing that a block holds.
+/// A text or value that a block holds.
 enum Piece<'m> {
     Text(&'m Text),
-    /// The name or id of a result, which may be its call's, from another item.
+    /// The name or id of a result, which may come from its call in another item.
     Name(&'m Text),
-    /// JSON that is kept as it is.
+    /// JSON that is kept verbatim.
     Json(&'m Raw),
 }
 
-/// Visits everything that the blocks of a message hold.
+/// Visits all texts and values that the blocks of a message hold.
 fn pieces<'m>(message: &'m Message, mut visit: impl FnMut(Piece<'m>)) {
     let mut blocks: Vec<&'m Block> = message.blocks.iter().collect();
     let mut results: Vec<&'m Block> = Vec::new();
@@ -52,7 +52,7 @@ fn pieces<'m>(message: &'m Message, mut visit: impl FnMut(Piece<'m>)) {
                     MediaSource::Unusable => {}
                 }
             }
-            // A tool may give back anything, messages of other people included.
+            // A tool may return anything, including messages of other conversations.
             BlockKind::Opaque(opaque) if in_result || !is_spoken(&opaque.raw) => {
                 visit(Piece::Json(&opaque.raw))
             }
@@ -84,21 +84,21 @@ pub(super) fn stretches(message: &Message, native: &Native) -> Vec<(usize, usize
     found
 }
 
-/// Where a value stands in an item, if both share one text.
+/// The stretch of a value in an item, if both are slices of one text.
 fn stretch_of(inner: &Raw, outer: &Raw) -> Option<(usize, usize)> {
     let (inner, outer) = (inner.as_str(), outer.as_str());
     let start = (inner.as_ptr() as usize).checked_sub(outer.as_ptr() as usize)?;
     (start + inner.len() <= outer.len()).then_some((start, start + inner.len()))
 }
 
-/// The texts of a message that no stretch of its item stands for: a reader put them together, or wrapped them.
+/// The texts of a message that are not a stretch of its item because the reader composed or wrapped them.
 pub(super) fn composed(message: &Message) -> HashSet<Cow<'_, str>> {
     let mut texts = HashSet::new();
     pieces(message, |piece| match piece {
         Piece::Text(text) | Piece::Name(text) if text.span().is_some() => {}
         Piece::Text(text) | Piece::Name(text) => {
             texts.insert(Cow::Borrowed(text.as_str()));
-            // Reasoning in several parts is one text; input that is no JSON is wrapped in an object.
+            // Reasoning in several parts is one text; input that is not JSON is wrapped in an object.
             texts.extend(text.split("\n\n").map(Cow::Borrowed));
             if text.starts_with('{') {
                 add_strings(text, &mut texts);
@@ -129,7 +129,7 @@ pub(super) fn holds(texts: &HashSet<Cow<'_, str>>, text: &str) -> bool {
     texts.contains(text) || (text.contains("\n\n") && text.split("\n\n").all(|part| texts.contains(part)))
 }
 
-/// How many characters the blocks of a message hold.
+/// The number of characters that the blocks of a message hold.
 pub(super) fn size(message: &Message) -> usize {
     let mut size = 0;
     pieces(message, |piece| {

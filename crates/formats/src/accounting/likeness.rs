@@ -1,21 +1,21 @@
-//! What a file looks like that rejoin does not read: well-known formats by their structure, others by their fields.
+//! Describes a file that rejoin cannot read: a well-known format by its structure, any other file by its fields.
 //!
-//! This is for words in an error only. Nothing is read on the strength of it.
+//! This is only for error messages. Nothing is read because of it.
 
 use rejoin_record::json::{Doc, Kind, Value};
 
 use crate::session::{Aside, Session, SetAside};
 
-/// How many lines or items are looked at.
+/// The number of lines or items that are examined.
 const LOOK_AT: usize = 50;
 
-/// How many fields are named where nothing is known.
+/// The number of fields that are named for an unknown format.
 const NAMED: usize = 6;
 
-/// A format, and how one of its lines or files is told from all others.
+/// The name of a format, and a test for one of its lines or files.
 type Guise = (&'static str, fn(Value<'_>) -> bool);
 
-/// The formats, most telling first.
+/// The formats; the most specific tests are first.
 const GUISES: &[Guise] = &[
     ("a Cursor transcript (`role` and `message.content`)", |root| {
         string(root, "role").is_some()
@@ -88,7 +88,7 @@ const GUISES: &[Guise] = &[
     }),
 ];
 
-/// Whether a line is iFlow's: Claude Code's envelope, with an id of its own form.
+/// Whether a line is iFlow's: Claude Code's envelope with another form of id.
 pub(crate) fn is_iflow(root: Value<'_>) -> bool {
     const UUID: usize = 36;
     let id = string(root, "sessionId").unwrap_or_default();
@@ -98,7 +98,7 @@ pub(crate) fn is_iflow(root: Value<'_>) -> bool {
     own && root.get("message").is_some() && root.get("parentUuid").is_some()
 }
 
-/// What a text looks like, if it is one of the well-known formats.
+/// Names the well-known format of a text.
 pub(crate) fn of_text(text: &str) -> Option<String> {
     let (doc, error) = Doc::parse_prefix(text);
     let whole = doc.root().filter(|root| error.is_none() || root.is_cut()).and_then(of_value);
@@ -108,7 +108,7 @@ pub(crate) fn of_text(text: &str) -> Option<String> {
     })
 }
 
-/// What the sessions of a file look like.
+/// Describes the format of a file by its sessions.
 pub(super) fn of_sessions(sessions: &[Session]) -> String {
     let asides = sessions.iter().flat_map(|session| &session.set_aside);
     let unknown = asides.filter(|item| matches!(item.what, Aside::Unknown(_)));

@@ -1,10 +1,10 @@
-//! The law *accounted for*: every string of at least four words in a source is in a block of a message, in something that
-//! is kept beside the messages because the reader knows it, or named by an `unread-text` finding.
+//! The law *accounted for*: every string of at least four words in a source is in a block of a message, in a field that the
+//! reader knows and keeps beside the messages, or named by an `unread-text` finding.
 //!
-//! One pass over every session that a reader made, so a new reader inherits it. A message keeps its source's own bytes:
-//! `walk.rs` finds the strings in them, `held.rs` says which of them the blocks hold. What is left may be a field that the
-//! reader declares ([`Reading::known`](crate::sessions::Reading)); anything else is reported. A file most of whose text
-//! is left is refused, and `likeness.rs` says what it looks like.
+//! One pass checks every session that a reader returns, so a new reader needs no code for it. A message keeps the bytes of its
+//! source: `walk.rs` finds the strings in them, and `held.rs` finds those that the blocks hold. The other strings are reported,
+//! unless the reader declares their field ([`Reading::known`](crate::sessions::Reading)). If most of the text of a file is
+//! unread, the file is refused, and `likeness.rs` says what it looks like.
 
 mod held;
 pub(crate) mod likeness;
@@ -23,36 +23,37 @@ pub use walk::has_words;
 use crate::{
     context::Field,
     messages::holds_speech,
+    parallel,
     session::{Aside, Place, ReadError, Session},
     sessions::registry,
 };
 
-/// How many fields a finding names.
+/// The number of fields that a finding names.
 const NAMED: usize = 6;
 
-/// What is refused if most of its text was not read.
+/// The files that are refused if most of their text is unread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refuse {
-    /// Any file: its format was told by its looks.
+    /// Every file: its format was detected.
     AnyFile,
-    /// Any file but a request body: someone said what it is.
+    /// Every file except a request body: the caller named the format.
     AllButBodies,
-    /// Nothing: it is our own record.
+    /// None: it is our own record.
     Nothing,
 }
 
-/// Reports what was not read of the sessions of a file.
+/// Reports the unread text of a file's sessions.
 ///
 /// # Errors
-/// If that is most of its text.
+/// If most of the text is unread.
 pub(crate) fn account(mut sessions: Vec<Session>, refuse: Refuse) -> Result<Vec<Session>, ReadError> {
-    let mut tally = Tally::default();
+    let (mut lost, mut read) = (0, 0);
     let mut hollow = !sessions.is_empty();
     for session in &mut sessions {
         let found = unread(session);
         if !found.is_empty() {
-            tally.unread += found.iter().map(|found| found.size).sum::<usize>();
-            tally.read += read_size(session);
+            lost += found.iter().map(|found| found.size).sum::<usize>();
+            read += session.all_messages().map(|message| held::size(message)).sum::<usize>();
             session.findings.extend(found.into_iter().map(Unread::into_finding));
         }
         hollow &= is_hollow(session);
@@ -61,13 +62,9 @@ pub(crate) fn account(mut sessions: Vec<Session>, refuse: Refuse) -> Result<Vec<
     if refuse == Refuse::Nothing || (refuse == Refuse::AllButBodies && whole_body) {
         return Ok(sessions);
     }
-    if tally.unread > tally.read {
+    if lost > read {
         let shape = likeness::of_sessions(&sessions);
-        return Err(ReadError::MostlyUnread {
-            shape,
-            unread: tally.unread,
-            total: tally.unread + tally.read,
-        });
+        return Err(ReadError::MostlyUnread { shape, unread: lost, total: lost + read });
     }
     if hollow {
         return Err(ReadError::Foreign { shape: likeness::of_sessions(&sessions) });
@@ -75,20 +72,13 @@ pub(crate) fn account(mut sessions: Vec<Session>, refuse: Refuse) -> Result<Vec<
     Ok(sessions)
 }
 
-/// What of a session was not read, as findings. Sessions from a store come without them.
+/// The findings about unread text of a session. Sessions from a store come without them.
 #[must_use]
 pub fn report(session: &Session) -> Vec<Finding> {
     unread(session).into_iter().map(Unread::into_finding).collect()
 }
 
-/// Characters of a file.
-#[derive(Default)]
-struct Tally {
-    read: usize,
-    unread: usize,
-}
-
-/// Text of one message or line that nothing holds.
+/// The unread text of one message or line.
 struct Unread {
     at: Position,
     fields: Vec<String>,
@@ -108,30 +98,32 @@ impl Unread {
     }
 }
 
-/// What of a session was not read.
+/// The unread text of a session.
 fn unread(session: &Session) -> Vec<Unread> {
-    let mut left: Vec<(Position, Vec<Left<'_>>)> = Vec::new();
-    for (index, message) in session.messages.iter().enumerate() {
-        let at = || session.source_position(Position::message(index));
-        left.extend(Some(left_of(message)).filter(|left| !left.is_empty()).map(|left| (at(), left)));
-    }
+    let mut left: Vec<(Position, Vec<Left<'_>>)> =
+        parallel::filter_map(&session.messages, |index, message| {
+            let left = Some(left_of(message)).filter(|left| !left.is_empty())?;
+            Some((session.source_position(Position::message(index)), left))
+        });
     for item in &session.set_aside {
-        let found = match &item.what {
-            Aside::Hidden(message, _) => left_of(message),
-            Aside::Unknown(text) => left_in(text, &[], &[], Fewest::FourWords),
-            Aside::Raw(_) | Aside::Snapshot(_) | Aside::Compacted { .. } | Aside::Title(_) => continue,
-        };
-        left.extend(Some(found).filter(|left| !left.is_empty()).map(|left| (position(item.place), left)));
+        match &item.what {
+            Aside::Hidden(message, _) => left.push((position(item.place), left_of(message))),
+            Aside::Unknown(text) => {
+                left.push((position(item.place), left_in(text, &[], &[], Fewest::FourWords)))
+            }
+            Aside::Raw(_) | Aside::Snapshot(_) | Aside::Compacted { .. } | Aside::Title(_) => {}
+        }
     }
     for field in session.context.fields.iter().filter(|field| speaks(session, field)) {
         let mut found = left_in(field.value.as_str(), &[], &[], Fewest::FourWords);
         found.iter_mut().for_each(|left| left.path = format!("{}.{}", field.name, left.path));
-        left.extend(Some(found).filter(|left| !left.is_empty()).map(|left| (Position::default(), left)));
+        left.push((Position::default(), found));
     }
+    left.retain(|(_, left)| !left.is_empty());
     if left.is_empty() {
         return Vec::new();
     }
-    // The same words may stand elsewhere, where they were read.
+    // The same words may have been read elsewhere.
     let elsewhere = Elsewhere::new(session);
     let unread = left.into_iter().filter_map(|(at, mut left)| {
         left.retain(|left| !elsewhere.holds(&left.text));
@@ -143,7 +135,7 @@ fn unread(session: &Session) -> Vec<Unread> {
     unread.collect()
 }
 
-/// Whether a field around the messages holds speech. Such a field is no setting: it is part of a conversation.
+/// Whether a field around the messages holds words of the conversation rather than a setting.
 fn speaks(session: &Session, field: &Field) -> bool {
     const SETTINGS: &[&str] = &["tools", "functions", "system", "instructions", "metadata", "model"];
     let system = session.context.dialect.map_or(&[][..], |dialect| dialect.wire().fields.system);
@@ -153,7 +145,7 @@ fn speaks(session: &Session, field: &Field) -> bool {
     !setting && (SPEECH.contains(&&*field.name) || (raw.starts_with(['{', '[']) && spoken()))
 }
 
-/// What programs call the answer that they keep beside the messages of its request.
+/// Names of fields in which programs keep an answer beside the messages of its request.
 const SPEECH: &[&str] = &[
     "assistant",
     "user",
@@ -173,21 +165,21 @@ fn position(place: Place) -> Position {
     Position { message: place.line.is_none().then_some(place.index), block: None, line: place.line }
 }
 
-/// A string that no block of its own message holds.
+/// A string that no block of its message holds.
 struct Left<'r> {
     path: String,
     text: Cow<'r, str>,
 }
 
-/// How long a string must be to count.
+/// The length from which a string counts.
 #[derive(Clone, Copy, PartialEq)]
 enum Fewest {
     FourWords,
-    /// In a message that says nothing at all, a single word under another name may be what was said.
+    /// In a message without content, a single word in another field may be the content.
     OneLetter,
 }
 
-/// The strings of a message's own item that no block of it holds and that are no bookkeeping.
+/// The strings of a message's native item that none of its blocks holds and that are not bookkeeping.
 fn left_of(message: &Message) -> Vec<Left<'_>> {
     let Some(native) = message.native.as_ref().filter(|native| !native.raw.as_str().is_empty()) else {
         return Vec::new();
@@ -198,7 +190,7 @@ fn left_of(message: &Message) -> Vec<Left<'_>> {
     let fewest = if silent { Fewest::OneLetter } else { Fewest::FourWords };
     let mut left = left_in(native.raw.as_str(), &held::stretches(message, native), known, fewest);
     if !left.is_empty() {
-        // Some texts were put together from several strings.
+        // Some texts are composed of several strings.
         let own = held::composed(message);
         left.retain(|left| !held::holds(&own, &left.text));
     }
@@ -221,13 +213,13 @@ fn left_in<'r>(raw: &'r str, held: &[(usize, usize)], known: &[Known], fewest: F
     left
 }
 
-/// Fields of a message's own item whose words are not part of the conversation, or repeat it.
+/// Fields of a message's native item whose words are not part of the conversation, or repeat it.
 #[derive(Debug, Clone, Copy)]
 pub struct Known {
-    /// The fields, with spaces between them; each is the path of keys from the item's root, with dots between them.
-    /// Everything below a field is known too.
+    /// The fields, separated by spaces. Each is a path of keys from the item's root, separated by dots; it includes everything
+    /// below it.
     fields: &'static str,
-    /// A key that only items with these fields have.
+    /// A key that an item must have for these fields to be known.
     beside: Option<&'static str>,
 }
 
@@ -238,13 +230,13 @@ impl Known {
         Self { fields, beside: None }
     }
 
-    /// Fields of items that have this other key too.
+    /// Fields of items that also have the key `beside`.
     #[must_use]
     pub(crate) const fn beside(beside: &'static str, fields: &'static str) -> Self {
         Self { fields, beside: Some(beside) }
     }
 
-    /// Whether the keys lead to one of the fields or below it, in the item with these bytes.
+    /// Whether a path of keys in the item `raw` leads to one of the fields, or below it.
     #[must_use]
     pub fn covers(&self, path: &[Cow<'_, str>], raw: &str) -> bool {
         let leads_to = |field: &str| {
@@ -256,7 +248,7 @@ impl Known {
     }
 }
 
-/// Whether a field is one that programs keep beside a message, by its name: who, when, which one.
+/// Whether the name of a field says that it is bookkeeping, such as a role, a time or an id.
 fn is_bookkeeping(key: &str) -> bool {
     const NAMES: &str = "role type kind name model provider status mode agent version cwd path root created updated \
                          timestamp date format subtype stop_reason finish_reason";
@@ -265,7 +257,7 @@ fn is_bookkeeping(key: &str) -> bool {
         || ["id", "time", "_at", "uuid", "model"].iter().any(|end| key.ends_with(end))
 }
 
-/// Everything that a session holds, by hash.
+/// The hashes of all texts that a session holds.
 struct Elsewhere {
     hasher: DefaultHashBuilder,
     texts: HashSet<u64>,
@@ -298,11 +290,7 @@ impl Elsewhere {
     }
 }
 
-fn read_size(session: &Session) -> usize {
-    session.all_messages().map(|message| held::size(message)).sum()
-}
-
-/// Whether a list of messages says nothing: each has a role and other fields, and none has a content.
+/// Whether no message has content, although each has several fields.
 fn is_hollow(session: &Session) -> bool {
     let hollow = |message: &Message| {
         let doc = message.native.as_ref().and_then(|native| Doc::parse(native.raw.as_str()).ok());

@@ -1,12 +1,12 @@
-//! Finding the strings of an item that nothing read: one pass over its bytes, without building a document.
+//! Finds the unread strings of an item in one pass over its bytes, without building a document.
 //!
-//! What was read is skipped as a whole, so a message whose text was understood costs little more than its punctuation.
+//! Stretches that were read are skipped, so a message whose text was understood costs little more than its punctuation.
 
 use std::borrow::Cow;
 
 use rejoin_record::json::literal;
 
-/// An open object or array on the way to a value.
+/// An object or array around a value.
 struct Frame<'r> {
     object: bool,
     /// The literal of the last key, in an object.
@@ -15,7 +15,7 @@ struct Frame<'r> {
     at_key: bool,
 }
 
-/// The keys on the way to a value, outermost first. Places in arrays are left out.
+/// The keys that lead to a value, outermost first, without places in arrays.
 pub(super) struct Path<'p, 'r>(&'p [Frame<'r>]);
 
 impl<'r> Path<'_, 'r> {
@@ -24,8 +24,8 @@ impl<'r> Path<'_, 'r> {
     }
 }
 
-/// Calls `found` with every string of a native item, keys included, that is long enough to matter and that lies in none of
-/// the stretches that were read. The stretches are sorted; the item may be several values with commas between them.
+/// Calls `found` with every string of a native item, including keys, that is in none of the stretches that were read. The
+/// stretches are sorted; the item may be several values separated by commas.
 pub(super) fn unread_strings<'r>(
     raw: &'r str,
     read: &[(usize, usize)],
@@ -76,7 +76,7 @@ pub(super) fn unread_strings<'r>(
     }
 }
 
-/// Whether a text has at least four words. In scripts that put no space between words, two characters count as one.
+/// Whether a text has at least four words. In scripts without spaces between words, two characters count as one word.
 #[must_use]
 pub fn has_words(text: &str) -> bool {
     const FEWEST: usize = 4;
@@ -84,12 +84,12 @@ pub fn has_words(text: &str) -> bool {
     text.split_whitespace().nth(FEWEST - 1).is_some() || (!text.is_ascii() && unspaced())
 }
 
-/// Whether a string literal, with its quotes, has at least four words. Most literals are names and ids: they are told at a
-/// glance.
+/// Whether a string literal, with its quotes, has at least four words. Most literals are names and ids, which need no
+/// decoding.
 pub(super) fn literal_has_words(string: &str) -> bool {
     let bytes = string.as_bytes();
     let shortest = "\"a b c d\"".len();
-    // Without a space, an escape or a letter beyond ASCII it is one word. A stretch at a time, without a branch inside.
+    // Without a space, an escape or a non-ASCII letter it is one word. Chunks without a branch inside are faster.
     let gap = |byte: &u8| *byte <= b' ' || *byte == b'\\' || !byte.is_ascii();
     let gaps = |stretch: &[u8]| stretch.iter().fold(false, |found, byte| found | gap(byte));
     bytes.len() >= shortest && bytes.chunks(64).any(gaps) && has_words(&literal::decode(string).0)

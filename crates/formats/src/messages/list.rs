@@ -12,7 +12,10 @@ use super::{MessageReader, ReadMessage, Style, detect, roles::is_among, within};
 use crate::{
     context::{Context, Field},
     input::{Input, InputError, Stream},
-    session::{Aside, Place, ReadError, Session, SetAside, derive_id, replaced_bytes, unreadable_rest},
+    session::{
+        Aside, Place, ReadError, Session, SetAside, derive_id, replaced_bytes, unreadable_from,
+        unreadable_rest,
+    },
     sessions::sample::{Parsed, Sample},
     wire::{
         anthropic, gemini, openai_chat,
@@ -157,6 +160,7 @@ fn messages_of<'d>(root: Value<'d>) -> Option<(Option<Value<'d>>, Box<dyn Iterat
 /// If there is none: not JSON from the beginning, or nothing that looks like messages.
 pub(crate) fn read<S: Shape>(input: &Input, sample: Sample<'_>, shape: S) -> Result<Vec<Session>, ReadError> {
     let (doc, error) = sample.into_whole();
+    let doc = doc.shared_as(&input.text);
     let not_json = |error| ReadError::not_json(input, error);
     let Some(root) = doc.root() else {
         return Err(error.map_or(ReadError::NoConversation("the file is empty"), not_json));
@@ -222,7 +226,8 @@ pub(crate) fn read<S: Shape>(input: &Input, sample: Sample<'_>, shape: S) -> Res
         let cut = items(list).last().is_some_and(Value::is_cut);
         let message = builder.next - usize::from(cut);
         if !cut {
-            builder.set_aside(&input.text[error.offset..], error.offset);
+            let start = unreadable_from(body, list, error);
+            builder.set_aside(&input.text[start..], start);
         }
         builder.session.findings.push(unreadable_rest(input, error, message));
     }
@@ -437,16 +442,17 @@ impl<S: Shape> Builder<S> {
                 if matches!(&*name, "session_id" | "conversation_id" | "sessionId") {
                     own_id = value.as_str().map(std::borrow::Cow::into_owned);
                 }
+                // A field that was cut off is set aside with the rest.
+                if value.is_cut() {
+                    continue;
+                }
                 if exported && !is_among(&name, REQUEST_FIELDS) {
                     write::key(&mut around, &name);
                     around.push_str(value.raw());
                     continue;
                 }
-                // A field that was cut off is dropped.
-                if !value.is_cut() {
-                    let value = Raw::slice(text, value.start(), value.end());
-                    context.fields.extend(value.map(|value| Field { name: Text::new(&*name), value }));
-                }
+                let value = Raw::slice(text, value.start(), value.end());
+                context.fields.extend(value.map(|value| Field { name: Text::new(&*name), value }));
             }
         }
         let model = context.model().map(Text::from);

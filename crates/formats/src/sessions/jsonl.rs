@@ -1,4 +1,4 @@
-//! `jsonl`: our own record, one entry a line.
+//! `jsonl`: our own record, one entry per line.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,7 +10,7 @@ use rejoin_record::{
     json::{Doc, Value},
     verify::{Discrepancy, verify, verify_order},
 };
-use rejoin_view::{Action, Finding, Position, Rule, SoundView, path::path};
+use rejoin_view::{Action, Finding, Rule, SoundView, path::path};
 
 use super::{
     lines::{self, Line, LineReader, at},
@@ -24,10 +24,10 @@ use crate::{
     wire::{TooLarge, registry::Dialect},
 };
 
-/// The format's name.
+/// The name of the format.
 pub const FORMAT: &str = "jsonl";
 
-/// How many lines are looked at to tell the format.
+/// The number of lines that are examined to detect the format.
 const LOOK_AT: usize = 20;
 
 /// Whether a text looks like our own record.
@@ -40,36 +40,36 @@ fn is_entry(root: Value<'_>) -> bool {
     ["v", "id", "seq", "type", "inner", "hash"].iter().all(|name| root.get(name).is_some())
 }
 
-/// Reads the conversation of a file of entries, line by line.
+/// Reads the conversation in a file of entries, line by line.
 ///
 /// # Errors
-/// If there is none in it, or it cannot be read.
+/// If the file has no conversation, or cannot be read.
 pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     let mut record = Record::default();
     lines::read(&mut stream, &mut record)?;
     if record.entries.is_empty() {
         return Err(ReadError::NoConversation("no line of it is an entry"));
     }
-    Ok(vec![record.finish(Name::File(stream.name))])
+    Ok(vec![record.finish(stream.name)])
 }
 
-/// Something in a store that is no entry.
+/// Something in a store that is not an entry.
 #[derive(Debug, Clone)]
 pub struct Damaged {
-    /// Its place in the order of what is stored, from 1: the line of a file of entries.
+    /// Its place in the order of storage, from 1; in a file of entries, its line.
     pub line: Option<usize>,
-    /// What is wrong with it.
+    /// The damage, in words.
     pub why: String,
-    /// Its text, as far as it is one.
+    /// Its text, as far as it can be decoded.
     pub text: Text,
-    /// Whether it is the remainder of a write that was never acknowledged.
+    /// Whether it is left over from a write that was never acknowledged.
     pub torn: bool,
 }
 
-/// The session of a conversation that is kept in a store: the same that reading its file of entries gives. Each entry comes
-/// with its place in the order of what is stored, from 1.
+/// Builds the session of a stored conversation, the same that reading its file of entries would give. Each entry comes with its
+/// place in the order of storage, from 1.
 ///
-/// The id is what the conversation is found by, also where its header is damaged.
+/// The store knows the id even if the header is damaged.
 #[must_use]
 pub fn session_of(
     id: ConversationId,
@@ -86,19 +86,11 @@ pub fn session_of(
         let place = place(damage.line.filter(|line| *line > 0));
         let rule = if damage.torn { Rule::TornTail } else { Rule::DamagedEntry };
         record.findings.push(Finding::new(rule, at(place), Action::SetAside).because(damage.why));
-        // What is torn was never part of the chain: it does not excuse what does not add up.
+        // A torn write was never part of the chain, so it does not explain a break in it.
         record.excused |= !damage.torn;
         record.damaged.push((place, damage.text));
     }
-    record.finish(Name::Id(id))
-}
-
-/// What a conversation is called by whoever reads it.
-enum Name<'n> {
-    /// The file that it is in; its id stands in its header.
-    File(&'n str),
-    /// The id that a store keeps it under.
-    Id(ConversationId),
+    Session { id, ..record.finish("") }
 }
 
 #[derive(Default)]
@@ -107,9 +99,9 @@ struct Record {
     places: HashMap<EntryId, Place>,
     damaged: Vec<(Place, Text)>,
     findings: Vec<Finding>,
-    /// Whether damage explains why the chain after it does not add up.
+    /// Whether damage explains a break in the chain after it.
     excused: bool,
-    /// Whether a store has verified the entries when it read them.
+    /// Whether a store verified the entries when it read them.
     verified: bool,
 }
 
@@ -139,61 +131,69 @@ impl LineReader for Record {
 }
 
 impl Record {
-    /// Sets aside what is not what it was when it was appended, and says what else does not add up.
+    /// Sets aside entries that were changed, and reports other contradictions.
     fn verify(&mut self) {
         let mut changed: HashSet<EntryId> = HashSet::new();
         let found = if self.verified { verify_order(&self.entries) } else { verify(&self.entries) };
         for discrepancy in found {
-            let about = match &discrepancy {
-                Discrepancy::Changed(id) | Discrepancy::Repeated(id) | Discrepancy::Rootless(id) => Some(*id),
-                Discrepancy::Sequence { id, .. } => Some(*id),
-                // The path says so, where it matters.
+            let about = match discrepancy {
+                Discrepancy::Changed(id) | Discrepancy::Repeated(id) | Discrepancy::Rootless(id) => id,
+                Discrepancy::Sequence { id, .. } => id,
+                // The path reports it if it matters.
                 Discrepancy::NoParent { .. } => continue,
-                Discrepancy::NoHeader => self.entries.first().map(Entry::id),
+                Discrepancy::NoHeader => self.entries[0].id(),
             };
-            let place = about.and_then(|id| self.places.get(&id).copied());
-            let place = place.unwrap_or(Place { index: 0, offset: 0, line: Some(1) });
-            if let Discrepancy::Changed(id) = discrepancy {
-                changed.insert(id);
-                let finding = Finding::new(Rule::DamagedEntry, at(place), Action::SetAside);
-                self.findings.push(finding.because(discrepancy.to_string()));
-            } else if !self.excused {
-                // What was damaged breaks the chain after it; that is said once, at the damage.
-                let finding = Finding::new(Rule::BrokenChain, at(place), Action::Kept);
-                self.findings.push(finding.because(discrepancy.to_string()));
-            }
+            let (rule, action) = match discrepancy {
+                Discrepancy::Changed(_) => {
+                    changed.insert(about);
+                    (Rule::DamagedEntry, Action::SetAside)
+                }
+                // Damage breaks the chain after it, and that is reported once, at the damage.
+                _ if self.excused => continue,
+                _ => (Rule::BrokenChain, Action::Kept),
+            };
+            let finding = Finding::new(rule, at(self.place_of(about)), action);
+            self.findings.push(finding.because(discrepancy.to_string()));
         }
-        for entry in self.entries.extract_if(.., |entry| changed.contains(&entry.id())) {
-            let place = self.places.get(&entry.id()).copied();
-            let place = place.unwrap_or(Place { index: 0, offset: 0, line: Some(1) });
-            self.damaged.push((place, Text::from(entry.to_line())));
+        let entries: Vec<Entry> =
+            self.entries.extract_if(.., |entry| changed.contains(&entry.id())).collect();
+        for entry in entries {
+            self.damaged.push((self.place_of(entry.id()), Text::from(entry.to_line())));
         }
     }
 
-    fn finish(mut self, name: Name<'_>) -> Session {
+    fn place_of(&self, entry: EntryId) -> Place {
+        self.places.get(&entry).copied().unwrap_or(Place { index: 0, offset: 0, line: Some(1) })
+    }
+
+    /// The session. Its id is in the header, or else derived from the file's name.
+    fn finish(mut self, name: &str) -> Session {
         self.verify();
         let tree = Tree::new(&self.entries);
         let walked = path(&tree);
-        let place_of = |entry: &EntryId| {
-            self.places.get(entry).copied().unwrap_or(Place { index: 0, offset: 0, line: Some(1) })
-        };
-        let places: Vec<Place> = walked.entries.iter().map(place_of).collect();
+        let places: Vec<Place> = walked.entries.iter().map(|id| self.place_of(*id)).collect();
         let details = walked.entries.iter().map(|id| Detail {
             id: Some(Text::from(id.to_string())),
             time: tree.get(*id).and_then(|entry| entry.envelope().source_time.clone()),
             pieces: Vec::new(),
         });
-        let on_path = |(finding, entry): (Finding, &EntryId)| Finding {
-            at: Position { line: place_of(entry).line, ..Position::default() },
-            ..finding
-        };
+        let on_path =
+            |(entry, finding): (EntryId, Finding)| Finding { at: at(self.place_of(entry)), ..finding };
         let (mut id, mut format, mut context) = (None, None, None);
         let mut set_aside = Vec::new();
         let shown: HashMap<EntryId, usize> =
             walked.entries.iter().enumerate().map(|(number, id)| (*id, number)).collect();
         let mut after = 0;
         for entry in &self.entries {
-            // What is shown was read on the way.
+            // The tree knows the first entry of an id. Another one under the same id is kept as text, unless it is a copy.
+            if let Some(first) = tree.get(entry.id()).filter(|first| !std::ptr::eq(*first, entry)) {
+                if first != entry {
+                    let what = Aside::Raw(Text::from(entry.to_line()));
+                    set_aside.push(SetAside { place: self.place_of(entry.id()), after, what });
+                }
+                continue;
+            }
+            // The path has already read it.
             if let Some(number) = shown.get(&entry.id()).filter(|_| entry.envelope().kind == Kind::Message) {
                 after = number + 1;
                 continue;
@@ -212,7 +212,7 @@ impl Record {
                 Content::Meta(meta) if meta.title.is_some() => meta.title.map(Aside::Title),
                 _ => Some(Aside::Raw(Text::from(entry.to_line()))),
             };
-            let place = place_of(&entry.id());
+            let place = self.place_of(entry.id());
             set_aside.extend(aside.map(|what| SetAside { place, after, what }));
         }
         for (place, text) in &self.damaged {
@@ -220,14 +220,9 @@ impl Record {
         }
         let context = surroundings(context, format.as_deref(), walked.history.messages());
         let first = walked.history.messages().first().and_then(|message| message.native.as_ref());
-        let id: ConversationId = match name {
-            Name::Id(id) => id,
-            Name::File(name) => {
-                id.unwrap_or_else(|| derive_id(FORMAT, None, name, first.map(|native| &native.raw)))
-            }
-        };
-        let walked_findings = walked.findings.into_iter().zip(&walked.found_at).map(on_path);
-        let findings = self.findings.iter().cloned().chain(walked_findings).collect();
+        let id = id.unwrap_or_else(|| derive_id(FORMAT, None, name, first.map(|native| &native.raw)));
+        let findings =
+            self.findings.iter().cloned().chain(walked.findings.into_iter().map(on_path)).collect();
         Session {
             format: FORMAT,
             id,
@@ -243,7 +238,7 @@ impl Record {
     }
 }
 
-/// What surrounds the messages: as it was imported, or as the last `context` entry has it.
+/// The context around the messages: the imported one, or that of the last `context` entry.
 fn surroundings(
     entry: Option<rejoin_record::content::Context>,
     format: Option<&str>,
@@ -272,7 +267,7 @@ fn surroundings(
     context
 }
 
-/// The surroundings of requests that were sent from here: the entry names who answers.
+/// The context of requests that rejoin sent: the entry names the provider.
 fn of_turns(entry: &rejoin_record::content::Context) -> Option<Context> {
     let doc = Doc::parse(entry.target.as_ref()?.as_str()).ok()?;
     let target = doc.root()?;
@@ -293,7 +288,7 @@ fn of_turns(entry: &rejoin_record::content::Context) -> Option<Context> {
     Some(context)
 }
 
-/// Writes a session as a file of entries: everything, as it was. Views mend it whenever it is read.
+/// Writes all of a session as a file of entries, without repairs: views repair it whenever it is read.
 ///
 /// # Errors
 /// Never.

@@ -1,4 +1,4 @@
-//! Files of lines, read as they come: a few lines in memory at a time, damage told apart from a torn end.
+//! Reads files of lines with a few lines in memory at a time, and distinguishes damage from a torn end.
 
 use std::{
     io::BufRead,
@@ -23,24 +23,21 @@ use crate::{
 pub struct Line {
     /// Its text, without the line break.
     pub text: Arc<str>,
-    /// Where it stands; its index is the number of its line from 0.
+    /// Its place; the index is the number of its line, from 0.
     pub place: Place,
 }
 
-/// What a reader of lines does with them.
+/// A reader of the lines of one format.
 pub trait LineReader {
-    /// A line that holds one JSON value.
+    /// Takes a line with one JSON value.
     fn value(&mut self, line: &Line, value: Value<'_>);
-    /// A line that does not: it is set aside, with a finding.
+    /// Takes a line that cannot be read, to set it aside with the finding.
     fn damaged(&mut self, line: &Line, finding: Finding);
-    /// Something about the file that belongs to no line.
+    /// Takes a finding about the file.
     fn found(&mut self, finding: Finding);
 }
 
-/// Reads a text as the file of lines that it is.
-///
-/// # Errors
-/// Those of the reader.
+/// Reads a text as a file of lines.
 pub fn of_text(
     input: &Input,
     read: fn(Stream<'_>) -> Result<Vec<Session>, ReadError>,
@@ -48,91 +45,94 @@ pub fn of_text(
     let mut source = input.text.as_bytes();
     let companions = input.companions.as_deref();
     let mut sessions = read(Stream { name: &input.name, source: &mut source, companions })?;
-    // What was no text was replaced before the lines were looked at.
+    // Bytes that are not text were replaced before the lines were read.
     if let Some(first) = sessions.first_mut() {
         first.findings.splice(0..0, replaced_bytes(input));
     }
     Ok(sessions)
 }
 
-/// Reads every line of a stream, in order. A second thread parses a long one while the reader takes what came before.
-///
-/// # Errors
-/// If the stream cannot be read, or there is nothing in it.
+/// Reads every line of a stream in order. In a long stream, a second thread reads and parses ahead of the reader.
 pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(), ReadError> {
-    let mut batches = Batches { lines: Lines::new(&mut *stream.source), ended: false };
-    let mut next = batches.next()?;
+    let mut batches = Batches::new(&mut *stream.source)?;
     let mut anything = false;
     let mut buffer = String::new();
     let mut take = |parsed: Vec<Parsed>| {
         parsed.into_iter().for_each(|line| anything |= deliver(line, &mut buffer, reader));
     };
-    thread::scope(|scope| {
-        let (to_parse, unparsed) = mpsc::channel::<Batch>();
-        let (done, parsed) = mpsc::channel();
-        let work = move || unparsed.into_iter().try_for_each(|batch| done.send(parse(&batch)));
-        // A short file is parsed before a thread has started, and some systems have no threads.
-        if batches.ended || thread::Builder::new().spawn_scoped(scope, work).is_err() {
-            while let Some(batch) = next {
-                take(parse(&batch));
-                next = batches.next()?;
+    // A short file is parsed before a thread has started.
+    if !batches.ended {
+        thread::scope(|scope| {
+            let (done, parsed) = mpsc::sync_channel(AHEAD);
+            let batches = &mut batches;
+            let work = move || batches.try_for_each(|batch| done.send(batch.map(|batch| parse(&batch))));
+            // Some systems have no threads.
+            match thread::Builder::new().spawn_scoped(scope, work) {
+                Ok(_) => parsed.into_iter().try_for_each(|parsed| parsed.map(&mut take)),
+                Err(_) => Ok(()),
             }
-            return Ok(());
-        }
-        let mut ahead = 0;
-        loop {
-            while ahead < AHEAD
-                && let Some(batch) = next.take()
-            {
-                to_parse.send(batch).expect("BUG: the thread parses as long as there is something");
-                ahead += 1;
-                next = batches.next()?;
-            }
-            if ahead == 0 {
-                return Ok::<(), ReadError>(());
-            }
-            take(parsed.recv().expect("BUG: the thread gives back all that it gets"));
-            ahead -= 1;
-        }
-    })?;
+        })?;
+    }
+    for batch in batches {
+        take(parse(&batch?));
+    }
     if anything { Ok(()) } else { Err(InputError::Empty.into()) }
 }
 
-/// How many bytes are parsed at once, unless a single line is longer.
+/// The number of bytes in a batch, unless a single line is longer.
 const BATCH_BYTES: usize = 256 * 1024;
 
-/// How many batches are read before the first of them is taken.
+/// The number of batches that are parsed ahead of the reader.
 const AHEAD: usize = 3;
 
-/// A few lines, as they were read.
+/// A few lines that are parsed together.
 #[derive(Default)]
 struct Batch {
     bytes: Vec<u8>,
-    /// Where each stands in the file, and where in `bytes`.
+    /// The place of each line in the file, and its range in `bytes`.
     lines: Vec<(LineAt, Range<usize>)>,
 }
 
-/// The lines of a stream, a few at a time.
+/// The batches of a stream.
 struct Batches<'s> {
-    lines: Lines<&'s mut dyn BufRead>,
+    lines: Lines<&'s mut (dyn BufRead + Send)>,
+    /// Read already, to see whether there are more.
+    first: Option<Batch>,
     ended: bool,
 }
 
-impl Batches<'_> {
-    fn next(&mut self) -> Result<Option<Batch>, ReadError> {
-        let mut batch = Batch::default();
-        while batch.bytes.len() < BATCH_BYTES && !self.ended {
-            let start = batch.bytes.len();
-            match self.lines.append(&mut batch.bytes).map_err(ReadError::io)? {
-                Some(line) => batch.lines.push((line, start..batch.bytes.len())),
-                None => self.ended = true,
-            }
-        }
-        Ok((!batch.lines.is_empty()).then_some(batch))
+impl<'s> Batches<'s> {
+    fn new(source: &'s mut (dyn BufRead + Send)) -> Result<Self, ReadError> {
+        let mut batches = Self { lines: Lines::new(source), first: None, ended: false };
+        batches.first = batches.next().transpose()?;
+        Ok(batches)
     }
 }
 
-/// A line as JSON.
+impl Iterator for Batches<'_> {
+    type Item = Result<Batch, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(first) = self.first.take() {
+            return Some(Ok(first));
+        }
+        let mut batch = Batch::default();
+        while batch.bytes.len() < BATCH_BYTES && !self.ended {
+            let start = batch.bytes.len();
+            match self.lines.append(&mut batch.bytes) {
+                Ok(Some(line)) => batch.lines.push((line, start..batch.bytes.len())),
+                Ok(None) => self.ended = true,
+                Err(why) => {
+                    self.ended = true;
+                    return Some(Err(ReadError::io(why)));
+                }
+            }
+        }
+        (!batch.lines.is_empty()).then_some(Ok(batch))
+    }
+}
+
+/// A parsed line.
 enum Parsed {
     TooLong(Place, u64),
     Line {
@@ -146,7 +146,7 @@ enum Parsed {
     },
 }
 
-/// Parses the lines of a batch; blank ones are left out.
+/// Parses the lines of a batch, except blank ones.
 fn parse(batch: &Batch) -> Vec<Parsed> {
     let parsed = batch.lines.iter().filter_map(|(line_at, range)| {
         let number = line_at.number as usize;
@@ -159,13 +159,13 @@ fn parse(batch: &Batch) -> Vec<Parsed> {
             line = rest;
             place.offset += 3;
         }
-        // The line is the value and nothing else: spans count from its first byte.
+        // Spans count from the first byte of the value, so the line must begin with it.
         place.offset += line.len() - line.trim_ascii_start().len();
         line = line.trim_ascii_start();
         if line.is_empty() {
             return None;
         }
-        // Checking is several times as fast as replacing, and most lines are text.
+        // Most lines are valid, and checking is several times as fast as replacing.
         let text = std::str::from_utf8(line).map(Arc::from);
         let replaced = text.is_err();
         let text = text.unwrap_or_else(|_| Arc::from(String::from_utf8_lossy(line)));
@@ -176,8 +176,8 @@ fn parse(batch: &Batch) -> Vec<Parsed> {
     parsed.collect()
 }
 
-/// Hands a line to its reader: usually one value. Two programs, or one that was killed and came back, may have left more on
-/// it. False if it is too long to be a line.
+/// Hands a line to the reader. It is usually one value, but two programs, or one that was killed and restarted, may have left
+/// several. False if the line is too long.
 fn deliver(parsed: Parsed, buffer: &mut String, reader: &mut impl LineReader) -> bool {
     let (line, ended, replaced, layout, error) = match parsed {
         Parsed::Line { line, ended, replaced, layout, error } => (line, ended, replaced, layout, error),
@@ -194,14 +194,14 @@ fn deliver(parsed: Parsed, buffer: &mut String, reader: &mut impl LineReader) ->
     if error.is_some() {
         several(&line, ended, reader);
     } else {
-        let doc = layout.into_doc(&line.text, std::mem::take(buffer));
+        let doc = layout.into_doc(&line.text, std::mem::take(buffer)).shared_as(&line.text);
         doc.root().into_iter().for_each(|root| reader.value(&line, root));
         *buffer = doc.into_buffer();
     }
     true
 }
 
-/// A line that is not one value.
+/// Hands the values of a line to the reader, and what is between them as damage.
 fn several(line: &Line, ended: bool, reader: &mut impl LineReader) {
     let text = &*line.text;
     let mut at_byte = 0;
@@ -226,36 +226,36 @@ fn several(line: &Line, ended: bool, reader: &mut impl LineReader) {
         let indent = damaged.len() - damaged.trim_start().len();
         let piece =
             Line { text: Arc::from(&damaged[indent..]), place: shifted(line.place, at_byte + indent) };
-        // Only the end of the file can be torn.
+        // Only the last line of a file can be torn.
         let rule = if next.is_none() && !ended { Rule::TornTail } else { Rule::DamagedEntry };
         let finding = Finding::new(rule, at(line.place), Action::SetAside);
         reader.damaged(&piece, error.map_or(finding.clone(), |error| finding.because(error.reason)));
         let Some(next) = next else { return };
         at_byte += next;
     }
-    // The program that wrote it reads a line as one value, so it may not see the others.
+    // The program that wrote the line may read only one value of it.
     if values > 1 && !damage {
         let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::Kept);
-        let finding = finding.because(format!("{values} values stand on one line; all of them were read"));
+        let finding = finding.because(format!("{values} values are on one line; all of them were read"));
         reader.found(Finding { severity: Severity::Warning, ..finding });
     }
 }
 
-/// Where a whole value begins that was written after one that was cut off: the program went on in the middle of a line.
+/// Finds the start of a whole value after one that was cut off, because the program resumed in the middle of a line.
 fn whole_value_inside(text: &str) -> Option<usize> {
-    /// What lines of the tools that write such files begin with.
+    /// The beginnings of lines of the tools that write these files.
     const BEGINNINGS: [&str; 5] =
         ["{\"timestamp\":", "{\"parentUuid\":", "{\"type\":\"", "{\"v\":\"", "{\"uuid\":"];
-    /// What only such a line has, and nothing inside one.
+    /// Fields that only a line has, and no value inside one.
     const OWN_FIELDS: [&str; 7] = ["payload", "items", "hash", "uuid", "sessionId", "leafUuid", "messageId"];
-    /// Looking closer costs a read of the rest; more than this many look-alikes are not worth it.
+    /// The number of candidates that are parsed; each costs a pass over the rest of the line.
     const LOOK_AT: usize = 16;
     BEGINNINGS.iter().find_map(|beginning| {
         let places = text.match_indices(beginning).map(|(at, _)| at).filter(|at| *at > 0);
         places.take(LOOK_AT).find(|at| {
             let (doc, error) = Doc::parse_prefix(&text[*at..]);
             doc.root().is_some_and(|root| {
-                // What stands inside another value has its closing brackets after it.
+                // A value inside another one is followed by closing brackets.
                 let alone = error.is_none() || text[*at + root.end()..].trim_start().starts_with('{');
                 alone && !root.is_cut() && OWN_FIELDS.iter().any(|name| root.get(name).is_some())
             })
@@ -267,19 +267,17 @@ fn shifted(place: Place, by: usize) -> Place {
     Place { offset: place.offset + by, ..place }
 }
 
-/// The position of a line that is no message.
-#[must_use]
+/// The position of a line that is not a message.
 pub fn at(place: Place) -> Position {
     Position { line: place.line, ..Position::default() }
 }
 
-/// A source's own time, verbatim: a text, or a number that means one.
+/// A source's time, verbatim: a text or a number.
 pub(crate) fn time_of(time: Value<'_>) -> Text {
     time.as_str().map_or_else(|| Text::new(time.raw()), |text| Text::new(&*text))
 }
 
 /// The text of a string field.
-#[must_use]
 pub fn text_of(value: Value<'_>, name: &str) -> Option<Text> {
     value.given(name)?.as_str().map(|text| Text::new(&*text))
 }

@@ -12,17 +12,16 @@ use crate::{
     wire::{TooLarge, render},
 };
 
-/// The format's name.
-pub const FORMAT: &str = "markdown";
+/// The name of the format.
+pub(crate) const FORMAT: &str = "markdown";
 
-/// Writes the view of a session for people.
-///
-/// # Errors
-/// Never.
-pub fn write(session: &Session, view: &SoundView, _: &Writing<'_>) -> Result<Written, TooLarge> {
-    let mut out = format!("# {}\n", title(session));
+/// Writes the view of a session for people. Never fails.
+pub(crate) fn write(session: &Session, view: &SoundView, _: &Writing<'_>) -> Result<Written, TooLarge> {
+    let title = Some(session.headline()).filter(|title| !title.is_empty());
+    let mut out = format!("# {}\n", title.unwrap_or_else(|| session.id.to_string()));
     for piece in session.context.system() {
-        section(&mut out, "System", &piece.text);
+        heading(&mut out, "System", None);
+        paragraph(&mut out, &piece.text);
     }
     for item in view.items() {
         let who = match item.role() {
@@ -56,21 +55,11 @@ pub fn write(session: &Session, view: &SoundView, _: &Writing<'_>) -> Result<Wri
     Ok(Written { text: out, findings: Vec::new() })
 }
 
-/// What to call it.
-fn title(session: &Session) -> String {
-    Some(session.headline()).filter(|title| !title.is_empty()).unwrap_or_else(|| session.id.to_string())
-}
-
 fn heading(out: &mut String, who: &str, time: Option<&Text>) {
     match time {
         Some(time) => out.push_str(&format!("\n## {who} · {time}\n")),
         None => out.push_str(&format!("\n## {who}\n")),
     }
-}
-
-fn section(out: &mut String, who: &str, text: &str) {
-    heading(out, who, None);
-    paragraph(out, text);
 }
 
 fn paragraph(out: &mut String, text: &str) {
@@ -86,7 +75,7 @@ fn quote(out: &mut String, text: &str) {
     }
 }
 
-/// A call and its result.
+/// Writes a call and its results.
 fn write_exchange(out: &mut String, exchange: ExchangeRef<'_>, call: &ToolCall) {
     out.push_str(&format!("\n**{}**\n", call.name));
     fence(out, "json", call.arguments.text());
@@ -110,14 +99,9 @@ fn write_exchange(out: &mut String, exchange: ExchangeRef<'_>, call: &ToolCall) 
     }
 }
 
-/// A fence longer than any run of backticks inside it.
+/// Writes a code block whose fence is longer than any run of backticks in it.
 fn fence(out: &mut String, language: &str, text: &str) {
-    let mut longest = 0;
-    let mut run = 0;
-    for c in text.chars() {
-        run = if c == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let ticks = "`".repeat((longest + 1).max(3));
     out.push_str(&format!("\n{ticks}{language}\n{}\n{ticks}\n", text.trim_end_matches('\n')));
 }

@@ -1,16 +1,16 @@
-//! Session formats: other tools' files, read into conversations. The list is in `registry.rs`.
+//! Session formats: the files in which tools store conversations. `registry.rs` lists them.
 
 mod claude_code;
-pub mod codex;
+mod codex;
 mod instructions;
 pub mod jsonl;
 mod lines;
-pub mod markdown;
+mod markdown;
 pub mod registry;
 pub mod resend;
 pub(crate) mod sample;
 pub mod turns;
-pub mod writing;
+mod writing;
 
 pub use registry::{FORMATS, Format, Reading, detect, named, read, write};
 pub use resend::Resent;

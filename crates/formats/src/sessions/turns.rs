@@ -1,9 +1,9 @@
-//! `turns`: one turn a line, `{timestamp, items, metadata}`; the items are Responses items. A compaction is a line of its
-//! own, `{timestamp, summary, truncatedCount}`.
+//! `turns`: one turn per line, `{timestamp, items, metadata}`, with Responses items. A compaction is a separate line,
+//! `{timestamp, summary, truncatedCount}`.
 
 use rejoin_record::{
     Message, Text, Timestamp,
-    json::{Doc, Kind, Value, write},
+    json::{Doc, Kind, Object, Value},
 };
 use rejoin_view::{Action, Finding, Rule, SoundView};
 
@@ -21,13 +21,13 @@ use crate::{
     wire::{TooLarge, registry::Dialect, render},
 };
 
-/// What the items of a turn are written in.
+/// The dialect of the items.
 pub const DIALECT: Dialect = Dialect::OpenAiResponses;
 
-/// The format's name.
+/// The name of the format.
 pub const FORMAT: &str = "turns";
 
-/// How many lines are looked at to tell the format.
+/// The number of lines that are examined to detect the format.
 const LOOK_AT: usize = 20;
 
 /// The fields of a turn.
@@ -41,10 +41,10 @@ pub fn sniff(sample: &Sample<'_>) -> bool {
     })
 }
 
-/// Reads the conversation of a file of turns, line by line.
+/// Reads the conversation in a file of turns, line by line.
 ///
 /// # Errors
-/// If there is none in it, or it cannot be read.
+/// If the file has no conversation, or cannot be read.
 pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     let mut turns = Turns { assembler: Assembler::new(FORMAT), provider: None, model: None, known: false };
     lines::read(&mut stream, &mut turns)?;
@@ -83,7 +83,7 @@ impl LineReader for Turns {
             self.assembler.set_model(self.model.clone());
         }
         if let (Some(summary), None) = (summary, items) {
-            // The words of people stay, and the summary comes behind them.
+            // The words of people stay, and the summary comes after them.
             self.assembler.aside(line.place, Aside::Raw(Text::new(line.text.clone())));
             self.assembler.compact(line.place, is_said_by_a_person, Text::new(""));
             if !summary.is_blank() {
@@ -91,8 +91,8 @@ impl LineReader for Turns {
             }
             return;
         }
-        // What stands around the items of a line is kept once, with the line itself.
-        let around = Text::from(without_items(root));
+        // The rest of the line is kept once, with an empty list in place of its items.
+        let around = Text::from(render::with_field(root.raw(), "items", "[]"));
         let known = |(key, _): (Value<'_>, Value<'_>)| AROUND.iter().any(|name| key.is_str(name));
         let known = root.fields().all(known);
         self.assembler.aside(line.place, if known { Aside::Raw(around) } else { Aside::Unknown(around) });
@@ -100,7 +100,7 @@ impl LineReader for Turns {
             let source = Source::of(item, &line.text, line.place, time.clone());
             self.assembler.add_or_report(item, &source, at(line.place));
         }
-        // The next turn begins with someone else's word, or is another answer.
+        // The next turn begins with another speaker, or is another answer.
         self.assembler.flush();
     }
 
@@ -114,15 +114,10 @@ impl LineReader for Turns {
     }
 }
 
-/// A line with an empty list in place of its items.
-fn without_items(root: Value<'_>) -> String {
-    render::with_field(root.raw(), "items", "[]")
-}
-
 /// Writes the view of a session as turns.
 ///
 /// # Errors
-/// If something in it is larger than OpenAI takes.
+/// If something in it is larger than OpenAI accepts.
 pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
     let model = writing.model.map(str::to_owned);
     let target = Target { model, closes: false, ..Target::of(&session.context) };
@@ -134,42 +129,33 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
     let now = known.into_iter().next().unwrap_or(writing.now);
     let mut out = String::new();
     let mut turn: Vec<String> = Vec::new();
+    let message = |role: &str, text: &str| {
+        Object::new().text("type", "message").text("role", role).text("content", text).finish()
+    };
     let instructions = body.and_then(|body| body.given("instructions")).and_then(Value::as_str);
-    if let Some(text) = instructions {
-        let text = render::quoted(&text);
-        turn.push(format!("{{\"type\":\"message\",\"role\":\"system\",\"content\":{text}}}"));
-    }
+    turn.extend(instructions.map(|text| message("system", &text)));
     let mut answered = false;
     let input = body.and_then(|body| body.get("input"));
     for item in input.into_iter().flat_map(Value::items) {
         let role = item.get("role").and_then(Value::as_str);
         if role.as_deref() == Some("user") && answered {
-            push_turn(&mut out, &turn, model.as_deref(), now);
-            turn.clear();
+            push_turn(&mut out, &mut turn, model.as_deref(), now);
             answered = false;
         }
         answered |= role.as_deref() != Some("user") && role.as_deref() != Some("system");
         turn.push(item.raw().replace(['\n', '\r'], " "));
     }
-    if let Some(text) = input.and_then(Value::as_str) {
-        let text = render::quoted(&text);
-        turn.push(format!("{{\"type\":\"message\",\"role\":\"user\",\"content\":{text}}}"));
-    }
-    push_turn(&mut out, &turn, model.as_deref(), now);
+    turn.extend(input.and_then(Value::as_str).map(|text| message("user", &text)));
+    push_turn(&mut out, &mut turn, model.as_deref(), now);
     Ok(Written { text: out, findings: encoded.findings })
 }
 
-fn push_turn(out: &mut String, items: &[String], model: Option<&str>, now: Timestamp) {
+fn push_turn(out: &mut String, items: &mut Vec<String>, model: Option<&str>, now: Timestamp) {
     if items.is_empty() {
         return;
     }
-    out.push_str("{\"timestamp\":");
-    write::string(out, &now.to_string());
-    write::key(out, "items");
-    render::array(out, items.iter().map(String::as_str));
-    if let Some(model) = model {
-        write::key(out, "metadata");
-        out.push_str(&format!("{{\"model\":{}}}", render::quoted(model)));
-    }
-    out.push_str("}\n");
+    let metadata = model.map(|model| Object::new().text("model", model).finish());
+    let turn = Object::new().text("timestamp", now).list("items", items.drain(..));
+    out.push_str(&turn.raw_if("metadata", metadata.as_deref()).finish());
+    out.push('\n');
 }

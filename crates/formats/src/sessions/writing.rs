@@ -1,11 +1,7 @@
 //! What a writer of session files gets and returns, and what all writers share.
 
-use std::collections::HashSet;
-
-use rejoin_record::{EntryId, Timestamp};
-use rejoin_view::{Action, Finding, Rule};
-
-use crate::session::Session;
+use rejoin_record::Timestamp;
+use rejoin_view::Finding;
 
 /// What a session file needs and its conversation does not contain. No writer asks for the time or a folder itself.
 #[derive(Debug, Clone, Copy)]
@@ -25,21 +21,4 @@ pub struct Written {
     pub text: String,
     /// What had to be changed, at the positions of the view's messages.
     pub findings: Vec<Finding>,
-}
-
-/// The id that a session gets in a file of that format: always the same, and different from the source's, so that the source
-/// can stay.
-#[must_use]
-pub fn uuid(session: &Session, format: &str) -> String {
-    EntryId::derive(&session.id, "written", format).as_uuid().to_string()
-}
-
-/// The messages that an encoder left out because they were empty.
-pub(super) fn left_out(findings: &[Finding]) -> HashSet<usize> {
-    findings
-        .iter()
-        .filter(|finding| finding.rule == Rule::EmptyMessage && finding.action == Action::LeftOut)
-        .filter(|finding| finding.at.block.is_none())
-        .filter_map(|finding| finding.at.message)
-        .collect()
 }

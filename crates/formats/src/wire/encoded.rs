@@ -1,7 +1,7 @@
 //! The result of an encoder.
 
 use rejoin_record::Text;
-use rejoin_view::{Finding, Position};
+use rejoin_view::{Finding, List, Position};
 
 use super::names::Respelled;
 
@@ -17,13 +17,15 @@ pub struct Encoded<B = String> {
     /// A hash of everything that the answer is based on: reasoning in the answer is bound to it. `None` if the issuer of the
     /// answer is not known.
     pub prefix: Option<Text>,
+    /// The message of the view's source that each message of the body was written for; none for one that was added.
+    pub sources: List<Option<usize>>,
 }
 
 impl Encoded<()> {
     /// Adds the body.
     pub(crate) fn with<B>(self, body: B) -> Encoded<B> {
-        let Self { findings, respelled, prefix, .. } = self;
-        Encoded { body, findings, respelled, prefix }
+        let Self { findings, respelled, prefix, sources, .. } = self;
+        Encoded { body, findings, respelled, prefix, sources }
     }
 }
 

@@ -265,7 +265,9 @@ pub trait Pass: Clone + Send + Sync + 'static {
     /// Inserts a user message before a message that must not be the first.
     fn open(&mut self, at: Position, why: &str) {
         self.sheet_mut().ledger.change(Rule::RoleOrder, at, Action::Inserted).because(why);
+        let source = self.sheet_mut().list.source.take();
         self.say(render::OPENING, at.message.unwrap_or(0));
+        self.sheet_mut().list.source = source;
     }
 
     /// A hash of everything that precedes the next message.
@@ -344,12 +346,13 @@ pub trait Pass: Clone + Send + Sync + 'static {
         let around = self.framed(view);
         let settings = self.settings();
         let sheet = self.sheet_mut();
+        let sources = sheet.list.sources().clone();
         let list = around.list.is_none().then(|| std::mem::take(&mut sheet.list));
         let mut findings = std::mem::take(&mut sheet.ledger.findings);
         let (head, tail) = write_around(&settings, wire, around, &mut findings);
         let respelled = sheet.spelling.respelled(&tools);
         let marked = sheet.target.marks == Marks::Placed && wire.has_cache_marks;
-        let rest = Encoded { body: (), findings, respelled, prefix };
+        let rest = Encoded { body: (), findings, respelled, prefix, sources };
         let outline = Outline { head, list, tail, rest, marked };
         let length = outline.length();
         too_large(limits.body, "the body in bytes", length).map_or(Ok(outline), Err)
@@ -367,6 +370,7 @@ impl<P: Pass> Encode for P {
             sheet.ledger.left_out_fields(item.message(), item.index());
         }
         sheet.current = item.index();
+        sheet.list.source = Some(item.index());
         match item.role() {
             SoundRole::System | SoundRole::Developer => self.system(item),
             SoundRole::User => self.user(place, item),

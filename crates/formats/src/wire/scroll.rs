@@ -17,8 +17,10 @@ pub struct Scroll {
     fresh: String,
     /// Length of all text in bytes.
     length: usize,
-    /// The number of messages.
-    count: usize,
+    /// The message of the source that the next message is written for; none for one that rejoin adds.
+    pub source: Option<usize>,
+    /// The same of each message that was written.
+    sources: List<Option<usize>>,
     /// The end of the open message, and whether it has a part yet.
     open: Option<(&'static str, bool)>,
     /// The hash of all settled text and of the fresh text up to `hashed`.
@@ -45,7 +47,8 @@ impl Default for Scroll {
             settled: List::default(),
             fresh: String::new(),
             length: 0,
-            count: 0,
+            source: None,
+            sources: List::default(),
             open: None,
             hash,
             hashed: 0,
@@ -58,13 +61,19 @@ impl Scroll {
     /// The number of messages.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.count
+        self.sources.len()
+    }
+
+    /// The message of the source that each message was written for.
+    #[must_use]
+    pub fn sources(&self) -> &List<Option<usize>> {
+        &self.sources
     }
 
     /// Whether there are no messages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.sources.is_empty()
     }
 
     /// The length in bytes.
@@ -120,10 +129,10 @@ impl Scroll {
 
     fn next(&mut self) {
         self.close();
-        if self.count > 0 {
+        if !self.is_empty() {
             self.write(",");
         }
-        self.count += 1;
+        self.sources.push(self.source);
     }
 
     fn write(&mut self, text: &str) {
@@ -154,7 +163,7 @@ impl Scroll {
             hash.update(end.as_bytes());
         }
         if let Some(next) = next {
-            hash.update(if self.count > 0 { b"," } else { b"" });
+            hash.update(if self.is_empty() { b"" } else { b"," });
             hash.update(next.as_bytes());
         }
         // No message contains this separator, so messages cannot be mistaken for the text before them.

@@ -395,6 +395,50 @@ fn responses_in_fewer_events() {
     }
 }
 
+/// Text that arrives after its item is done was shown, so it is kept; so is an item that comes without a number.
+#[test]
+fn responses_keep_what_arrives_after_an_item_is_done() {
+    let done = |text: &str| {
+        format!(
+            r#"{{"type":"response.output_item.done","item":{{"type":"message","role":"assistant","content":[{{"type":"output_text","text":"{text}"}}]}}}}"#
+        )
+    };
+    let delta = r#"{"type":"response.output_text.delta","delta":" late"}"#;
+    for (stream, expected) in [
+        (vec![done("r"), delta.to_owned()], "r late"),
+        (vec![delta.to_owned(), done("r"), delta.to_owned()], " late late"),
+        (vec![delta.to_owned(), done("a late"), delta.to_owned()], "a late late"),
+        (vec![done("one"), done(" two")], "one two"),
+    ] {
+        let stream: Vec<&str> = stream.iter().map(String::as_str).collect();
+        let (deltas, got) = decoded(Dialect::OpenAiResponses, [events(&stream).as_bytes()]);
+        assert_eq!(text(got.message.as_ref().unwrap()), expected);
+        assert!(shown(&deltas).0.len() <= expected.len(), "{deltas:?}");
+    }
+}
+
+/// Half of a surrogate pair waits for the other half, also where a block begins with it.
+#[test]
+fn a_block_of_anthropic_may_begin_with_half_a_character() {
+    let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"\ud83d"}}"#;
+    let delta = |text: &str| {
+        format!(
+            r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}}"#
+        )
+    };
+    let stop = r#"{"type":"message_stop"}"#;
+    for (rest, expected, seen) in [
+        (vec![delta("\\ude00")], "😀", "😀"),
+        (vec![delta("\\ude00"), stop.to_owned()], "😀", "😀"),
+        (vec![delta(""), stop.to_owned()], "\u{fffd}", ""),
+        (vec![stop.to_owned()], "\u{fffd}", ""),
+    ] {
+        let stream: Vec<&str> = std::iter::once(start).chain(rest.iter().map(String::as_str)).collect();
+        let (deltas, got) = decoded(Dialect::Anthropic, [events(&stream).as_bytes()]);
+        assert_eq!((text(&got.message.unwrap()).as_str(), shown(&deltas).0.as_str()), (expected, seen));
+    }
+}
+
 /// Blocks that nobody here knows are kept as they came, and grow as their deltas say.
 #[test]
 fn unknown_blocks_of_anthropic() {

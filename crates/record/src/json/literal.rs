@@ -110,18 +110,21 @@ pub fn end(bytes: &[u8], start: usize) -> Option<usize> {
 /// Decodes a literal with its quotes. The flag says whether something was lost (a lone surrogate, now U+FFFD).
 #[must_use]
 pub fn decode(literal: &str) -> (Cow<'_, str>, bool) {
-    let body = within(literal);
+    decode_body(within(literal))
+}
+
+/// The same for what is between the quotes.
+pub(crate) fn decode_body(body: &str) -> (Cow<'_, str>, bool) {
     if next_escape(body.as_bytes(), 0) == body.len() {
         return (Cow::Borrowed(body), false);
     }
     let mut text = String::new();
-    let lossy = decode_into(&mut text, literal);
+    let lossy = decode_into(&mut text, body);
     (Cow::Owned(text), lossy)
 }
 
-/// Appends what a literal with its quotes means. Says whether something was lost.
-pub(super) fn decode_into(text: &mut String, literal: &str) -> bool {
-    let body = within(literal);
+/// Appends what the text between quotes means. Says whether something was lost.
+pub(super) fn decode_into(text: &mut String, body: &str) -> bool {
     let bytes = body.as_bytes();
     text.reserve(body.len());
     let (mut copied, mut lossy) = (0, false);

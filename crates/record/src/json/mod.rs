@@ -13,12 +13,12 @@ mod object;
 mod parse;
 pub mod write;
 
-use std::{borrow::Cow, cell::RefCell};
+use std::{borrow::Cow, cell::RefCell, sync::Arc};
 
 pub use object::{Object, list, quoted};
 pub use parse::{Fault, SyntaxError};
 
-use crate::text::{Span, Text};
+use crate::text::{Raw, Span, Text};
 
 /// What a node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +57,8 @@ struct Node {
 pub struct Doc<'a> {
     text: &'a str,
     layout: Layout,
+    /// The text as its owner shares it. Long strings are not decoded then, but point to it.
+    shared: Option<&'a Arc<str>>,
     /// Where strings are decoded before they are copied into a text of the right size.
     decoded: RefCell<String>,
 }
@@ -86,7 +88,7 @@ impl Layout {
     #[must_use]
     pub fn into_doc(self, text: &str, buffer: String) -> Doc<'_> {
         assert_eq!(self.length, text.len(), "BUG: this is not the text that was parsed");
-        Doc { text, layout: self, decoded: RefCell::new(buffer) }
+        Doc { text, shared: None, layout: self, decoded: RefCell::new(buffer) }
     }
 }
 
@@ -108,6 +110,16 @@ impl<'a> Doc<'a> {
     pub fn parse_prefix(text: &'a str) -> (Self, Option<SyntaxError>) {
         let (layout, error) = parse::run(text);
         (layout.into_doc(text, String::new()), error)
+    }
+
+    /// The same document of a text that may be kept: its long strings are decoded when someone reads them.
+    ///
+    /// # Panics
+    /// If it is another text.
+    #[must_use]
+    pub fn shared_as(self, text: &'a Arc<str>) -> Self {
+        assert!(std::ptr::eq(self.text, &**text), "BUG: this is not the text that was parsed");
+        Doc { shared: Some(text), ..self }
     }
 
     /// Gives the buffer that strings were decoded in to the next document.
@@ -145,6 +157,9 @@ impl<'a> Doc<'a> {
         self.layout.faults.first().map(|&(at, fault)| (at as usize, fault))
     }
 }
+
+/// Literals of at least this many bytes are not decoded before someone reads them.
+const LONG: usize = 512;
 
 /// One value inside a [`Doc`].
 #[derive(Debug, Clone, Copy)]
@@ -242,6 +257,13 @@ impl<'d> Value<'d> {
         })
     }
 
+    /// The decoded beginning of a string, from at most so many bytes of its literal. An escape at the end may be cut.
+    #[must_use]
+    pub fn beginning(self, bytes: usize) -> Option<Cow<'d, str>> {
+        let body = (self.kind() == Kind::String).then(|| literal::within(self.raw()))?;
+        Some(literal::decode_body(&body[..body.floor_char_boundary(bytes)]).0)
+    }
+
     /// Whether it is the string `expected`.
     #[must_use]
     pub fn is_str(self, expected: &str) -> bool {
@@ -280,9 +302,14 @@ impl<'d> Value<'d> {
         if !self.node().escaped {
             return Some(Text::located(literal::within(raw), span, false));
         }
+        if let Some(shared) = self.doc.shared.filter(|_| raw.len() >= LONG)
+            && let Some(body) = Raw::slice(shared, self.start() + 1, self.end() - 1)
+        {
+            return Some(Text::undecoded(body, span, self.has_lone_surrogate()));
+        }
         let mut decoded = self.doc.decoded.borrow_mut();
         decoded.clear();
-        let lossy = literal::decode_into(&mut decoded, raw);
+        let lossy = literal::decode_into(&mut decoded, literal::within(raw));
         Some(Text::located(decoded.as_str(), span, lossy))
     }
 

@@ -35,7 +35,7 @@ impl Object {
     /// Adds a string.
     pub fn text(mut self, name: &str, value: impl Display) -> Self {
         write::key(&mut self.0, name);
-        write::string(&mut self.0, &value.to_string());
+        write::shown(&mut self.0, value);
         self
     }
 

@@ -1,5 +1,7 @@
 //! What the reader keeps, forgives and refuses.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::{Doc, Fault, Kind, write};
@@ -143,5 +145,30 @@ proptest! {
         let mut out = String::new();
         write::clean_copy(&mut out, &text);
         if let Some(root) = doc.root() { let _ = (root.raw().len(), root.fields().count(), root.items().count()); }
+    }
+}
+
+/// A long string that is decoded only when it is read means the same as one that was decoded at once.
+#[test]
+fn texts_that_are_decoded_late_are_the_same() {
+    let blank = " \\n".repeat(300);
+    for body in [
+        &format!("{}\\n\\u00e9 \\ud83d\\ude00 end", "word ".repeat(200)),
+        &format!("{}\\ud83d and half a pair", "x".repeat(600)),
+        &format!("{blank}late"),
+        &blank,
+        &format!("\\q {}", "no such escape ".repeat(60)),
+        &String::from("short\\n"),
+    ] {
+        let text: Arc<str> = format!("[\"{body}\"]").into();
+        let early = Doc::parse(&text).unwrap();
+        let late = Doc::parse(&text).unwrap().shared_as(&text);
+        let [early, late] =
+            [&early, &late].map(|doc| doc.root().unwrap().items().next().unwrap().to_text(0).unwrap());
+        assert_eq!(
+            (early.is_blank(), early.is_lossy(), early.span()),
+            (late.is_blank(), late.is_lossy(), late.span())
+        );
+        assert_eq!(early, late);
     }
 }

@@ -1,6 +1,6 @@
 //! Writing JSON: our own strings, and foreign values copied as they were.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Display, Write as _};
 
 use super::{Doc, literal};
 
@@ -9,6 +9,21 @@ pub fn string(out: &mut String, text: &str) {
     out.reserve(text.len() + 2);
     out.push('"');
     escaped(out, text);
+    out.push('"');
+}
+
+/// Appends a value as it is shown, as a string literal.
+pub fn shown(out: &mut String, value: impl Display) {
+    struct Escaping<'o>(&'o mut String);
+    impl fmt::Write for Escaping<'_> {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            escaped(self.0, text);
+            Ok(())
+        }
+    }
+    out.push('"');
+    // Writing to a string cannot fail.
+    write!(Escaping(out), "{value}").unwrap_or_default();
     out.push('"');
 }
 

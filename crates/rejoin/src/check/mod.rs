@@ -137,9 +137,10 @@ pub fn resumed(session: &Session) -> Option<Judged> {
         None if session.format == dialect.name() => (Sender::AsTheyStand, resend::continued(session)),
         None => return None,
     };
-    let verdict = checker(dialect).check(resent.to_json().as_bytes());
+    let Resent { list, places, bytes } = resent;
+    let verdict = checker(dialect).check_messages(list, bytes);
     let place = |index: usize| {
-        let message = resent.places.get(index).copied().flatten()?;
+        let message = places.get(index).copied().flatten()?;
         Some(session.source_position(Position::message(message)))
     };
     Some(Judged::new(dialect, sender, verdict, place))

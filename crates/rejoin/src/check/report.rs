@@ -1,5 +1,7 @@
 //! What there is to say about each conversation of a subject.
 
+use std::cell::OnceCell;
+
 use rejoin_formats::{Dialect, ReadError, Session, session::derive_id};
 use rejoin_record::json::Object;
 use rejoin_view::{Action, Finding, Position, Rule, Severity};
@@ -22,8 +24,7 @@ pub struct Report<'s> {
     pub body: Option<RequestBytes<'s>>,
     /// What was found, and the verdict that was asked for.
     pub checked: Checked,
-    /// What the provider would answer the agent that wrote the session.
-    pub resumed: Option<Judged>,
+    resumed: OnceCell<Option<Judged>>,
 }
 
 /// Checks every conversation of a subject: a request as its provider would, or that of `dialect`; a session by its history.
@@ -51,17 +52,23 @@ pub fn reports(subject: &Subject, dialect: Option<Dialect>) -> Vec<Report<'_>> {
             checked.findings.push(finding.because(why.to_string()));
         }
         let (name, body) = (subject.name.clone(), Some(body));
-        return vec![Report { name, number: None, subject, session, body, checked, resumed: None }];
+        return vec![Report {
+            name,
+            number: None,
+            subject,
+            session,
+            body,
+            checked,
+            resumed: OnceCell::new(),
+        }];
     }
     let many = subject.sessions.len() > 1;
     let reports = subject.sessions.iter().zip(1..).map(|(session, number)| {
         let name = if many { format!("{} #{number}", subject.name) } else { subject.name.clone() };
         let mut checked = super::history(session, dialect);
         arrange(subject, Some(session), &mut checked);
-        // rejoin mends what is in its store before it sends it.
-        let foreign = subject.record.is_none() && checked.judged.is_none();
-        let resumed = if foreign { super::resumed(session) } else { None };
         let number = many.then_some(number);
+        let resumed = OnceCell::new();
         Report { name, number, subject, session: Some(session), body: None, checked, resumed }
     });
     reports.collect()
@@ -110,6 +117,16 @@ impl Report<'_> {
             .list("findings", refusals.chain(self.checked.findings.iter().map(shape::finding)))
             .flag("sound", self.checked.is_sound())
             .finish()
+    }
+
+    /// What the provider would answer the agent that wrote the session, if no other verdict was asked for.
+    #[must_use]
+    pub fn resumed(&self) -> Option<&Judged> {
+        // rejoin mends what is in its store before it sends it.
+        let is_foreign =
+            self.subject.record.is_none() && self.body.is_none() && self.checked.judged.is_none();
+        let session = self.session.filter(|_| is_foreign)?;
+        self.resumed.get_or_init(|| super::resumed(session)).as_ref()
     }
 
     /// The format of the session, or the dialect of the request.

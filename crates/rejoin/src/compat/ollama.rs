@@ -3,12 +3,9 @@
 use std::sync::Arc;
 
 use rejoin_engine::{
+    Wanted,
     auth::Keys,
-    provider::{
-        Provider, ProviderError,
-        http::HttpOptions,
-        registry::{Connection, connect},
-    },
+    provider::{Provider, ProviderError, http::HttpOptions, registry::connect},
 };
 use rejoin_record::{Message, Raw};
 
@@ -30,13 +27,13 @@ impl OllamaConfig {
     /// # Errors
     /// If the host is no address.
     pub fn provider(&self) -> Result<Arc<dyn Provider>, ProviderError> {
-        let choice = Connection {
-            provider: PROVIDER.to_owned(),
+        let wanted = Wanted {
+            provider: Some(PROVIDER.to_owned()),
             model: Some(self.model.clone()),
             base_url: Some(self.host.clone()),
-            ..Connection::default()
+            ..Wanted::default()
         };
-        connect(&choice, &Keys::none(), &HttpOptions::default())
+        connect(&wanted, &Keys::default(), &HttpOptions::default())
     }
 
     /// The messages as Ollama gets them: [`convert_messages`](super::convert_messages) in its dialect.

@@ -4,6 +4,8 @@
 //! Larger things write themselves: [`check::Report`], [`Diagnosis`](crate::doctor::Diagnosis) and the rows of
 //! [`history`](crate::history) have a `to_json`.
 
+use std::path::Path;
+
 use rejoin_checkers::ProviderRule;
 use rejoin_record::json::{self, Object};
 use rejoin_view::{Action, Finding, Position, Rule, Severity};
@@ -82,6 +84,38 @@ pub fn setting(key: &str, value: Option<(&str, &str)>, variable: &str, about: &s
         .text("variable", variable)
         .text("about", about)
         .finish()
+}
+
+/// A session file that was put where its agent finds it.
+#[derive(Debug)]
+pub struct InstalledSession<'s> {
+    /// The agent, as people call it.
+    pub agent: &'s str,
+    /// The format of the file.
+    pub format: &'s str,
+    /// The id of the session.
+    pub id: &'s str,
+    /// The file.
+    pub path: &'s Path,
+    /// The folder to resume it in.
+    pub directory: &'s Path,
+    /// The command that resumes it.
+    pub command: &'s str,
+}
+
+impl InstalledSession<'_> {
+    /// As a JSON object.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        Object::new()
+            .text("agent", self.agent)
+            .text("format", self.format)
+            .text("id", self.id)
+            .text("path", self.path.display())
+            .text("directory", self.directory.display())
+            .text("command", self.command)
+            .finish()
+    }
 }
 
 fn place(at: Position) -> Object {

@@ -1,8 +1,8 @@
-//! A folder as the system sees it: an open handle, and names relative to it.
+//! An open folder, and names relative to it.
 //!
-//! `Handle` has two forms with the same methods. On Unix it is a descriptor, and names are looked up in it without following
-//! links, whatever happens to the folder's path meanwhile. Elsewhere it is a path: links are looked for before a name is
-//! opened, which someone who changes the folder at that very moment can get around.
+//! `Handle` has two forms with the same methods. On Unix it is a descriptor: names are looked up in it without following links, whatever
+//! happens to the folder's path. Elsewhere it is a path: links are looked for before a name is opened, which a change at that moment can
+//! defeat.
 
 use std::{fmt, io};
 
@@ -21,7 +21,7 @@ pub(super) enum How {
     MakeNew,
 }
 
-/// What has a name where a file or a folder of ours should be.
+/// What was found in the place of a file or a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Other {
     Link,
@@ -44,7 +44,7 @@ impl fmt::Display for Other {
 impl std::error::Error for Other {}
 
 impl Other {
-    /// What an error says is there.
+    /// What an error says was found.
     pub(super) fn of(why: &io::Error) -> Option<Self> {
         why.get_ref()?.downcast_ref().copied()
     }
@@ -98,7 +98,7 @@ mod unix {
             }
         }
 
-        /// Creates a folder in this one. False: something has that name.
+        /// Creates a folder in this one. False if something has that name.
         pub(in super::super) fn make_folder(&self, name: &OsStr) -> io::Result<bool> {
             match fs::mkdirat(&self.0, name, Mode::RWXU) {
                 Err(Errno::EXIST) => Ok(false),
@@ -124,7 +124,7 @@ mod unix {
                 Ok(file) => file,
                 Err(why) => {
                     return Err(match self.kind(name) {
-                        // A name that is taken is taken, whatever has it.
+                        // A name is taken, whatever has it.
                         Ok(FileType::RegularFile) | Err(_) => why.into(),
                         Ok(_) if how == How::MakeNew => why.into(),
                         Ok(kind) => other(kind).into(),
@@ -221,7 +221,7 @@ mod by_path {
 
     use super::{How, Other};
 
-    /// A folder that was there a moment ago.
+    /// The path of a folder.
     pub(in super::super) struct Handle(PathBuf);
 
     impl Handle {
@@ -298,7 +298,7 @@ mod by_path {
             fs::read_dir(&self.0)?.map(|entry| Ok(entry?.file_name())).collect()
         }
 
-        /// Names are durable as they are.
+        /// Names are durable by themselves.
         pub(in super::super) fn sync(&self) -> io::Result<()> {
             Ok(())
         }

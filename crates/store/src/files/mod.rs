@@ -1,7 +1,7 @@
 //! Folders and files that only their owner may read, and in which no link is followed.
 //!
-//! `folder.rs` has the folders, `handle.rs` what the system is asked for them. SQLite opens its files by name and follows links;
-//! `plain_name` is for that.
+//! `folder.rs` has the folders, `handle.rs` the calls to the system. SQLite opens its files by name and follows links; `plain_name`
+//! guards against that.
 
 mod folder;
 mod handle;
@@ -23,8 +23,8 @@ pub(crate) fn make_folder(path: &Path) -> StoreResult<()> {
     make_folders(path).map_err(StoreError::io(format!("making the folder {}", path.display())))
 }
 
-/// The same outside of a store. Each new folder is durable in the one above it before this returns: a synced file in a
-/// folder whose own name is lost would be lost as well.
+/// The same outside of a store. Each new folder is durable in the one above it before this returns: a synced file is lost if the name of
+/// its folder is.
 pub(crate) fn make_folders(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -45,7 +45,7 @@ pub(crate) fn make_folders(path: &Path) -> io::Result<()> {
     match sync_folder(above) {
         // A process that may add a name to a folder need not be allowed to open it.
         Err(why) if why.kind() != io::ErrorKind::PermissionDenied => {
-            // Made again, it is synced again.
+            // So that the next attempt syncs it again.
             let _ = fs::remove_dir(path);
             Err(why)
         }
@@ -53,7 +53,7 @@ pub(crate) fn make_folders(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates one folder, in one that is there.
+/// Creates one folder in an existing one.
 fn make_one(path: &Path) -> io::Result<()> {
     let builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -70,8 +70,7 @@ pub(crate) fn above(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Creates an empty file that only its owner may read. An existing one is left as it is; a link, or anything else that is no
-/// file, is refused.
+/// Creates an empty file that only its owner may read. An existing file is left as it is; a link, or anything else, is refused.
 #[cfg(feature = "sqlite")]
 pub(crate) fn make_file(path: &Path) -> StoreResult<()> {
     let name = path.file_name().unwrap_or_default();
@@ -79,19 +78,19 @@ pub(crate) fn make_file(path: &Path) -> StoreResult<()> {
     made.map(drop).map_err(StoreError::io(format!("making {}", path.display())))
 }
 
-/// Makes a folder that must not be there yet, and that only its owner may enter.
+/// Creates a folder that must not exist yet, and that only its owner may enter.
 #[cfg(feature = "sqlite")]
 pub(crate) fn make_new_folder(path: &Path) -> StoreResult<()> {
     make_one(path).map_err(StoreError::io(format!("making the folder {}", path.display())))
 }
 
-/// Opens a file to be read and appended to; makes it if that is wanted. Its folder may be a link, the file may not.
+/// Opens a file to be read and appended to; creates it if that is wanted. Its folder may be a link, the file may not.
 #[cfg(feature = "sqlite")]
 pub(crate) fn open_to_append(path: &Path, make: bool) -> io::Result<File> {
     PrivateFolder::new(above(path)).open_to_append(path.file_name().unwrap_or_default(), make)
 }
 
-/// Makes a file that must not be there yet.
+/// Creates a file that must not exist yet.
 #[cfg(feature = "sqlite")]
 pub(crate) fn make_new(path: &Path) -> io::Result<File> {
     PrivateFolder::new(above(path)).make_new(path.file_name().unwrap_or_default())
@@ -123,7 +122,7 @@ pub(crate) fn plain_name(path: &Path) -> StoreResult<PathBuf> {
     Ok(plain)
 }
 
-/// Refuses what has the name of a file and is not one. A name that nothing has is fine.
+/// Refuses a path that is not a regular file. It may also not exist.
 fn check_plain(path: &Path) -> StoreResult<()> {
     let failed = || StoreError::io(format!("opening {}", path.display()));
     let kind = match fs::symlink_metadata(path) {
@@ -144,7 +143,7 @@ pub(crate) fn check_database(path: &Path) -> StoreResult<()> {
     DATABASE.iter().try_for_each(|end| check_plain(&with_end(path, end)))
 }
 
-/// The same for an index. It is never needed, so a folder in its place is none of our business: SQLite opens no folder.
+/// The same for an index. A folder in its place does no harm: SQLite does not open it, and an index is never needed.
 pub(crate) fn check_index(path: &Path) -> StoreResult<()> {
     match check_database(path) {
         Err(StoreError::Io { why, .. }) if Other::of(&why) == Some(Other::Folder) => Ok(()),
@@ -152,10 +151,10 @@ pub(crate) fn check_index(path: &Path) -> StoreResult<()> {
     }
 }
 
-/// What SQLite opens beside a database.
+/// The endings of the files that SQLite opens.
 const DATABASE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
-/// A path with something added to its last name.
+/// A path with an ending added to its last name.
 pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
@@ -164,23 +163,19 @@ pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
 
 /// Makes the names in a folder durable.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    // A folder can be opened as a file on Unix only; elsewhere names are durable as they are.
+    // A folder can be opened as a file on Unix only; elsewhere names are durable by themselves.
     #[cfg(unix)]
     unless_unsupported_sync(File::open(folder)?.sync_all())?;
     let _ = folder;
     Ok(())
 }
 
-/// Reads a small file. A pipe or a device in its place is refused, since it may never end; so is a file that is larger than
-/// `limit`.
-///
-/// # Errors
-/// Why it cannot be read.
+/// Reads a small file. Refuses a pipe or a device, which may never end, and a file that is larger than `limit`.
 pub fn read_small(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     use io::Read as _;
     let mut options = File::options();
     options.read(true);
-    // Opening a pipe would wait for its other end.
+    // Otherwise opening a pipe would wait for its other end.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(
         &mut options,
@@ -202,7 +197,7 @@ pub fn read_small(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Some file systems cannot sync a folder, and say so. They keep names in their own way.
+/// Some file systems cannot sync a folder, and say so.
 #[cfg(unix)]
 fn unless_unsupported_sync(synced: io::Result<()>) -> io::Result<()> {
     match synced {
@@ -211,12 +206,12 @@ fn unless_unsupported_sync(synced: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Waits until no other process appends to a file. Where files cannot be locked, the conversation's own lock has to do.
+/// Waits until no other process appends to a file, and locks it. If files cannot be locked, the conversation's lock has to suffice.
 pub(crate) fn lock(file: &File) -> io::Result<()> {
     file.lock().or_else(unless_unsupported)
 }
 
-/// Waits until no process appends to a file, and keeps them from it.
+/// Waits until no process appends to a file, and prevents appends.
 pub(crate) fn lock_shared(file: &File) -> io::Result<()> {
     file.lock_shared().or_else(unless_unsupported)
 }
@@ -230,43 +225,36 @@ fn unless_unsupported(why: io::Error) -> io::Result<()> {
     if why.kind() == io::ErrorKind::Unsupported { Ok(()) } else { Err(why) }
 }
 
-/// Which file it is, whatever its name.
+/// The numbers by which the system knows a file, whatever its name. Where there are none, they are 0.
 pub(crate) type Identity = (u64, u64);
 
-#[cfg(unix)]
 pub(crate) fn identity(metadata: &Metadata) -> Identity {
-    use std::os::unix::fs::MetadataExt as _;
-    (metadata.dev(), metadata.ino())
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        (metadata.dev(), metadata.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        (0, 0)
+    }
 }
 
-#[cfg(not(unix))]
-pub(crate) fn identity(_: &Metadata) -> Identity {
-    (0, 0)
+/// The number of names that a file has: none after it was deleted or replaced. Where the system does not say, one.
+pub(crate) fn names(metadata: &Metadata) -> u64 {
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::MetadataExt::nlink(metadata)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        1
+    }
 }
 
-/// Whether a file was deleted or replaced after it was opened.
-#[cfg(unix)]
-pub(crate) fn is_gone(metadata: &Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::nlink(metadata) == 0
-}
-
-#[cfg(not(unix))]
-pub(crate) fn is_gone(_: &Metadata) -> bool {
-    false
-}
-
-/// Whether a file goes by more than one name.
-#[cfg(unix)]
-pub(crate) fn has_other_names(metadata: &Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::nlink(metadata) > 1
-}
-
-#[cfg(not(unix))]
-pub(crate) fn has_other_names(_: &Metadata) -> bool {
-    false
-}
-
-/// Reads a part of a file, without moving the position from which it is read line by line.
+/// Reads a part of a file without moving its position.
 pub(crate) fn read_at(file: &File, at: u64, len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; len];
     #[cfg(unix)]
@@ -284,7 +272,7 @@ pub(crate) fn read_at(file: &File, at: u64, len: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether there is something of that name. Not to be allowed to look is no answer.
+/// Whether a path exists. If looking is not permitted, that is an error and not a no.
 pub(crate) fn is_there(path: &Path) -> StoreResult<bool> {
     path.try_exists().map_err(StoreError::io(format!("looking for {}", path.display())))
 }

@@ -1,7 +1,7 @@
-//! Which files belong to a store, whatever name leads to them.
+//! Finds out which files belong to a store, under any name.
 //!
-//! A model that may read the working folder must not read a store through a hard link in it. A hard link has the number of the
-//! file, so the numbers of the store's own files are compared.
+//! A model that may read the working folder must not read a store through a hard link in it. A hard link has the same inode as the file,
+//! so inodes are compared.
 
 use std::{
     fs::{self, DirEntry, File},
@@ -32,11 +32,8 @@ const BESIDE: [&str; 11] = [
 /// Folders in a folder of conversations.
 const INNER: [&str; 3] = ["aside", "drafts", ".locks"];
 
-/// Whether an open file is one of a store's: of its record, logs, index, copies, drafts or locks. Where files have no numbers,
-/// no file is found to be one.
-///
-/// # Errors
-/// If the folder of the store, or the file, cannot be looked at.
+/// Whether an open file belongs to a store: to its record, logs, index, copies, drafts or locks. On systems without inodes the answer is
+/// always no.
 pub fn belongs_to(location: &Location, file: &File) -> io::Result<bool> {
     let wanted = identity(&file.metadata()?);
     let folder = match location {
@@ -69,7 +66,7 @@ pub fn belongs_to(location: &Location, file: &File) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether a name in a store's folder is one of its own.
+/// Whether a name in a store's folder is one that the store uses.
 fn is_name_of(location: &Location, name: &str) -> bool {
     match location {
         Location::Sqlite(path) => {
@@ -89,7 +86,7 @@ fn is_name_of(location: &Location, name: &str) -> bool {
     }
 }
 
-/// Whether an entry of a folder is a file with these numbers. The number in the entry is free; asking for the device is not.
+/// Whether an entry of a folder is this file. Its inode is compared first, because asking for the device costs a call to the system.
 fn is(entry: &DirEntry, wanted: super::Identity) -> bool {
     #[cfg(unix)]
     {
@@ -105,57 +102,4 @@ fn is(entry: &DirEntry, wanted: super::Identity) -> bool {
 
 #[cfg(test)]
 #[cfg(unix)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_file_of_a_store_is_known_through_any_hard_link_and_no_other_is() {
-        let id = ConversationId::from_random(7);
-        let own = |names: &[&str]| names.iter().map(|name| name.replace("ID", &id.to_string())).collect();
-        let sqlite: Vec<String> = own(&[
-            "r.db",
-            "r.db-wal",
-            "r.db-shm",
-            "r.db-index",
-            "r.db-index-wal",
-            "r.db.backup-2",
-            "r.db.aside/ID-0.txt",
-            "r.db.drafts/ID.draft",
-        ]);
-        let jsonl: Vec<String> = own(&[
-            "ID.jsonl",
-            ".ID.erasing",
-            ".ID.new",
-            ".index",
-            ".index-wal",
-            "aside/ID-0.txt",
-            "drafts/ID.draft",
-        ]);
-        let foreign = ["notes.txt", "r.dbx", "r.database", "conv_short.jsonl", "other/ID.jsonl"];
-        for (location, names) in
-            [(Location::Sqlite(PathBuf::from("r.db")), sqlite), (Location::Jsonl(PathBuf::new()), jsonl)]
-        {
-            let folder = tempfile::tempdir().unwrap();
-            let location = match location {
-                Location::Sqlite(path) => Location::Sqlite(folder.path().join(path)),
-                _ => Location::Jsonl(folder.path().to_owned()),
-            };
-            let elsewhere = tempfile::tempdir_in(folder.path()).unwrap();
-            let link = elsewhere.path().join("link");
-            let check = |name: &str, expected: bool| {
-                let path = folder.path().join(name);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(&path, name).unwrap();
-                fs::hard_link(&path, &link).unwrap();
-                let file = File::open(&link).unwrap();
-                assert_eq!(belongs_to(&location, &file).unwrap(), expected, "{location} {name}");
-                fs::remove_file(&link).unwrap();
-            };
-            names.iter().for_each(|name| check(name, true));
-            foreign.iter().for_each(|name| check(name, false));
-        }
-        let file = File::open("/dev/null").unwrap();
-        assert!(!belongs_to(&Location::Memory, &file).unwrap());
-        assert!(!belongs_to(&Location::Jsonl(PathBuf::from("not-there")), &file).unwrap());
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! Brings the index up to date a moment after an append, so that no caller waits for it.
+//! Updates the index a moment after an append, so that no caller waits for it.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
@@ -8,22 +8,22 @@ use std::{
 
 use crate::{error::StoreError, lock::guard};
 
-/// What is done a moment after an append.
+/// Updates the index.
 type CatchUp = dyn Fn() -> Result<(), StoreError> + Send + Sync;
 
-/// How long after the last append: appends of one turn follow each other more quickly.
+/// The time between the last append and the update. The appends of one turn follow each other more quickly.
 const PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Default)]
 struct State {
-    /// How many appends there were.
+    /// The number of appends.
     appends: u64,
-    /// How many of them are in the index.
+    /// The number of appends that are in the index.
     followed: u64,
     ends: bool,
 }
 
-/// A thread that follows. It begins with the first append and ends with the store.
+/// A thread that updates the index. It starts with the first append and ends with the store.
 pub(crate) struct Follower {
     catch_up: Arc<CatchUp>,
     shared: Arc<(Mutex<State>, Condvar)>,
@@ -35,7 +35,7 @@ impl Follower {
         Self { catch_up, shared: Arc::default(), thread: Mutex::new(None) }
     }
 
-    /// Something was appended.
+    /// Tells the thread about an append.
     pub(crate) fn follow(&self) {
         let (state, changed) = &*self.shared;
         guard(state).appends += 1;
@@ -53,7 +53,7 @@ fn run(catch_up: &CatchUp, (state, changed): &(Mutex<State>, Condvar)) {
     let mut now = guard(state);
     loop {
         let before = now.appends;
-        // Closing the store waits for this thread, so it does not wait itself.
+        // Closing the store waits for this thread, so there is no pause.
         if !now.ends {
             (now, _) = changed.wait_timeout(now, PAUSE).unwrap_or_else(PoisonError::into_inner);
         }
@@ -61,7 +61,7 @@ fn run(catch_up: &CatchUp, (state, changed): &(Mutex<State>, Condvar)) {
         if (quiet || now.ends) && now.followed < now.appends {
             let appends = now.appends;
             drop(now);
-            // The next list or search tries again, and reports what is wrong.
+            // The next list or search tries again, and reports the error.
             if let Err(why) = catch_up() {
                 tracing::debug!("the index does not follow: {why}");
             }

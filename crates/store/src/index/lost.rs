@@ -1,7 +1,7 @@
 //! Entries that the index has seen and the record no longer has.
 //!
-//! A record whose end was cut off looks whole. The index knows better: it has the newest entry of each conversation. An entry that
-//! is found missing stays in the index until it is there again, even when everything else in the index is made again.
+//! A record whose end was cut off looks whole, but the index knows the newest entry of each conversation. A missing entry stays in the
+//! index until it is back, even when the rest of the index is rebuilt.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use crate::{
     store::{Place, Problem},
 };
 
-/// An entry that was seen and is not there any more.
+/// An entry that was seen and is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lost {
     pub(crate) conversation: ConversationId,
-    /// Its place, and what was there.
+    /// Its place, and its hash.
     pub(crate) seq: u64,
     pub(crate) hash: Hash,
-    /// The newest place that was left of the conversation; none if nothing was.
+    /// The newest place that is left of the conversation; none if nothing is.
     pub(crate) rest: Option<u64>,
 }
 
@@ -30,7 +30,7 @@ impl Lost {
         (self.conversation, self.seq) == (other.conversation, other.seq)
     }
 
-    /// What is said of it.
+    /// The problem to report.
     pub(crate) fn problem(&self) -> Problem {
         let Self { seq, .. } = self;
         let what = match self.rest {
@@ -48,7 +48,7 @@ impl Lost {
     }
 }
 
-/// What is said once, if anything is missed.
+/// The advice that is reported once, if anything is missing.
 pub(crate) fn advice(index: &Path) -> Problem {
     let what = format!(
         "entries are missing that were here before: the end of the file was cut off, or an older copy was put in its place. If you \
@@ -69,22 +69,21 @@ fn row(row: &Row<'_>) -> rusqlite::Result<Option<Lost>> {
 }
 
 fn select(connection: &Connection, query: &str) -> rusqlite::Result<Vec<Lost>> {
-    let mut statement = connection.prepare(query)?;
-    let rows = statement.query_map([], row)?;
-    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
+    let found: Vec<Option<Lost>> = sql::all(connection, query, [], row)?;
+    Ok(found.into_iter().flatten().collect())
 }
 
-/// What was missed before.
+/// The entries that were missing before.
 pub(crate) fn missed(connection: &Connection) -> rusqlite::Result<Vec<Lost>> {
     select(connection, "SELECT id, seq, hash, rest FROM lost")
 }
 
-/// The newest entry of each conversation, as far as it was seen.
+/// The newest entry of each conversation that the index has seen.
 pub(crate) fn seen(connection: &Connection) -> rusqlite::Result<Vec<Lost>> {
     select(connection, "SELECT id, seq, hash, NULL FROM summary WHERE seq IS NOT NULL AND hash IS NOT NULL")
 }
 
-/// Notes that something is missing.
+/// Notes a missing entry.
 pub(crate) fn put(index: &Connection, lost: &Lost) -> rusqlite::Result<()> {
     sql::run(
         index,
@@ -98,7 +97,7 @@ pub(crate) fn put(index: &Connection, lost: &Lost) -> rusqlite::Result<()> {
     )
 }
 
-/// Forgets something that is there again.
+/// Forgets an entry that is back.
 pub(crate) fn forget(index: &Connection, lost: &Lost) -> rusqlite::Result<()> {
     let place = (lost.conversation.to_string(), lost.seq as i64);
     sql::run(index, "DELETE FROM lost WHERE id = ?1 AND seq = ?2", place)

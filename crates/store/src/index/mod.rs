@@ -1,8 +1,8 @@
-//! Lists and search come from here: a file beside the record that can be thrown away.
+//! The index for lists and search: a file beside the record that can be deleted at any time.
 //!
-//! It holds a summary of each conversation and the words of each entry. It is fed by a [`Feed`]: rows of a database
-//! (`sqlite/feed.rs`) or files of a folder (`jsonl/feed.rs`). Every question is answered after the index has taken in what is new.
-//! Where it cannot be written, the caller reads the record instead.
+//! It holds a summary of each conversation and the words of each entry. A [`Feed`] supplies them: rows of a database (`sqlite/feed.rs`) or
+//! files of a folder (`jsonl/feed.rs`). The index is updated before every query. If it cannot be written, the caller reads the record
+//! instead.
 
 mod follower;
 pub(crate) mod lost;
@@ -17,7 +17,7 @@ use std::{
 
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior};
 
 pub(crate) use self::follower::Follower;
 use self::lost::Lost;
@@ -31,7 +31,7 @@ use crate::{
     summary::{Summary, Tally},
 };
 
-/// The form of the file. Any other is thrown away and made again.
+/// The version of the file. An index of another version is deleted and rebuilt.
 const FORM: i64 = 8;
 
 /// `state` is used by the feed of a database; `file`, `place` and `going` by that of a folder.
@@ -54,7 +54,7 @@ const SCHEMA: &str = "
         PRIMARY KEY (id, seq)) STRICT, WITHOUT ROWID;
 ";
 
-/// How often something is tried again because another process replaced the index, or removed something from the record.
+/// How often an operation is repeated because another process replaced the index or removed something from the record.
 const TRIES: usize = 20;
 
 /// Where an index gets its entries from.
@@ -63,39 +63,39 @@ pub(crate) trait Feed {
     fn path(&self) -> PathBuf;
     /// The function that says what an entry is about.
     fn digester(&self) -> Digester;
-    /// Writes into a new index what it begins with.
-    fn begin(&self, index: &Connection) -> Result<(), Trouble> {
+    /// Initialises a new index.
+    fn begin(&self, index: &Connection) -> Result<(), IndexError> {
         let _ = index;
         Ok(())
     }
     /// Whether an index belongs to this record.
-    fn owns(&self, index: &Connection) -> Result<bool, Trouble> {
+    fn owns(&self, index: &Connection) -> Result<bool, IndexError> {
         let _ = index;
         Ok(true)
     }
-    /// Takes in what is new.
-    fn update(&self, index: &Connection) -> Result<Followed, Trouble>;
-    /// What an index knows that the next one must not forget.
-    fn remember(&self, index: &Connection) -> Result<Remembered, Trouble>;
+    /// Adds what is new.
+    fn update(&self, index: &Connection) -> Result<Followed, IndexError>;
+    /// What the next index must know.
+    fn remember(&self, index: &Connection) -> Result<Remembered, IndexError>;
     /// The keys under which an index has the words of a conversation.
-    fn keys_of(&self, index: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, Trouble>;
+    fn keys_of(&self, index: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, IndexError>;
     /// The entries with these keys, as far as they can be read.
     fn entries(
         &self,
         index: &Connection,
         keys: &[i64],
-    ) -> Result<HashMap<i64, (ConversationId, Entry)>, Trouble>;
+    ) -> Result<HashMap<i64, (ConversationId, Entry)>, IndexError>;
 }
 
-/// What a feed finds when it turns to the record again.
+/// The result of an update.
 pub(crate) enum Followed {
-    /// The index has everything there is.
+    /// The index has everything.
     UpToDate,
-    /// Something that the index has is gone from the record: deleting rows leaves words behind, so a new index is made.
+    /// Something was removed from the record. Deleting rows would leave words in the file, so a new index is made.
     Outdated(&'static str),
 }
 
-/// What one index hands on to the next.
+/// What one index passes on to the next.
 #[derive(Default)]
 pub(crate) struct Remembered {
     /// Entries that were seen and are missing.
@@ -104,52 +104,52 @@ pub(crate) struct Remembered {
     pub(crate) going: Vec<(String, i64)>,
 }
 
-/// Why an index did not do something.
+/// Why an operation on the index failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum IndexError {
     /// The index itself cannot be used.
     #[error(transparent)]
     Index(#[from] rusqlite::Error),
-    /// The record cannot be read, or the file of the index not be made.
+    /// The record cannot be read, or the index cannot be created.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> Self {
+impl From<IndexError> for StoreError {
+    fn from(trouble: IndexError) -> Self {
         match trouble {
-            Trouble::Index(why) => {
+            IndexError::Index(why) => {
                 Self::Database { what: "using the index", why: why.to_string(), unwritable: true }
             }
-            Trouble::Store(why) => why,
+            IndexError::Store(why) => why,
         }
     }
 }
 
-/// An index, open or not.
+/// The index of a store, which is opened on demand.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     open: Mutex<Option<Opened>>,
 }
 
-/// An open index, and which file that is.
+/// An open index, and the identity of its file.
 #[derive(Debug)]
 struct Opened {
     connection: Connection,
     identity: Option<Identity>,
 }
 
-/// Which file has a name.
+/// The identity of the file with a name.
 fn named(path: &Path) -> Option<Identity> {
     std::fs::metadata(path).ok().map(|metadata| files::identity(&metadata))
 }
 
 impl Index {
-    /// Does something with an index that is up to date.
+    /// Updates the index, and does something with it.
     fn with<T>(
         &self,
         feed: &dyn Feed,
-        work: impl FnOnce(&Connection) -> Result<T, Trouble>,
+        work: impl FnOnce(&Connection) -> Result<T, IndexError>,
     ) -> Result<T, StoreError> {
         let mut open = guard(&self.open);
         let mut failed = false;
@@ -157,15 +157,15 @@ impl Index {
             let Opened { connection, identity } = opened(feed, &mut open)?;
             let updated = feed.update(connection);
             if *identity != named(&feed.path()) {
-                // Another process made a new one, and only that knows what was deleted meanwhile.
+                // Another process made a new index, which alone knows what was deleted meanwhile.
                 *open = None;
                 continue;
             }
             match updated {
                 Ok(Followed::UpToDate) => return Ok(work(connection)?),
                 Ok(Followed::Outdated(why)) => tracing::debug!("a new index is made: {why}"),
-                // A damaged record is not mended here, and no index is made twice because of the same trouble.
-                Err(Trouble::Store(why)) if failed || why.is_damage() => return Err(why),
+                // A damaged record is not repaired here, and the same error does not rebuild the index twice.
+                Err(IndexError::Store(why)) if failed || why.is_damage() => return Err(why),
                 Err(why) if failed => return Err(why.into()),
                 Err(why) => {
                     tracing::debug!("a new index is made: {why}");
@@ -177,7 +177,7 @@ impl Index {
         Err(StoreError::ReadOnly(String::from("other processes keep replacing the index")))
     }
 
-    /// Writes to the index without updating it, also when another process replaces it just now.
+    /// Writes to the index without updating it, even if another process is replacing it.
     pub(crate) fn write(
         &self,
         feed: &dyn Feed,
@@ -188,18 +188,18 @@ impl Index {
             let Opened { connection, identity } = opened(feed, &mut open)?;
             let done = work(connection);
             if *identity == named(&feed.path()) {
-                return Ok(done.map_err(Trouble::from)?);
+                return Ok(done.map_err(IndexError::from)?);
             }
         }
         Ok(())
     }
 
-    /// Whether there is an index, so that asking something makes none.
+    /// Whether there is an index, so that a query need not create one.
     pub(crate) fn exists(&self, feed: &dyn Feed) -> bool {
         guard(&self.open).is_some() || feed.path().exists()
     }
 
-    /// Makes sure that there is an index before anything is appended. Nothing is read yet.
+    /// Creates the index, if there is none, before anything is appended. Nothing is read yet.
     pub(crate) fn prepare(&self, feed: &dyn Feed) {
         if !feed.path().exists()
             && let Err(why) = opened(feed, &mut guard(&self.open))
@@ -213,18 +213,18 @@ impl Index {
         self.with(feed, |_| Ok(()))
     }
 
-    /// Makes a new index without the words of what was removed. It still knows what is missing.
+    /// Makes a new index without the words of removed entries. It still knows what is missing.
     pub(crate) fn wipe(&self, feed: &dyn Feed) -> Result<(), StoreError> {
         if self.exists(feed) { Ok(make_again(feed, &mut guard(&self.open))?) } else { Ok(()) }
     }
 
-    /// Throws the index away, with all that it knows. The next question makes a new one.
+    /// Deletes the index with everything that it knows. The next query makes a new one.
     pub(crate) fn discard(&self, feed: &dyn Feed) {
         *guard(&self.open) = None;
         remove(&feed.path());
     }
 
-    /// Closes it. The connection is handed to the caller for a last note.
+    /// Closes the index, and returns the connection for a last note.
     pub(crate) fn close(&self) -> Option<Connection> {
         guard(&self.open).take().map(|open| open.connection)
     }
@@ -243,12 +243,12 @@ impl Index {
         self.with(feed, |index| Ok(get(index, conversation)?))
     }
 
-    /// Entries that say something, best first.
+    /// The entries that match a search, best first.
     pub(crate) fn search(&self, feed: &dyn Feed, search: &Search) -> Result<Vec<Hit>, StoreError> {
         self.with(feed, |index| words::search(feed, index, search))
     }
 
-    /// Remembers that a part of a conversation cannot be read. Without an index nothing happens: the next one finds out by itself.
+    /// Notes that a part of a conversation cannot be read. Without an index nothing happens: the next one finds out by itself.
     pub(crate) fn note_damage(&self, feed: &dyn Feed, conversation: ConversationId) {
         if self.exists(feed)
             && let Err(why) = self.write(feed, |index| note_damage(index, conversation))
@@ -261,7 +261,7 @@ impl Index {
     pub(crate) fn damaged_words(&self, feed: &dyn Feed) -> Option<String> {
         let checked = self.with(feed, |index| {
             let check = index.execute("INSERT INTO words (words) VALUES ('integrity-check')", []);
-            // Where the index cannot be written it cannot be checked either; that is no damage.
+            // An index that cannot be written cannot be checked either. That is no damage.
             Ok(check
                 .err()
                 .filter(|why| why.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt)))
@@ -269,7 +269,7 @@ impl Index {
         checked.ok().flatten().map(|why| why.to_string())
     }
 
-    /// What was seen and was missing when an index was last made, unless `is_back`.
+    /// The entries that were missing when the index was last made, unless `is_back`.
     pub(crate) fn missed(
         &self,
         feed: &dyn Feed,
@@ -289,7 +289,7 @@ impl Index {
         missed.unwrap_or_default()
     }
 
-    /// The newest entry of each conversation when it was last read, and what was missing even then. Nothing is updated.
+    /// The newest entry of each conversation when it was last read, and what was missing even then. The index is not updated.
     pub(crate) fn seen<T>(
         &self,
         feed: &dyn Feed,
@@ -305,8 +305,8 @@ impl Index {
     }
 }
 
-/// The index that has the name now. The one that was open may have been replaced by another process.
-fn opened<'o>(feed: &dyn Feed, open: &'o mut Option<Opened>) -> Result<&'o Opened, Trouble> {
+/// The current index. Another process may have replaced the one that was open.
+fn opened<'o>(feed: &dyn Feed, open: &'o mut Option<Opened>) -> Result<&'o Opened, IndexError> {
     let path = feed.path();
     if open.as_ref().is_some_and(|open| open.identity != named(&path)) {
         *open = None;
@@ -317,7 +317,7 @@ fn opened<'o>(feed: &dyn Feed, open: &'o mut Option<Opened>) -> Result<&'o Opene
     Ok(open.as_ref().expect("BUG: just opened"))
 }
 
-fn open_as_it_is(feed: &dyn Feed, path: &Path) -> Result<Opened, Trouble> {
+fn open_as_it_is(feed: &dyn Feed, path: &Path) -> Result<Opened, IndexError> {
     let identity = named(path);
     if identity.is_some() {
         let connection = connect(path)?;
@@ -328,7 +328,7 @@ fn open_as_it_is(feed: &dyn Feed, path: &Path) -> Result<Opened, Trouble> {
     Err(StoreError::Missing(path.to_owned()).into())
 }
 
-fn make(feed: &dyn Feed, path: &Path) -> Result<Opened, Trouble> {
+fn make(feed: &dyn Feed, path: &Path) -> Result<Opened, IndexError> {
     let mut tries = 0;
     loop {
         remove(path);
@@ -344,9 +344,9 @@ fn make(feed: &dyn Feed, path: &Path) -> Result<Opened, Trouble> {
     }
 }
 
-fn make_tables(feed: &dyn Feed, path: &Path) -> Result<Connection, Trouble> {
+fn make_tables(feed: &dyn Feed, path: &Path) -> Result<Connection, IndexError> {
     let connection = connect(path)?;
-    // That there is an index survives a power cut: it tells an append that was torn from one that was lost.
+    // The existence of an index survives a power cut: it tells a torn append from a lost one.
     connection.pragma_update(None, "synchronous", "FULL")?;
     let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)?;
     // Another process may have been quicker.
@@ -361,8 +361,8 @@ fn make_tables(feed: &dyn Feed, path: &Path) -> Result<Connection, Trouble> {
     Ok(connection)
 }
 
-/// Makes a new index, which still knows what the old one missed and what turns out to be missing just now.
-fn make_again(feed: &dyn Feed, open: &mut Option<Opened>) -> Result<(), Trouble> {
+/// Makes a new index, which knows what the old one knew to be missing, and what is missing now.
+fn make_again(feed: &dyn Feed, open: &mut Option<Opened>) -> Result<(), IndexError> {
     let path = feed.path();
     let old = open.take().map_or_else(|| open_as_it_is(feed, &path), Ok);
     let remembered = old.and_then(|old| feed.remember(&old.connection)).unwrap_or_default();
@@ -377,7 +377,7 @@ fn make_again(feed: &dyn Feed, open: &mut Option<Opened>) -> Result<(), Trouble>
     Ok(())
 }
 
-/// Notes that a conversation is about to be deleted, so that nothing is missed should it come back shorter.
+/// Notes that a conversation is about to be deleted, so that nothing counts as missing if it comes back shorter.
 pub(crate) fn put_going(index: &Connection, id: &str, newest: i64) -> rusqlite::Result<()> {
     sql::run(index, "INSERT OR REPLACE INTO going (id, seq) VALUES (?1, ?2)", (id, newest))
 }
@@ -386,12 +386,12 @@ fn form_of(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-fn connect(path: &Path) -> Result<Connection, Trouble> {
+fn connect(path: &Path) -> Result<Connection, IndexError> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(files::plain_name(path)?, flags)?;
     connection.busy_timeout(Duration::from_secs(30))?;
-    // What is lost by a power failure is read again from the record.
+    // What a power failure loses is read again from the record.
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON;",
     )?;
@@ -399,14 +399,14 @@ fn connect(path: &Path) -> Result<Connection, Trouble> {
     Ok(connection)
 }
 
-/// Opens an index to look something up. It is opened to be written, since only such a connection removes the files beside it that
-/// it made.
+/// Opens an index to look something up. It is opened to be written, because only such a connection removes the files that it creates
+/// beside the index.
 pub(crate) fn glance(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags)
 }
 
-/// Whether a file holds nothing that would act by itself when something is written to it.
+/// Whether a file has no triggers and no views, which would act when something is written.
 fn is_plain(connection: &Connection) -> bool {
     let query = "SELECT count(*) FROM sqlite_schema WHERE type IN ('trigger', 'view')";
     connection.query_row(query, [], |row| row.get::<_, i64>(0)) == Ok(0)
@@ -419,12 +419,12 @@ fn remove(path: &Path) {
     }
 }
 
-/// Summaries that are being brought up to date. They are written at the end.
+/// Summaries that are being updated. They are written at the end.
 #[derive(Default)]
 pub(crate) struct Summaries(HashMap<ConversationId, Tally>);
 
 impl Summaries {
-    /// Takes in one entry, and its words under a key. The entry is dropped before its words are stored: either may be very long.
+    /// Adds one entry, and its words under a key. The entry is dropped before its words are stored, because either may be very long.
     pub(crate) fn take(
         &mut self,
         index: &Connection,
@@ -458,12 +458,12 @@ impl Summaries {
         })
     }
 
-    /// Writes them. `entries` reads the entries of a conversation up to a `seq`, where its state cannot be told otherwise.
+    /// Writes them. `entries` reads the entries of a conversation up to a `seq`, if its state cannot be derived otherwise.
     pub(crate) fn put(
         &mut self,
         index: &Connection,
         entries: impl Fn(ConversationId, u64) -> Result<Vec<Entry>, StoreError>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), IndexError> {
         for (id, tally) in &mut self.0 {
             tally.settle(|newest| entries(*id, newest))?;
             put(index, tally)?;
@@ -482,12 +482,14 @@ const COLUMNS: &str = "id, title, renamed, provider, model, directory, format, s
 fn put(connection: &Connection, tally: &Tally) -> rusqlite::Result<()> {
     let summary = tally.summary();
     let tail = summary.tail;
-    connection
-        .prepare_cached(&format!(
-            "INSERT OR REPLACE INTO summary ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
-             ?14, ?15, ?16, ?17, ?18)"
-        ))?
-        .execute(rusqlite::params![
+    let insert = format!(
+        "INSERT OR REPLACE INTO summary ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
+         ?14, ?15, ?16, ?17, ?18)"
+    );
+    sql::run(
+        connection,
+        &insert,
+        rusqlite::params![
             summary.id.to_string(),
             summary.title,
             summary.renamed,
@@ -506,19 +508,16 @@ fn put(connection: &Connection, tally: &Tally) -> rusqlite::Result<()> {
             tally.kept(),
             summary.damaged,
             summary.forked_from,
-        ])?;
-    Ok(())
+        ],
+    )
 }
 
 pub(crate) fn get(
     connection: &Connection,
     conversation: ConversationId,
 ) -> rusqlite::Result<Option<Summary>> {
-    connection
-        .prepare_cached(&format!("SELECT {COLUMNS} FROM summary WHERE id = ?1"))?
-        .query_row([conversation.to_string()], summary)
-        .optional()
-        .map(Option::flatten)
+    let query = format!("SELECT {COLUMNS} FROM summary WHERE id = ?1");
+    sql::first(connection, &query, [conversation.to_string()], summary).map(Option::flatten)
 }
 
 fn summary(row: &Row<'_>) -> rusqlite::Result<Option<Summary>> {
@@ -556,14 +555,14 @@ fn list(connection: &Connection, query: &Query) -> rusqlite::Result<Page> {
     let limit = query.limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1);
     let after = query.after.map(|after| (after.updated.as_microsecond(), after.id.to_string()));
     let (updated, id) = after.unwrap_or((i64::MAX, String::new()));
-    let mut statement = connection.prepare_cached(&format!(
+    let select = format!(
         "SELECT {COLUMNS} FROM summary WHERE (updated < ?1) OR (updated = ?1 AND id > ?2) \
          ORDER BY updated DESC, id LIMIT ?3"
-    ))?;
+    );
     // One more than asked for tells whether there is a next page.
     let more = if limit < 0 { -1 } else { limit.saturating_add(1) };
-    let rows = statement.query_map((updated, id, more), summary)?;
-    let mut found: Vec<Summary> = rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect();
+    let found: Vec<Option<Summary>> = sql::all(connection, &select, (updated, id, more), summary)?;
+    let mut found: Vec<Summary> = found.into_iter().flatten().collect();
     let is_more = query.limit.is_some_and(|limit| found.len() > limit);
     found.truncate(query.limit.unwrap_or(usize::MAX));
     let next = found.last().filter(|_| is_more).map(|last| Cursor { updated: last.updated, id: last.id });

@@ -1,4 +1,4 @@
-//! Searching: from what a person types to entries, best first, with the hits marked.
+//! Searches the index: turns a query into entries, best first, with the hits marked.
 
 use std::{
     cell::RefCell,
@@ -8,25 +8,25 @@ use std::{
 use rejoin_record::{ConversationId, Entry, Text};
 use rusqlite::{Connection, ToSql, functions::FunctionFlags, types::ToSqlOutput};
 
-use super::{Feed, Trouble, get};
+use super::{Feed, IndexError, get};
 use crate::{
     digest::Digester,
     scan, sql,
     store::{Hit, Search},
 };
 
-/// So many of the matching entries are ranked; of words that are everywhere, the newest ones.
+/// The most matching entries that are ranked. If there are more, the newest are returned without a rank.
 const RANKED: i64 = 2000;
 
 /// The SQL function that gives SQLite the text to index.
 const TEXT: &str = "text_to_index";
 
 thread_local! {
-    /// The text that [`TEXT`] gives next.
+    /// The text that [`TEXT`] returns next.
     static NEXT: RefCell<Option<Text>> = const { RefCell::new(None) };
 }
 
-/// Makes a connection ready for [`put`].
+/// Prepares a connection for [`put`].
 pub(super) fn prepare(index: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DIRECTONLY;
     index.create_scalar_function(TEXT, 0, flags, |_| Ok(Indexed(NEXT.take())))
@@ -50,7 +50,7 @@ pub(super) fn put(index: &Connection, key: i64, text: Text) -> rusqlite::Result<
     sql::run(index, &format!("INSERT INTO words (rowid, text) VALUES (?1, {TEXT}())"), [key])
 }
 
-/// A text as the index takes it: characters of scripts without spaces stand alone, so that each is a word.
+/// The text with spaces around characters of scripts without spaces, so that each is a word.
 fn spaced(text: Text) -> Text {
     if !text.chars().any(scan::is_unspaced) {
         return text;
@@ -66,7 +66,7 @@ fn spaced(text: Text) -> Text {
     out.into()
 }
 
-/// A query in the language of the index: every part must occur.
+/// A query in the syntax of FTS5: every part must occur.
 fn query(parts: &[(Vec<String>, bool)]) -> String {
     let quoted = parts.iter().map(|(words, beginning)| {
         let star = if *beginning { "*" } else { "" };
@@ -75,7 +75,7 @@ fn query(parts: &[(Vec<String>, bool)]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn search(feed: &dyn Feed, index: &Connection, search: &Search) -> Result<Vec<Hit>, Trouble> {
+pub(super) fn search(feed: &dyn Feed, index: &Connection, search: &Search) -> Result<Vec<Hit>, IndexError> {
     let parts = scan::parts(&search.words);
     if parts.is_empty() {
         return Ok(Vec::new());
@@ -88,13 +88,10 @@ pub(super) fn search(feed: &dyn Feed, index: &Connection, search: &Search) -> Re
     let mut hits = Vec::new();
     for (key, score) in best {
         let Some((conversation, entry)) = entries.get(&key) else { continue };
-        let title = match titles.get(conversation) {
-            Some(title) => title.clone(),
-            None => {
-                let title = get(index, *conversation)?.and_then(|summary| summary.title);
-                titles.entry(*conversation).or_insert(title).clone()
-            }
-        };
+        if !titles.contains_key(conversation) {
+            titles.insert(*conversation, get(index, *conversation)?.and_then(|summary| summary.title));
+        }
+        let title = titles[conversation].clone();
         hits.extend(hit(feed.digester(), *conversation, entry, title, &parts, score));
     }
     Ok(hits)
@@ -111,7 +108,7 @@ fn hit(
 ) -> Option<Hit> {
     let digest = digester(None).add(entry);
     let words = digest.words?;
-    // The index folds more than we do when we look for the place; then the beginning is shown.
+    // The index folds more characters than `excerpt` does. If the hit is not found, the beginning is shown.
     let excerpt = scan::excerpt(&words.text, parts).map(|(excerpt, _)| excerpt);
     Some(Hit {
         conversation,
@@ -132,23 +129,19 @@ fn matching(
     within: Option<&HashSet<i64>>,
     limit: usize,
 ) -> rusqlite::Result<Vec<(i64, f64)>> {
-    let mut newest = connection
-        .prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?2")?;
+    let newest = "SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?2";
     let most = if within.is_some() { i64::MAX } else { RANKED + 1 };
-    let mut keys: Vec<i64> =
-        newest.query_map((query, most), |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    let mut keys: Vec<i64> = sql::all(connection, newest, (query, most), |row| row.get(0))?;
     if let Some(within) = within {
         keys.retain(|key| within.contains(key));
     }
-    // Words that are everywhere say little: the newest are as good as any, and ranking them all would take long.
+    // For very common words the newest entries are as good as any, and ranking all would take long.
     if keys.len() as i64 > RANKED {
         return Ok(keys.into_iter().take(limit).map(|key| (key, 0.0)).collect());
     }
-    let mut ranked = connection.prepare_cached(
-        "SELECT rowid, bm25(words) FROM words WHERE words MATCH ?1 ORDER BY bm25(words), rowid DESC",
-    )?;
-    let rows = ranked.query_map([query], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let mut best: Vec<(i64, f64)> = rows.collect::<rusqlite::Result<_>>()?;
+    let ranked = "SELECT rowid, bm25(words) FROM words WHERE words MATCH ?1 ORDER BY bm25(words), rowid DESC";
+    let mut best: Vec<(i64, f64)> =
+        sql::all(connection, ranked, [query], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if let Some(within) = within {
         best.retain(|(key, _)| within.contains(key));
     }

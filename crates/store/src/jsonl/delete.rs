@@ -1,4 +1,4 @@
-//! Removing a conversation: its file, its draft and what was set aside of it. The only place where one is removed.
+//! Removes a conversation: its file, its draft, and copies of its damage. This is the only place where one is removed.
 
 use rejoin_record::ConversationId;
 
@@ -9,14 +9,14 @@ use crate::error::{StoreError, StoreResult};
 pub(super) fn delete(store: &Jsonl, conversation: ConversationId) -> StoreResult<()> {
     let failed = || store.failed("deleting", conversation);
     let locked = append::lock(store, conversation, false)?.ok_or(StoreError::NotFound(conversation))?;
-    // The file goes last: if the process is killed before that, the conversation is still there to be deleted.
+    // The file goes last: if the process is killed before that, the conversation can still be deleted.
     store.folder.remove(erase::draft(conversation)).map_err(failed())?;
     store.drafts.remove(conversation)?;
     store.asides.forget(&conversation.to_string(), |_| true).map_err(failed())?;
     append::sweep(store).map_err(failed())?;
     #[cfg(feature = "sqlite")]
     if store.index.exists(&store.no_files()) {
-        // The file is locked here, so nothing that would lock it once more may read it.
+        // The file is locked, so it must not be read in a way that locks it again.
         let newest = tail::tail(&locked.0, true, &mut |_, _| {}).ok().flatten();
         let newest = newest.map_or(u64::MAX, |tail| tail.seq);
         if let Err(why) = store.no_files().let_go(conversation, newest) {
@@ -24,7 +24,7 @@ pub(super) fn delete(store: &Jsonl, conversation: ConversationId) -> StoreResult
         }
     }
     store.folder.remove(name(conversation)).map_err(failed())?;
-    store.forget(conversation);
+    drop(store.take(conversation));
     store.folder.sync().map_err(failed())?;
     drop(locked);
     Ok(())

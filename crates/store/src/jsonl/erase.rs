@@ -1,5 +1,5 @@
-//! Removing the content of an entry permanently. The only place where a file is rewritten: a draft beside it, synced, then put
-//! in its place in one step, so that a crash leaves the one or the other.
+//! Removes the content of entries permanently. This is the only place where a file is rewritten: a new file is written beside it, synced,
+//! and renamed, so that a crash leaves one or the other.
 
 use std::{
     fs::File,
@@ -23,12 +23,12 @@ use crate::{
     store::{Erasure, Item},
 };
 
-/// The name of the draft.
+/// The name of the new file until it is renamed.
 pub(super) fn draft(conversation: ConversationId) -> String {
     format!(".{conversation}.erasing")
 }
 
-/// Removes salt and body of entries and appends the notes about it.
+/// Removes the salt and body of entries, and appends the notes about it.
 pub(super) fn erase(
     store: &Jsonl,
     conversation: ConversationId,
@@ -60,12 +60,12 @@ pub(super) fn erase(
     // Copies of the entry may have been set aside when they were found damaged.
     let forgotten = store.asides.forget(&conversation.to_string(), Sought::any(&sought));
     forgotten.map_err(locked.failed("removing what was set aside of"))?;
-    store.forget(conversation);
+    drop(store.take(conversation));
     let last = notes.last().map(Tail::of);
     last.ok_or(StoreError::BrokenBatch("there is nothing to erase"))
 }
 
-/// The entries that are there, and what they say.
+/// The content of the entries that exist.
 pub(super) fn contents(file: &File, ids: &[EntryId]) -> io::Result<Vec<Sought>> {
     let mut found = Vec::new();
     read::read(file, Span { from: 0, locked: true }, &mut |read| {
@@ -80,9 +80,9 @@ pub(super) fn contents(file: &File, ids: &[EntryId]) -> io::Result<Vec<Sought>> 
     Ok(found)
 }
 
-/// Writes a draft: every line as it is, but the entries without their content, and the notes after them.
+/// Writes the new file: every line as it is, the entries without their content, and the notes at the end.
 fn write(store: &Jsonl, draft: &str, locked: &Locked, ids: &[EntryId], notes: &str) -> io::Result<()> {
-    // One may be left of a process that was killed.
+    // A killed process may have left one.
     store.folder.remove(draft)?;
     let file = store.folder.make_new(draft)?;
     let mut out = BufWriter::with_capacity(1 << 16, &file);
@@ -115,7 +115,7 @@ fn write(store: &Jsonl, draft: &str, locked: &Locked, ids: &[EntryId], notes: &s
     file.sync_all()
 }
 
-/// Writes a line that names the entry. What is no entry but names it may be a damaged copy: that goes as well.
+/// Writes a line that names the entry, without its content. A piece that is no entry but names it may be a damaged copy, and is left out.
 fn rewrite(out: &mut impl Write, line: &[u8], found: Pieces, entry: EntryId) -> io::Result<()> {
     let name = entry.to_string();
     let concerned = found.entries.iter().any(|piece| piece.entry.id() == entry);

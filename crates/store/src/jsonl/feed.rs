@@ -1,5 +1,5 @@
-//! How the index follows a folder: by the marks of its files. A file whose mark is another one than last time is read again, from
-//! where the index stopped if the file has only grown.
+//! Feeds the index from a folder. A file whose size, time or identity changed is read again, from where the index stopped if it has only
+//! grown.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,7 +16,7 @@ use crate::{
     digest::Digester,
     error::{StoreError, StoreResult},
     index::{
-        Feed, Followed, Remembered, Summaries, Trouble, get,
+        Feed, Followed, IndexError, Remembered, Summaries, get,
         lost::{self, Lost},
         put_going,
     },
@@ -39,12 +39,9 @@ impl Feed for Files<'_> {
         self.store.digester
     }
 
-    fn update(&self, index: &Connection) -> Result<Followed, Trouble> {
-        let known = || -> rusqlite::Result<HashMap<String, String>> {
-            let mut statement = index.prepare_cached("SELECT id, mark FROM file")?;
-            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-        };
-        let mut known = known()?;
+    fn update(&self, index: &Connection) -> Result<Followed, IndexError> {
+        let mut known: HashMap<String, String> =
+            sql::all(index, "SELECT id, mark FROM file", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let marks = self.marks.iter().map(|(id, mark)| (*id, spelled(mark)));
         let changed: Vec<(ConversationId, String)> =
             marks.filter(|(id, mark)| known.remove(&id.to_string()).as_ref() != Some(mark)).collect();
@@ -56,9 +53,9 @@ impl Feed for Files<'_> {
         for (id, mark) in changed {
             match self.take_file(index, id, &mark) {
                 // It was deleted a moment ago.
-                Err(Trouble::Store(StoreError::NotFound(_))) => {}
-                // One that cannot be read does not keep the others out; it is tried again next time.
-                Err(Trouble::Store(StoreError::Io { what, why })) => tracing::warn!("{what}: {why}"),
+                Err(IndexError::Store(StoreError::NotFound(_))) => {}
+                // A file that cannot be read does not stop the others, and is tried again next time.
+                Err(IndexError::Store(StoreError::Io { what, why })) => tracing::warn!("{what}: {why}"),
                 taken => is_removed |= taken?,
             }
         }
@@ -66,23 +63,21 @@ impl Feed for Files<'_> {
         Ok(if is_removed { Followed::Outdated("something was removed") } else { Followed::UpToDate })
     }
 
-    fn remember(&self, index: &Connection) -> Result<Remembered, Trouble> {
-        let mut statement = index.prepare("SELECT id, seq FROM going")?;
-        let going = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(Remembered { lost: lost::missed(index)?, going: going.collect::<rusqlite::Result<_>>()? })
+    fn remember(&self, index: &Connection) -> Result<Remembered, IndexError> {
+        let going = sql::all(index, "SELECT id, seq FROM going", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(Remembered { lost: lost::missed(index)?, going })
     }
 
-    fn keys_of(&self, index: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, Trouble> {
-        let mut statement = index.prepare_cached("SELECT key FROM place WHERE id = ?1")?;
-        let keys = statement.query_map([conversation.to_string()], |row| row.get(0))?;
-        Ok(keys.collect::<rusqlite::Result<_>>()?)
+    fn keys_of(&self, index: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, IndexError> {
+        let query = "SELECT key FROM place WHERE id = ?1";
+        Ok(sql::all(index, query, [conversation.to_string()], |row| row.get(0))?)
     }
 
     fn entries(
         &self,
         index: &Connection,
         keys: &[i64],
-    ) -> Result<HashMap<i64, (ConversationId, Entry)>, Trouble> {
+    ) -> Result<HashMap<i64, (ConversationId, Entry)>, IndexError> {
         let mut wanted: HashMap<ConversationId, HashMap<u64, i64>> = HashMap::new();
         for key in keys {
             let query = "SELECT id, seq FROM place WHERE key = ?1";
@@ -108,17 +103,18 @@ impl Feed for Files<'_> {
 }
 
 impl Files<'_> {
-    /// Takes in a file. Says whether something that was taken in before had to go.
-    fn take_file(&self, index: &Connection, id: ConversationId, mark: &str) -> Result<bool, Trouble> {
+    /// Adds a file. Returns whether entries that the index had were removed.
+    fn take_file(&self, index: &Connection, id: ConversationId, mark: &str) -> Result<bool, IndexError> {
         let name = id.to_string();
         let tail = get(index, id)?.and_then(|summary| summary.tail);
-        // What was read before stays, if the file continues after it.
+        // What was read before stays if the file continues after it.
         let (mut entries, mut damaged) = self.read_from(id, tail.map_or(0, |tail| tail.seq))?;
         let before: Option<String> = sql::one(index, "SELECT mark FROM file WHERE id = ?1", [&name])?;
-        let goes_on = tail.is_some_and(|tail| entries.first().is_some_and(|entry| entry.hash() == tail.hash))
+        let continues = tail
+            .is_some_and(|tail| entries.first().is_some_and(|entry| entry.hash() == tail.hash))
             && before.is_some_and(|before| has_grown(&before, mark))
             && !scan::beginning_is_damaged(self.store, id)?;
-        if goes_on {
+        if continues {
             entries.remove(0);
         } else {
             drop_file(index, &name)?;
@@ -141,12 +137,12 @@ impl Files<'_> {
             )?;
             summaries.take(index, index.last_insert_rowid(), id, entry, self.store.digester)?;
         }
-        if damaged && (goes_on || has_new) {
+        if damaged && (continues || has_new) {
             summaries.of(index, id, self.store.digester)?.note_damage(true);
         }
         summaries.put(index, |id, newest| scan::entries(newest, |each| self.store.read(id, 0, each)))?;
         sql::run(index, "INSERT OR REPLACE INTO file (id, mark) VALUES (?1, ?2)", (&name, mark))?;
-        Ok(tail.is_some() && !goes_on)
+        Ok(tail.is_some() && !continues)
     }
 
     /// The entries of a conversation from a `seq` on, and whether something there is damaged.
@@ -162,21 +158,21 @@ impl Files<'_> {
         Ok((entries, damaged))
     }
 
-    /// Notes that a conversation is about to be deleted, so that nothing is missed should it come back shorter.
+    /// Notes that a conversation is about to be deleted, so that nothing counts as missing if it comes back shorter.
     pub(super) fn let_go(&self, id: ConversationId, newest: u64) -> StoreResult<()> {
         let newest = i64::try_from(newest).unwrap_or(i64::MAX);
         self.store.index.write(self, |index| put_going(index, &id.to_string(), newest))
     }
 
-    /// Notes that a conversation is deleted, and the index has followed.
+    /// Notes that a conversation was deleted, and that the index knows it.
     pub(super) fn is_gone(&self, id: ConversationId) -> StoreResult<()> {
         let forget =
             |index: &Connection| sql::run(index, "DELETE FROM going WHERE id = ?1", [id.to_string()]);
         self.store.index.write(self, forget)
     }
 
-    /// What was seen of a conversation: its newest entry when its file was last read, and what was missed even then. Nothing
-    /// is read again.
+    /// What the index has seen of a conversation: the newest entry when the file was last read, and what was missing even then. The file
+    /// is not read again.
     pub(super) fn seen_of(&self, id: ConversationId) -> Vec<Lost> {
         let of_it = |index: &Connection, mut seen: Vec<Lost>| {
             seen.retain(|lost| lost.conversation == id && !is_going(index, id, lost.seq));
@@ -186,27 +182,27 @@ impl Files<'_> {
     }
 }
 
-/// A mark as the index keeps it.
+/// A mark as the index stores it.
 fn spelled(mark: &Mark) -> String {
     let since = mark.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     let since = since.map_or_else(String::new, |since| since.as_nanos().to_string());
     format!("{} {since} {:?}", mark.size, mark.identity)
 }
 
-/// Whether a file is the one that it was and has only become longer, as far as its marks tell.
+/// Whether a file is the same and has only grown, according to its marks.
 fn has_grown(before: &str, now: &str) -> bool {
     let size = |mark: &str| mark.split(' ').next().and_then(|size| size.parse::<u64>().ok());
     let identity = |mark: &str| mark.rsplit(' ').next().map(str::to_owned);
     identity(before) == identity(now) && size(before) < size(now)
 }
 
-/// Whether an entry is being deleted with its conversation, or was.
+/// Whether an entry is being deleted, or was, with its conversation.
 fn is_going(index: &Connection, id: ConversationId, seq: u64) -> bool {
     let query = "SELECT 1 FROM going WHERE id = ?1 AND seq >= ?2";
     matches!(sql::one::<i64>(index, query, (id.to_string(), seq as i64)), Ok(Some(_)))
 }
 
-/// Forgets a file.
+/// Removes a file from the index.
 fn drop_file(index: &Connection, id: &str) -> rusqlite::Result<()> {
     sql::run(index, "DELETE FROM words WHERE rowid IN (SELECT key FROM place WHERE id = ?1)", [id])?;
     for table in ["place", "summary", "file"] {

@@ -1,4 +1,4 @@
-//! What is known of the entries that were read so far, and whether the next one fits them.
+//! The entries that were read so far, and whether the next one fits them.
 
 use std::collections::HashMap;
 
@@ -9,25 +9,25 @@ use rejoin_record::{Entry, EntryId, Hash};
 pub(super) enum Verdict {
     /// Body and chain agree.
     Sure,
-    /// The body agrees. What it hangs on cannot be read.
+    /// The body agrees. The parent cannot be read.
     Unsure,
-    /// It is not.
+    /// It is not what was stored.
     Wrong(String),
 }
 
 /// The entries that were read so far.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// Their hashes, and whether those are sure.
+    /// Their hashes, and whether those are proven.
     hashes: HashMap<EntryId, (Hash, bool)>,
-    /// What damaged entries say their hash is.
+    /// The hashes that damaged entries claim.
     claimed: HashMap<EntryId, Hash>,
-    /// Every number below this one was read.
+    /// Every `seq` below this one was read.
     complete_to: u64,
 }
 
 impl Known {
-    /// The number that should come next.
+    /// The `seq` that should come next.
     pub(super) fn expected(&self) -> u64 {
         self.complete_to
     }
@@ -37,7 +37,7 @@ impl Known {
         self.hashes.contains_key(&id)
     }
 
-    /// Whether an entry is the plain continuation of what was read.
+    /// Whether an entry simply continues what was read.
     pub(super) fn goes_on_with(&self, entry: &Entry) -> bool {
         let envelope = entry.envelope();
         let parent = match envelope.parent {
@@ -54,8 +54,8 @@ impl Known {
         self.hashes.get(&id).map(|(hash, _)| *hash)
     }
 
-    /// Judges an entry. What was found inside of something else (`leads` is false) has to prove more: text that someone
-    /// else chose must never become an entry because what holds it was damaged.
+    /// Judges an entry. One that was found inside a line (`leads` is false) has to prove more: text in a damaged line must never become an
+    /// entry.
     pub(super) fn judge(&self, entry: &Entry, leads: bool) -> Verdict {
         let envelope = entry.envelope();
         let changed =
@@ -68,13 +68,13 @@ impl Known {
             (Some((_, true)), _) => changed(),
             (None, Some(claimed)) if entry.verifies(Some(*claimed)) => Verdict::Sure,
             _ if !leads || !entry.body_verifies() => changed(),
-            // All that stood before it was read, and its parent is not among that: the name of its parent was changed.
+            // Everything before it was read, and its parent is not there: the id of the parent was changed.
             (None, None) if self.complete_to >= envelope.seq => changed(),
             _ => Verdict::Unsure,
         }
     }
 
-    /// Takes in an entry.
+    /// Adds an entry.
     pub(super) fn add(&mut self, entry: &Entry, sure: bool) {
         self.hashes.insert(entry.id(), (entry.hash(), sure));
         if entry.envelope().seq == self.complete_to {
@@ -82,7 +82,7 @@ impl Known {
         }
     }
 
-    /// Remembers what a damaged entry says of itself.
+    /// Remembers the hash that a damaged entry claims.
     pub(super) fn claim(&mut self, entry: &Entry) {
         self.claimed.insert(entry.id(), entry.hash());
     }

@@ -1,4 +1,4 @@
-//! The lines of a file, as bytes: forwards one at a time, and backwards in blocks from the end.
+//! The lines of a file as bytes: forwards one at a time, and backwards in blocks.
 
 use std::{
     fs::File,
@@ -10,7 +10,7 @@ use rejoin_record::{limits, lines};
 
 use crate::files;
 
-/// The lines of a file from some place on, oldest first.
+/// The lines of a file from a position on, oldest first.
 pub(super) struct Lines<'f> {
     lines: lines::Lines<BufReader<&'f File>>,
     file: &'f File,
@@ -33,7 +33,7 @@ impl<'f> Lines<'f> {
             if *locked {
                 return Ok(());
             }
-            // Another process may be in the middle of writing it. While the lock is held, the line is as whole as it gets.
+            // Another process may be writing the line. While the lock is held, it is as complete as it gets.
             files::lock_shared(file)?;
             let read = read_on();
             files::unlock(file)?;
@@ -42,16 +42,16 @@ impl<'f> Lines<'f> {
     }
 }
 
-/// How many bytes are read at once from the end.
+/// The bytes that are read at once.
 const BLOCK: usize = 1 << 16;
 
 /// The lines of a file, newest first.
 pub(super) struct Backwards<'f> {
     file: &'f File,
-    /// What was read and not handed out yet; it begins at `at` in the file.
+    /// Bytes that were read and not handed out yet. They begin at `at` in the file.
     buffer: Vec<u8>,
     at: u64,
-    /// How much of the end of the buffer is known to hold no newline.
+    /// The number of bytes at the end of the buffer that hold no newline.
     searched: usize,
     /// Whether a newline follows the buffer.
     ended: bool,
@@ -64,11 +64,11 @@ impl<'f> Backwards<'f> {
         Ok(Self { file, buffer: Vec::new(), at: len - u64::from(ended), searched: 0, ended })
     }
 
-    /// The next line before: where it begins, its bytes, and whether a newline ends it. None: there is none, or it is too
-    /// long for an entry.
+    /// The previous line: where it begins, its bytes, and whether a newline ends it. None if there is none, or it is too long for an
+    /// entry.
     pub(super) fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>, bool)>> {
         if self.at == 0 && self.buffer.is_empty() {
-            // What a newline ended and the file begins with may still be an empty line, which says nothing.
+            // The file may begin with an empty line, which means nothing.
             return Ok(None);
         }
         loop {
@@ -100,67 +100,4 @@ impl<'f> Backwards<'f> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write as _;
-
-    use super::*;
-
-    fn forwards(file: &File) -> Vec<(u64, Vec<u8>, bool)> {
-        let mut lines = Lines::from(file, 0, 1, false).unwrap();
-        let (mut all, mut bytes) = (Vec::new(), Vec::new());
-        while let Some(line) = lines.next(&mut bytes).unwrap() {
-            assert_eq!(line.len, bytes.len() as u64);
-            all.push((line.start, bytes.clone(), line.ended));
-        }
-        all
-    }
-
-    #[test]
-    fn backwards_is_forwards_turned_round() {
-        for text in [
-            "",
-            "\n",
-            "a",
-            "a\n",
-            "a\nb",
-            "\n\na\n\nb\n",
-            &format!("{}\nx\n{}", "y".repeat(200_000), "z".repeat(70_000)),
-        ] {
-            let mut file = tempfile::tempfile().unwrap();
-            file.write_all(text.as_bytes()).unwrap();
-            let mut back = Backwards::new(&file, text.len() as u64).unwrap();
-            let mut all = Vec::new();
-            while let Some(line) = back.next().unwrap() {
-                all.push(line);
-            }
-            all.reverse();
-            let mut expected = forwards(&file);
-            // The one difference: an empty first line is not handed out.
-            if expected.first().is_some_and(|(_, line, _)| line.is_empty()) {
-                expected.remove(0);
-            }
-            let short: String = text.chars().take(12).collect();
-            assert_eq!(all, expected, "{short:?}");
-        }
-    }
-
-    #[test]
-    fn a_line_that_is_too_long_is_passed_over() {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(b"first\n").unwrap();
-        // A hole: it takes no room and reads as zeros.
-        let hole = limits::BODY_BYTES as u64 + 100;
-        file.set_len(6 + hole).unwrap();
-        file.seek(SeekFrom::End(0)).unwrap();
-        file.write_all(b"\nlast\n").unwrap();
-        let mut lines = Lines::from(&file, 0, 1, false).unwrap();
-        let mut bytes = Vec::new();
-        assert!(!lines.next(&mut bytes).unwrap().unwrap().too_long);
-        let long = lines.next(&mut bytes).unwrap().unwrap();
-        assert!(long.too_long && long.ended && bytes.is_empty());
-        assert_eq!((long.start, long.len, long.number), (6, hole, 2));
-        let last = lines.next(&mut bytes).unwrap().unwrap();
-        assert_eq!((bytes.as_slice(), last.number, last.start), (&b"last"[..], 3, 7 + hole));
-        assert!(lines.next(&mut bytes).unwrap().is_none());
-    }
-}
+mod tests;

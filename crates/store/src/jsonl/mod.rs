@@ -1,11 +1,10 @@
 //! A folder with one append-only file per conversation, readable with ordinary tools.
 //!
-//! `{id}.jsonl` holds one entry per line. A file is only ever appended to (`append.rs`); only `erase.rs` rewrites one and only
-//! `delete.rs` removes one. Whatever became of a file, it is read (`read.rs`, `resolve.rs`): every entry that is
-//! handed out was verified, and what is none is handed out as damage and set aside (`aside.rs`) before more is written.
+//! `{id}.jsonl` holds one entry per line. Files are only appended to (`append.rs`); only `erase.rs` rewrites one and only `delete.rs`
+//! removes one. A damaged file is still read (`read.rs`, `resolve.rs`): every entry that is handed out is verified, and everything else is
+//! handed out as damage and set aside (`aside.rs`) before more is written.
 //!
-//! Lists and search come from an index beside the files (`feed.rs`), which is never needed: without it everything is
-//! read.
+//! Lists and search use an index beside the files (`feed.rs`). Without it, all files are read.
 
 mod append;
 mod delete;
@@ -25,7 +24,7 @@ use std::{
     io,
     ops::ControlFlow,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard},
+    sync::Mutex,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -54,7 +53,7 @@ use crate::{
     summary::Summary,
 };
 
-/// How many conversations' ends are kept in memory.
+/// The number of conversations whose ends are remembered.
 const KEPT: usize = 10_000;
 
 /// A store in a folder of JSONL files.
@@ -73,22 +72,19 @@ pub struct Jsonl {
     index: Index,
 }
 
-/// What tells whether a file changed since it was last read.
+/// Tells whether a file changed since it was last read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
-    /// How long it is.
+    /// Its length.
     size: u64,
-    /// When it was last written, if the system knows.
+    /// When it was last written, if the system says.
     modified: Option<SystemTime>,
-    /// Which file it is: a rewritten one is another file.
+    /// The inode: a rewritten file has another.
     identity: u64,
 }
 
 impl Jsonl {
-    /// Opens a folder, or makes it.
-    ///
-    /// # Errors
-    /// [`StoreError::Missing`] if it is opened to be read and is not there; otherwise why it cannot be made.
+    /// Opens a folder, or creates it.
     pub fn open(folder: &Path, options: Options) -> StoreResult<Self> {
         let mut read_only = None;
         match options.access {
@@ -101,7 +97,7 @@ impl Jsonl {
                 }
             }
         }
-        // A folder whose names can be read, but not its files, would look empty.
+        // A folder whose names can be read but not its files would look empty.
         fs::read_dir(folder)
             .and_then(|_| fs::metadata(folder.join(".")))
             .map_err(StoreError::io(format!("opening {}", folder.display())))?;
@@ -120,18 +116,18 @@ impl Jsonl {
         })
     }
 
-    /// Every conversation, in the order of ids, with what tells whether it changed.
+    /// Every conversation, in the order of ids, with the mark of its file.
     fn marks(&self) -> StoreResult<Vec<(ConversationId, Mark)>> {
         let folder = self.folder.path();
         let failed = || StoreError::io(format!("reading {}", folder.display()));
         let mut marks = Vec::new();
         for file in fs::read_dir(&folder).map_err(failed())? {
             let file = file.map_err(failed())?;
-            // Whatever else lies in the folder is not ours.
+            // Other files in the folder are not ours.
             let name = file.file_name();
             let id = name.to_str().and_then(|name| name.strip_suffix(".jsonl")?.parse().ok());
             let Some(id) = id else { continue };
-            // A folder is not ours either. A link is listed: opening it fails and says why, so the conversation does not seem to be missing.
+            // A folder is not ours either. A link is listed, so that the conversation does not seem to be missing: opening it says why it fails.
             match file.metadata() {
                 Ok(metadata) if metadata.is_dir() => {}
                 Ok(metadata) => marks.push((id, mark(&metadata))),
@@ -144,7 +140,7 @@ impl Jsonl {
         Ok(marks)
     }
 
-    /// The path of a conversation's file, to be shown.
+    /// The path of a conversation's file, for display.
     fn path(&self, conversation: ConversationId) -> PathBuf {
         self.folder.path_of(name(conversation))
     }
@@ -156,7 +152,7 @@ impl Jsonl {
         })
     }
 
-    /// An error of the system, with what was tried on a conversation's file.
+    /// An error of the system, with the operation on a conversation's file.
     fn failed(
         &self,
         what: &str,
@@ -165,34 +161,26 @@ impl Jsonl {
         StoreError::io(format!("{what} {}", self.path(conversation).display()))
     }
 
-    fn ends(&self) -> MutexGuard<'_, HashMap<ConversationId, End>> {
-        guard(&self.ends)
-    }
-
     fn take(&self, conversation: ConversationId) -> Option<End> {
-        self.ends().remove(&conversation)
+        guard(&self.ends).remove(&conversation)
     }
 
     fn keep(&self, conversation: ConversationId, end: End) {
-        let mut ends = self.ends();
+        let mut ends = guard(&self.ends);
         if ends.len() >= KEPT {
-            // What an append failed to undo is all that must not be forgotten.
+            // Only a failed append that could not be undone must not be forgotten.
             ends.retain(|_, end| end.is_doubtful());
         }
         ends.insert(conversation, end);
     }
-
-    fn forget(&self, conversation: ConversationId) {
-        self.ends().remove(&conversation);
-    }
 }
 
-/// The name of a conversation's file. An id can be nothing but a safe name.
+/// The name of a conversation's file. Ids are safe as names.
 fn name(conversation: ConversationId) -> String {
     format!("{conversation}.jsonl")
 }
 
-/// Whether files can be made in a folder.
+/// Tries to create a file in a folder.
 fn try_writing(folder: &PrivateFolder) -> io::Result<()> {
     let name = format!(".writable-{}", std::process::id());
     match folder.make_new(&name) {
@@ -201,7 +189,6 @@ fn try_writing(folder: &PrivateFolder) -> io::Result<()> {
     }
 }
 
-/// What tells whether a file changed.
 fn mark(metadata: &fs::Metadata) -> Mark {
     Mark { size: metadata.len(), modified: metadata.modified().ok(), identity: files::identity(metadata).1 }
 }
@@ -226,7 +213,7 @@ impl Store for Jsonl {
             file => file?,
         };
         let metadata = file.metadata().map_err(self.failed("reading", conversation))?;
-        if let Some(end) = self.ends().get(&conversation).filter(|end| end.is_of(&metadata)) {
+        if let Some(end) = guard(&self.ends).get(&conversation).filter(|end| end.is_of(&metadata)) {
             return Ok(end.tail);
         }
         tail::tail(&file, false, &mut |_, _| ()).map_err(self.failed("reading", conversation))
@@ -250,7 +237,7 @@ impl Store for Jsonl {
             // Files without entries have no summary there.
             Ok(mut page) if page.total == files.marks.len() as u64 => {
                 for summary in &mut page.conversations {
-                    // The index knows what was in it, but it cannot be read now.
+                    // The index knows the file, but it cannot be read now.
                     summary.damaged |= matches!(self.file(summary.id), Err(StoreError::Io { .. }));
                 }
                 return Ok(page);
@@ -264,7 +251,7 @@ impl Store for Jsonl {
                 Ok(summary) => all.push(summary),
                 // It was deleted a moment ago.
                 Err(StoreError::NotFound(_)) => {}
-                // One file that cannot be opened does not hide the others, and is not hidden by them.
+                // A file that cannot be opened is listed, and does not hide the others.
                 Err(why) => {
                     tracing::warn!("{why}");
                     all.push(empty_summary(id, mark));
@@ -305,7 +292,7 @@ impl Store for Jsonl {
 
     fn erase_all(&self, id: ConversationId, after: Tail, erasures: &[Erasure]) -> StoreResult<Tail> {
         let erased = erase::erase(self, id, after, erasures);
-        // The words of what is gone must not stay anywhere.
+        // The words of removed content must not stay in the index.
         #[cfg(feature = "sqlite")]
         self.index.wipe(&self.no_files())?;
         erased
@@ -380,7 +367,7 @@ impl Store for Jsonl {
     fn settle(&self) -> StoreResult<()> {
         #[cfg(feature = "sqlite")]
         if let Err(why) = self.index.catch_up(&self.files()?) {
-            // The next question makes a new one.
+            // The next query makes a new one.
             tracing::debug!("the index does not follow: {why}");
         }
         Ok(())
@@ -394,7 +381,7 @@ impl Store for Jsonl {
 }
 
 impl Jsonl {
-    /// What the index is fed from.
+    /// The feed of the index.
     #[cfg(feature = "sqlite")]
     fn files(&self) -> StoreResult<Files<'_>> {
         Ok(Files { store: self, marks: self.marks()? })
@@ -432,10 +419,10 @@ impl Jsonl {
             })
             .map_err(self.failed("reading", conversation))
         })?;
-        // A file that was cut off between two lines, or emptied, looks whole. The index knows better.
+        // A file that was truncated between two lines, or emptied, looks whole. But the index knows more.
         #[cfg(feature = "sqlite")]
         {
-            // Another process may have deleted it meanwhile, and imported it again.
+            // Another process may have deleted and imported it again meanwhile.
             if !seen.is_empty() {
                 let still = files.seen_of(conversation);
                 seen.retain(|seen| still.contains(seen));
@@ -452,7 +439,7 @@ impl Jsonl {
     }
 }
 
-/// The summary of a file without entries that can be read: it is as old as the file.
+/// The summary of a file without readable entries, with the time of the file.
 fn empty_summary(conversation: ConversationId, mark: Mark) -> Summary {
     let mut summary = Summary { damaged: true, ..Summary::new(conversation) };
     if let Some(time) = mark.modified.and_then(timestamp) {

@@ -1,4 +1,4 @@
-//! What stands on a line: one entry, as a rule. After a crash or a fault it may be several, or none, or something beside them.
+//! The contents of a line: usually one entry. After a crash or a fault it may be several, none, or something else.
 
 use std::ops::Range;
 
@@ -8,15 +8,15 @@ use rejoin_record::{
     json::{Doc, Kind},
 };
 
-/// How every entry begins.
+/// The beginning of every entry.
 const BEGINNING: &[u8] = b"{\"v\":\"";
 
-/// What stands on a line.
+/// The contents of a line.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     /// The entries, in order. None of them has been verified.
     pub entries: Vec<Piece>,
-    /// What else there is.
+    /// Everything else on the line.
     pub rest: Option<Rest>,
 }
 
@@ -25,37 +25,37 @@ pub(super) struct Pieces {
 pub(super) struct Piece {
     /// The entry.
     pub entry: Entry,
-    /// Where on the line it stands.
+    /// Its position on the line.
     pub range: Range<usize>,
     /// Whether the line begins with it.
     pub leads: bool,
 }
 
-/// What is no entry.
+/// Something on a line that is no entry.
 #[derive(Debug, Clone)]
 pub(super) struct Rest {
-    /// Why it is none.
+    /// Why it is no entry.
     pub why: String,
     /// What it looks like.
     pub shape: Shape,
-    /// Where on the line it stands.
+    /// Its position on the line.
     pub ranges: Vec<Range<usize>>,
-    /// Whether a newer version wrote it, as it says.
+    /// Whether it says that a newer version wrote it.
     pub newer: bool,
-    /// What it would be if only its version had been changed.
+    /// The entry that it would be with our version number.
     pub ours: Option<Box<Entry>>,
 }
 
-/// What something that is no entry looks like.
+/// The shape of something that is no entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// The beginning of a value, and then nothing: what a write leaves that was cut off.
+    /// The beginning of a value, as a write that was cut off leaves it.
     Cut,
     /// Zeros, as some file systems leave them after a crash.
     Zeros,
-    /// A value that is complete.
+    /// A complete value.
     Complete,
-    /// Anything.
+    /// Anything else.
     Other,
 }
 
@@ -108,14 +108,14 @@ pub(super) fn of(line: &[u8], is_first: bool) -> Pieces {
     several(line, within, Rest { why, shape, ranges: Vec::new(), newer, ours: None })
 }
 
-/// What a line would be if our version had written it.
+/// The entry that a line would be with our version number.
 fn as_ours(text: &str) -> Option<Box<Entry>> {
     let beginning = std::str::from_utf8(BEGINNING).ok()?;
     let (_, rest) = text.strip_prefix(beginning)?.split_once('"')?;
     Entry::from_line(&format!("{beginning}{VERSION}\"{rest}")).ok().map(Box::new)
 }
 
-/// The part of a line that counts: without the mark some editors put first, and without blanks around it.
+/// The part of a line without a byte order mark and without white space around it.
 fn trimmed(line: &[u8], is_first: bool) -> Range<usize> {
     let mark = if is_first && line.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
     let rest = &line[mark..];
@@ -128,7 +128,7 @@ fn is_zeros(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| matches!(byte, 0 | b' '))
 }
 
-/// Whether a text is the beginning of a JSON value and only that.
+/// Whether a text is an incomplete JSON value.
 fn is_cut(text: &str) -> bool {
     let (_, error) = Doc::parse_prefix(text);
     let Some(rest) = error.and_then(|error| text.get(error.offset..)) else { return false };
@@ -138,7 +138,7 @@ fn is_cut(text: &str) -> bool {
         || is_open_number(text, rest)
 }
 
-/// Whether a text ends in a number that lacks its last digits: with one more digit there is nothing wrong with it.
+/// Whether a text ends in an incomplete number: one more digit makes it valid.
 fn is_open_number(text: &str, rest: &str) -> bool {
     rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')) && {
         let longer = format!("{text}0");
@@ -146,7 +146,7 @@ fn is_open_number(text: &str, rest: &str) -> bool {
     }
 }
 
-/// Whether a text begins with a string that does not end in it.
+/// Whether a text begins with a string that has no end.
 fn is_open_string(text: &str) -> bool {
     let Some(inside) = text.strip_prefix('"') else { return false };
     let mut escaped = false;
@@ -161,10 +161,10 @@ fn is_open_string(text: &str) -> bool {
     true
 }
 
-/// Finds the entries on a line that is not simply one.
+/// Finds the entries on a line that is not simply one entry.
 fn several(line: &[u8], within: Range<usize>, mut rest: Rest) -> Pieces {
     let mut entries: Vec<Piece> = Vec::new();
-    // Each attempt to read an entry may go on to the end of the line; so many bytes are spent on all of them.
+    // Each attempt to read an entry may reach the end of the line, so the attempts share a budget of bytes.
     let mut budget = (line.len() as u64) * 8 + 4096;
     let mut base = within.start;
     for chunk in line[within.clone()].utf8_chunks() {
@@ -220,7 +220,7 @@ fn several(line: &[u8], within: Range<usize>, mut rest: Rest) -> Pieces {
     Pieces { entries, rest: Some(rest) }
 }
 
-/// Where some bytes first occur in others.
+/// The first position of some bytes in others.
 pub(super) fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     let first = *what.first()?;
     let mut at = 0;

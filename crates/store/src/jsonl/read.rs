@@ -1,7 +1,7 @@
-//! Reading a file forwards.
+//! Reads a file forwards.
 //!
-//! As long as each line is the entry that continues those before it, entries are handed out line by line. At the first line that
-//! is not, `resolve.rs` looks at the rest of the file.
+//! As long as each line is an entry that continues those before it, entries are handed out line by line. At the first line that is not,
+//! `resolve.rs` reads the rest of the file.
 
 use std::{
     fs::File,
@@ -26,21 +26,21 @@ use crate::{
 /// What a reader hands out.
 #[derive(Debug)]
 pub(super) struct Read {
-    /// The line it stands on.
+    /// Its line.
     pub line: u64,
-    /// What it is.
+    /// The entry or the damage.
     pub item: Item,
     /// Whether a newer version wrote it.
     pub newer: bool,
 }
 
-/// What reading hands out to.
+/// Receives what is read.
 pub(super) type Sink<'s> = &'s mut dyn FnMut(Read) -> ControlFlow<()>;
 
 /// Which part of a file is read, and how.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
-    /// The first number that is handed out.
+    /// The first `seq` that is handed out.
     pub from: u64,
     /// Whether the caller holds the file's lock.
     pub locked: bool,
@@ -51,36 +51,36 @@ pub(super) struct Span {
 pub(super) struct Broken {
     /// The line.
     pub line: u64,
-    /// Where in the file its pieces are.
+    /// The positions of its pieces in the file.
     pub ranges: Vec<Range<u64>>,
     /// What is wrong.
     pub why: String,
-    /// Whether it may be what a write left that was cut off. It is, if so, whenever nothing is missing around it.
+    /// Whether it may be the remainder of a write that was cut off.
     pub remainder: Remainder,
     /// Whether a newer version wrote it.
     pub newer: bool,
-    /// What it would be if only its version had been changed. Looked at as soon as what stands before it is known.
+    /// The entry that it would be with our version number. It is judged when everything before it is known.
     pub ours: Option<Box<Entry>>,
 }
 
 /// How much something looks like the remainder of a write that was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remainder {
-    /// It is one: it stands at the end without a newline, or the next writer marked it.
+    /// It is one: it is at the end and has no newline, or the next writer marked it.
     Surely,
     /// It is one if nothing is missing around it.
     IfGapless,
-    /// It has a hole where the disk never got what was written, as after a power failure. It is one if nothing is missing around
-    /// it, and also at the end of the file: what was acknowledged was synced, and has no holes.
+    /// It has a hole of zeros, as after a power failure. It is one if nothing is missing around it, and also at the end of the file:
+    /// acknowledged entries were synced, and have no holes.
     Hole,
-    /// It is none.
+    /// It is not one.
     No,
 }
 
-/// What stands around something that is no entry.
+/// The entries around something that is no entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Around {
-    /// Entries whose numbers continue without a gap.
+    /// Entries without a gap between them.
     Gapless,
     /// Entries between which some are missing.
     Gap,
@@ -93,7 +93,7 @@ pub(super) enum Around {
 pub(super) const MARK: &str = " ";
 
 impl Broken {
-    /// What stands on a line beside so many entries.
+    /// Something on a line that also has this many entries.
     pub(super) fn new(at: LineAt, bytes: &[u8], rest: Rest, entries: usize) -> Self {
         let isolated = !at.ended || bytes.ends_with(MARK.as_bytes());
         let remainder = match rest.shape {
@@ -119,8 +119,7 @@ impl Broken {
         }
     }
 
-    /// Decides whether a newer version wrote it. One flipped bit must not make a conversation one that only newer versions
-    /// may write to.
+    /// Decides whether a newer version wrote it. A flipped bit must not make a conversation read-only for this version.
     pub(super) fn settle(mut self, known: &Known) -> Self {
         if let Some(ours) = self.ours.take()
             && known.judge(&ours, false) == Verdict::Sure
@@ -161,20 +160,19 @@ impl Broken {
     }
 }
 
-/// Whether there is a stretch of zeros in a line. No line of ours has one: JSON has no such bytes.
+/// Whether a line has a run of zeros, which JSON never has.
 fn has_hole(bytes: &[u8]) -> bool {
     const STRETCH: usize = 16;
     bytes.windows(STRETCH).any(|window| window.iter().all(|byte| *byte == 0))
 }
 
-/// What is handed out for an entry that is as it was, on a line that is not written as we write lines.
+/// The damage of a whole entry on a line that was changed.
 pub(super) fn misspelled(line: u64) -> Read {
-    let why = String::from("the entry is whole, but the line is not as it was written");
-    let item = Item::Damage(Damage { place: Place::Line(line), why, bytes: Vec::new(), torn: false });
-    Read { line, item, newer: false }
+    let why = "the entry is whole, but the line is not as it was written";
+    Read { line, item: Item::Damage(Damage::at(Place::Line(line), why, Vec::new())), newer: false }
 }
 
-/// Reads a file from its beginning, and hands out what stands from a number on.
+/// Reads a file from its beginning, and hands out everything from a `seq` on.
 pub(super) fn read(file: &File, span: Span, sink: Sink<'_>) -> io::Result<()> {
     let mut known = Known::default();
     match plain(file, span, &mut known, sink)? {
@@ -183,11 +181,11 @@ pub(super) fn read(file: &File, span: Span, sink: Sink<'_>) -> io::Result<()> {
     }
 }
 
-/// A file below this is not worth a thread. In tests both ways are taken.
+/// Smaller files are read in one thread. Tests use both ways.
 const SMALL: u64 = if cfg!(debug_assertions) { 2000 } else { 256 * 1024 };
 
-/// Hands out entries as long as every line is exactly what was written, as nearly every one is: one thread reads the lines, the
-/// other checks the hashes. Gives the byte and the number of the first line that is not; none if the sink wants no more.
+/// Hands out entries as long as every line is exactly as it was written. One thread reads the lines, another checks the hashes. Returns
+/// the position and the number of the first line that is not; none if the sink stops.
 fn plain(file: &File, span: Span, known: &mut Known, sink: Sink<'_>) -> io::Result<Option<(u64, u64)>> {
     let (mut next, mut stopped) = ((0, 1), false);
     let mut take = |(at, entry): (LineAt, Option<Entry>)| {
@@ -216,7 +214,7 @@ fn plain(file: &File, span: Span, known: &mut Known, sink: Sink<'_>) -> io::Resu
     Ok(if stopped { None } else { Some(next) })
 }
 
-/// The entry of a line that is written exactly as we write lines. Whether it is what it was, its hash tells.
+/// The entry of a line that is written exactly as we write lines. Its hash is not checked.
 pub(super) fn exact(at: LineAt, bytes: &[u8]) -> Option<Entry> {
     if at.too_long || !at.ended {
         return None;
@@ -224,7 +222,7 @@ pub(super) fn exact(at: LineAt, bytes: &[u8]) -> Option<Entry> {
     Entry::from_exact_line(std::str::from_utf8(bytes).ok()?)
 }
 
-/// Reads a piece of a file again, as an entry.
+/// Reads an entry at a position again, and says whether its line is exactly as we write it.
 pub(super) fn entry_at(file: &File, range: Range<u64>) -> io::Result<Option<(Entry, bool)>> {
     let bytes = files::read_at(file, range.start, (range.end - range.start) as usize)?;
     let text = std::str::from_utf8(&bytes).ok();

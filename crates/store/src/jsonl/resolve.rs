@@ -1,7 +1,7 @@
-//! Finding out what a file holds that is not simply one entry after the other: lines out of order, twice, changed or missing.
+//! Reads a file whose lines are out of order, repeated, changed or missing.
 //!
-//! All lines from some place on are noted first, without their content. Then the entries are read again in the order of their
-//! numbers, each is judged by those before it, and what is wrong is handed out where it stands among them.
+//! All lines from a position on are noted first, without their content. Then the entries are read again in the order of their `seq`, each
+//! is judged by those before it, and damage is handed out in its place among them.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{scan, store::Item};
 
-/// A line that holds an entry, as far as can be seen without judging it.
+/// A line that holds an entry, which is not judged yet.
 #[derive(Debug, Clone)]
 struct Found {
     line: u64,
@@ -53,13 +53,13 @@ pub(super) fn resolve(
     };
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by_key(|place| found[*place].seq);
-    // What stands before this number is not wanted, nor is what is wrong there.
+    // Nothing below `span.from` is wanted, neither entries nor damage.
     let mut next = first;
     let mut give =
         |number: u64, read: Read| if number < span.from { ControlFlow::Continue(()) } else { sink(read) };
     let mut last: Option<&Found> = None;
     let mut said = false;
-    // Each entry takes along what follows it in the file; before the first there is only what stands there.
+    // Each entry is followed by the damage after it in the file. Damage before the first entry comes first.
     for place in std::iter::once(None).chain(order.into_iter().map(Some)) {
         if let Some(one) = place.map(|place| &found[place]) {
             let mut reads = judge(file, one, known)?;
@@ -88,15 +88,15 @@ pub(super) fn resolve(
     Ok(())
 }
 
-/// What stands on lines, without its content.
+/// The contents of lines, without the text.
 struct Noted {
     /// The entries, in the order of the file.
     found: Vec<Found>,
-    /// What else there is, by how many entries stand before it.
+    /// Everything else, by the number of entries before it.
     broken: HashMap<usize, Vec<Broken>>,
 }
 
-/// Notes what stands on lines.
+/// Notes the contents of lines.
 fn note(mut lines: Lines<'_>) -> io::Result<Noted> {
     let mut found: Vec<Found> = Vec::new();
     let mut broken: HashMap<usize, Vec<Broken>> = HashMap::new();
@@ -125,7 +125,7 @@ fn note(mut lines: Lines<'_>) -> io::Result<Noted> {
     Ok(Noted { found, broken })
 }
 
-/// Judges one entry by those before it: the entry and what is to be said of it, or what is wrong with it.
+/// Judges one entry by those before it. Returns the entry with any doubts, or what is wrong with it.
 fn judge(file: &File, one: &Found, known: &mut Known) -> io::Result<Vec<Read>> {
     let refused = |why| Ok(vec![wrong(one, why).read(file, Around::Gap)?]);
     let Some((entry, exact)) = entry_at(file, one.range.clone())? else {

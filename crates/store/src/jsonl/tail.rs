@@ -1,4 +1,4 @@
-//! The newest entry of a file, found from its end.
+//! Finds the newest entry of a file from its end.
 
 use std::{fs::File, io, ops::ControlFlow};
 
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::store::{Damage, Item};
 
-/// The newest entry of a file. If the last lines are not plainly entries, the whole file is read; damage that is met then is
-/// handed out, with whether a newer version wrote it.
+/// The newest entry of a file. If the last lines are not simply entries, the whole file is read, and damage is handed out, with whether a
+/// newer version wrote it.
 pub(super) fn tail(
     file: &File,
     locked: bool,

@@ -1,6 +1,6 @@
-//! How a body lies in its column: large strings as references to blobs, the rest as text or compressed, whichever is shorter.
+//! The form of a body in its column: large strings are references to blobs, the rest is text or compressed, whichever is shorter.
 //!
-//! JSON has no bare control characters, so `\x01N\x01` cannot be mistaken for anything that a body says.
+//! JSON has no bare control characters, so a reference, `\x01N\x01`, is unambiguous.
 
 use std::ops::Range;
 
@@ -9,25 +9,25 @@ use rusqlite::{Connection, types::ValueRef};
 
 use crate::sql;
 
-/// A string of this many bytes is kept apart, once. Shorter ones would cost more rows than they save.
+/// Strings of at least this many bytes are stored once, in their own table. For shorter ones that would not pay.
 pub(super) const LARGE: usize = 2048;
 
-/// A body below this is kept as text: a frame would hardly be shorter.
+/// Shorter bodies are stored as text: compressed they would hardly be shorter.
 const COMPRESSED_FROM: usize = 320;
 
-/// What marks a reference.
+/// The character around a reference.
 const MARK: char = '\u{1}';
 
-/// Compresses and takes apart. Keeps what is costly to set up.
+/// Compresses bodies and separates large strings.
 pub(super) struct Packer {
     compressor: zstd::bulk::Compressor<'static>,
 }
 
-/// What a body becomes.
+/// A body as it is stored.
 pub(super) enum Packed {
     /// As it is.
     Text(String),
-    /// Its length in four bytes, little end first, and an LZ4 block.
+    /// Its length in four bytes, little-endian, and an LZ4 block.
     Block(Vec<u8>),
 }
 
@@ -63,7 +63,7 @@ impl Packer {
         if text.len() < COMPRESSED_FROM {
             return Ok(Packed::Text(text));
         }
-        // LZ4, since every entry that is ever read goes through this; blobs are few, and are kept smaller.
+        // LZ4, because it is fast and every entry goes through this. Blobs are fewer, and are compressed more.
         let block = lz4_flex::block::compress_prepend_size(text.as_bytes());
         Ok(if block.len() < text.len() { Packed::Block(block) } else { Packed::Text(text) })
     }
@@ -83,12 +83,12 @@ impl Packer {
     }
 }
 
-/// Why a body cannot be put together.
+/// Why a body cannot be restored.
 #[derive(Debug)]
 pub(super) enum Unreadable {
     /// What was stored is not what it was.
     Changed(String),
-    /// A page of the file cannot be read; what was stored may be found without it.
+    /// A page of the file cannot be read. The body may be found without it.
     Page(String),
 }
 
@@ -111,21 +111,21 @@ impl From<String> for Unreadable {
     }
 }
 
-/// Puts bodies together again.
+/// Restores bodies.
 pub(super) struct Unpacker {
     decompressor: zstd::bulk::Decompressor<'static>,
-    /// How many bytes may still be expanded; none: as many as there are.
+    /// How many bytes may still be expanded; none for no limit.
     allowance: Option<u64>,
 }
 
-/// The most that a frame may hold: what a body may.
+/// The most bytes of a body.
 const MOST: usize = rejoin_record::limits::BODY_BYTES;
 
-/// What reading one conversation may expand to, whatever the size of the file.
+/// The bytes that reading one conversation may always expand to.
 const FREELY: u64 = 512 * 1024 * 1024;
 
-/// How many times the file's own size may come on top of that. Text that many messages share is stored once, so a file may
-/// well hold less than what is read from it; no conversation holds so much less.
+/// The multiple of the file's size that may be expanded in addition. Text that many messages share is stored once, so more is read from a
+/// file than it holds, but never this much more.
 const TIMES: u64 = 64;
 
 impl Unpacker {
@@ -133,17 +133,17 @@ impl Unpacker {
         Ok(Self { decompressor: zstd::bulk::Decompressor::new()?, allowance: None })
     }
 
-    /// Limits what is expanded from here on: a file from elsewhere must not fill the memory of its reader.
+    /// Limits what is expanded from here on: a malicious file must not fill the memory.
     pub(super) fn limit(&mut self, file_bytes: u64) {
         self.allowance = Some(FREELY.saturating_add(file_bytes.saturating_mul(TIMES)));
     }
 
-    /// Takes the limit away, for readers that keep no entry in memory.
+    /// Removes the limit, for readers that keep no entry in memory.
     pub(super) fn unlimit(&mut self) {
         self.allowance = None;
     }
 
-    /// Asks for room for so many bytes, before they are expanded.
+    /// Counts bytes before they are expanded.
     fn ask(&mut self, bytes: usize) -> Result<(), Unreadable> {
         let Some(left) = self.allowance else { return Ok(()) };
         let left = left.checked_sub(bytes as u64);
@@ -151,7 +151,7 @@ impl Unpacker {
         left.map(drop).ok_or_else(|| Unreadable::from(BOMB))
     }
 
-    /// A body from its column.
+    /// Restores a body from its column.
     pub(super) fn unpack(
         &mut self,
         column: ValueRef<'_>,
@@ -204,7 +204,7 @@ impl Unpacker {
     }
 
     fn inflate(&mut self, frame: &[u8], size: usize) -> Result<Vec<u8>, Unreadable> {
-        // A frame says how long its text is. One that says something else than the row is not worth the memory.
+        // The frame and the row must agree on the length before memory is allocated.
         let said = zstd::zstd_safe::get_frame_content_size(frame).ok().flatten();
         if said != Some(size as u64) {
             return Err(DAMAGED.into());
@@ -216,7 +216,7 @@ impl Unpacker {
     fn expand(&mut self, block: &[u8]) -> Result<Vec<u8>, Unreadable> {
         let damaged = || Unreadable::from(DAMAGED);
         let (size, _) = lz4_flex::block::uncompressed_size(block).map_err(|_| damaged())?;
-        // One byte of LZ4 stands for at most 255.
+        // A byte of LZ4 expands to at most 255 bytes.
         if size > MOST || size / 255 > block.len() {
             return Err(damaged());
         }
@@ -229,7 +229,7 @@ const DAMAGED: &str = "a compressed text is damaged";
 const BOMB: &str =
     "the file holds more compressed text than a conversation of its size can have; it is not expanded";
 
-/// The large strings of a JSON text: what stands between their quotes.
+/// The positions of the large strings of a JSON text, without their quotes.
 fn large_strings(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();

@@ -1,8 +1,8 @@
-//! Reading a file that the database cannot read: page by page, without what leads from one to the other.
+//! Reads a file that the database cannot read, page by page, without the pages that lead to others.
 //!
-//! Every row of a table lies in a leaf page, whole or with the rest in a chain of overflow pages. A damaged page costs the rows
-//! that are in it; one that only leads to others costs nothing. What is found goes into a new file with the same tables, which
-//! the database reads like any other. Rows that are not what they were are told by their hashes, as always.
+//! Every row of a table is in a leaf page, whole or with the rest in a chain of overflow pages. A damaged leaf destroys only its own rows,
+//! and a damaged page that only leads to others destroys none. The rows go into a new file with the same tables, which the database reads
+//! like any other. Rows that were changed are recognised by their hashes, as always.
 
 use std::{collections::HashSet, fs::File, path::Path};
 
@@ -25,7 +25,7 @@ pub(super) fn carve(from: &Path, to: &Path) -> StoreResult<()> {
     let Opened::Writable(copy) = schema::open_to_write(to)? else {
         return Err(StoreError::ReadOnly(format!("{} cannot be written", to.display())));
     };
-    // If it is lost, it is made again from the same file.
+    // A lost copy is made again from the same file.
     copy.execute_batch("PRAGMA synchronous = OFF").during("making a copy")?;
     // An older log hides newer pages, and it may hold what was removed since.
     let pages = if log_is_older(from)? { Pages::without_log(from)? } else { Pages::open(from)? };
@@ -40,7 +40,7 @@ pub(super) fn carve(from: &Path, to: &Path) -> StoreResult<()> {
                 doubtful.push(page);
             }
         }
-        // What is found where nothing points to it comes second: it may be an old copy, or look like a row by chance.
+        // Rows that nothing points to come second: they may be old copies, or look like rows by chance.
         for page in doubtful {
             if let Some(bytes) = pages.get(page) {
                 rows_anywhere(&bytes, page, &pages, &mut |row| found.take(&transaction, row))?;
@@ -53,23 +53,22 @@ pub(super) fn carve(from: &Path, to: &Path) -> StoreResult<()> {
     found.name_the_nameless(to)
 }
 
-/// Whether the log of a file is older than the file: someone put a copy in the place of the right one. The database believes a log
-/// of any age.
+/// Whether the log of a file is older than the file, because an old copy was put in its place. The database accepts a log of any age.
 pub(super) fn log_is_older(path: &Path) -> StoreResult<bool> {
     let mut with_log = Pages::open(path)?;
     let Some(size) = with_log.logged.size else { return Ok(false) };
     with_log.count = with_log.count.min(size);
     let (with_log, without) = (Held::of(&with_log)?, Held::of(&Pages::without_log(path)?)?);
-    // A log that is newer lacks an entry of the file only if it was removed.
+    // A newer log lacks an entry of the file only if it was removed.
     Ok(without.removed >= with_log.removed && !without.entries.is_subset(&with_log.entries))
 }
 
-/// What the pages of a file hold.
+/// The entries and removals in the pages of a file.
 #[derive(Default)]
 struct Held {
     /// The keys of the entries.
     entries: HashSet<i64>,
-    /// How often something was removed.
+    /// The number of removals.
     removed: i64,
 }
 
@@ -98,13 +97,13 @@ impl Held {
     }
 }
 
-/// Whether a row is one of the entries.
+/// Whether a row is an entry.
 fn is_entry(values: &[Value]) -> bool {
     matches!(values, [Value::Null, Value::Integer(_), Value::Integer(_), Value::Blob(id), ..]
         if matches!(values.len(), 13 | 14) && id.len() == 16)
 }
 
-/// The pages of a file, with those of its log in their places.
+/// The pages of a file, with those of its log in place.
 struct Pages {
     file: File,
     count: u32,
@@ -135,7 +134,7 @@ impl Pages {
     }
 }
 
-/// A number in the database's own variable length, and how many bytes it takes.
+/// A number in the database's variable-length encoding, and its length in bytes.
 fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0u64;
     for (place, byte) in bytes.iter().take(9).enumerate() {
@@ -150,7 +149,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// Something that was found in a page.
+/// A row that was found in a page.
 enum Row {
     /// A row of a table, with its key.
     Keyed(i64, Vec<Value>),
@@ -158,7 +157,7 @@ enum Row {
     Bare(Vec<Value>),
 }
 
-/// Kinds of pages.
+/// The kinds of pages that hold rows.
 const TABLE_LEAF: u8 = 0x0d;
 const INDEX_LEAF: u8 = 0x0a;
 
@@ -167,7 +166,7 @@ fn head_of(number: u32) -> usize {
     if number == 1 { 100 } else { 0 }
 }
 
-/// Hands out the rows that a page points to. Says whether it is a page of rows, and all of them can be read.
+/// Hands out the rows that a page points to. Returns whether it is a page of rows and all of them can be read.
 fn rows_of(
     page: &[u8],
     number: u32,
@@ -197,8 +196,8 @@ fn rows_of(
     Ok(whole)
 }
 
-/// Hands out whatever looks like a row, wherever it begins: the page does not say where its rows are, or not of all of them.
-/// Entries are told by their hashes, so every place can be tried.
+/// Hands out whatever looks like a row at any position, for a page that does not say where all its rows are. Hashes tell which are
+/// entries.
 fn rows_anywhere(
     page: &[u8],
     number: u32,
@@ -217,7 +216,7 @@ fn rows_anywhere(
     Ok(())
 }
 
-/// No row of ours is shorter than this.
+/// The least number of bytes of a row.
 const LEAST: u64 = 30;
 
 /// Key and payload of a row.
@@ -231,7 +230,7 @@ fn cell(page: &[u8], at: usize, pages: &Pages) -> Option<(i64, Vec<u8>)> {
     if length <= most {
         return Some((key as i64, page.get(at..at + length)?.to_vec()));
     }
-    // The beginning is here, the rest in a chain of pages.
+    // The beginning is in this page, the rest in a chain of others.
     let least = (PAGE_BYTES - 12) * 32 / 255 - 23;
     let even = least + (length - least) % (PAGE_BYTES - 4);
     let here = if even <= most { even } else { least };
@@ -287,7 +286,7 @@ fn record(payload: &[u8]) -> Option<Vec<Value>> {
     Some(values)
 }
 
-/// What was found so far.
+/// The rows that were found so far.
 #[derive(Default)]
 struct Found {
     conversations: HashSet<i64>,
@@ -295,12 +294,12 @@ struct Found {
 }
 
 impl Found {
-    /// Takes a row for what it looks like.
+    /// Inserts a row into the table that it fits.
     fn take(&mut self, copy: &Connection, row: Row) -> rusqlite::Result<()> {
         let (key, values) = match row {
             Row::Keyed(key, values) => (key, values),
             Row::Bare(values) => {
-                // Which store it is, and its counters. Everything else that has no key can be made again.
+                // The id of the store, and its counters. Everything else without a key can be rebuilt.
                 if let [Value::Text(name), value] = values.as_slice()
                     && ["store", "floor", "removed", "scrub"].contains(&name.as_str())
                 {
@@ -339,13 +338,13 @@ impl Found {
             _ => Ok(0),
         };
         match taken {
-            // Damaged so that it does not fit its table: as if it were not there.
+            // It is too damaged for its table: skip it.
             Err(why) if why.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => Ok(()),
             taken => taken.map(drop),
         }
     }
 
-    /// Conversations whose own row is lost get the id that their header has, or else one that is derived from their key.
+    /// Gives conversations whose own row is lost the id in their header, or else one that is derived from their key.
     fn name_the_nameless(&self, copy: &Path) -> StoreResult<()> {
         let nameless: Vec<i64> = self.used.difference(&self.conversations).copied().collect();
         if nameless.is_empty() {

@@ -1,4 +1,4 @@
-//! Removing a conversation.
+//! Removes a conversation.
 
 use rejoin_record::ConversationId;
 use rusqlite::Connection;
@@ -23,29 +23,23 @@ pub(super) fn delete(inner: &Inner, conversation: ConversationId) -> StoreResult
 
 /// Removes the rows of a conversation.
 pub(super) fn rows(connection: &Connection, key: i64) -> rusqlite::Result<()> {
+    let run = |statement| connection.execute(statement, [key]);
     // Its keys are never used again: the index would take new entries for old ones.
-    connection.execute(
+    connection.execute_batch(
         "UPDATE meta SET value = max(value, (SELECT ifnull(max(key), 0) FROM entry)) WHERE name = 'floor'",
-        [],
     )?;
     if erase::has_blobs(connection)? {
-        connection.execute("CREATE TEMP TABLE IF NOT EXISTS freed (blob INTEGER PRIMARY KEY)", [])?;
-        connection.execute("DELETE FROM temp.freed", [])?;
-        connection.execute(
-            "INSERT OR IGNORE INTO temp.freed SELECT blob FROM blob_use WHERE entry IN \
-             (SELECT key FROM entry WHERE conversation = ?1)",
-            [key],
+        connection.execute_batch(
+            "CREATE TEMP TABLE IF NOT EXISTS freed (blob INTEGER PRIMARY KEY); DELETE FROM temp.freed",
         )?;
-        connection.execute(
-            "DELETE FROM blob_use WHERE entry IN (SELECT key FROM entry WHERE conversation = ?1)",
-            [key],
-        )?;
-        connection.execute(
+        run("INSERT OR IGNORE INTO temp.freed SELECT blob FROM blob_use WHERE entry IN \
+             (SELECT key FROM entry WHERE conversation = ?1)")?;
+        run("DELETE FROM blob_use WHERE entry IN (SELECT key FROM entry WHERE conversation = ?1)")?;
+        connection.execute_batch(
             "DELETE FROM blob WHERE key IN (SELECT blob FROM temp.freed) \
              AND NOT EXISTS (SELECT 1 FROM blob_use WHERE blob_use.blob = blob.key)",
-            [],
         )?;
     }
-    connection.execute("DELETE FROM entry WHERE conversation = ?1", [key])?;
-    connection.execute("DELETE FROM conversation WHERE key = ?1", [key]).map(drop)
+    run("DELETE FROM entry WHERE conversation = ?1")?;
+    run("DELETE FROM conversation WHERE key = ?1").map(drop)
 }

@@ -1,7 +1,7 @@
-//! Removing the content of entries.
+//! Removes the content of entries.
 
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 
 use super::{
     During as _, Inner,
@@ -9,10 +9,11 @@ use super::{
 };
 use crate::{
     error::{StoreError, StoreResult},
+    sql,
     store::Erasure,
 };
 
-/// Removes salt and body of entries, and appends the notes that say so.
+/// Removes the salt and body of entries, and appends the notes about it.
 pub(super) fn erase(
     inner: &Inner,
     conversation: ConversationId,
@@ -43,50 +44,38 @@ pub(super) fn erase(
     Ok(tail)
 }
 
-/// Removes what a removal is about from the tables of a store, or of a copy of it.
+/// Carries out a removal in the tables of a store, or of a copy of it.
 pub(super) fn remove(connection: &Connection, removal: &Removal) -> StoreResult<()> {
     let id = removal.conversation().to_string();
-    let key: Option<i64> = connection
-        .query_row("SELECT key FROM conversation WHERE id = ?1", [id], |row| row.get(0))
-        .optional()
-        .during("looking for the conversation")?;
+    let key = sql::one(connection, "SELECT key FROM conversation WHERE id = ?1", [id]);
     // A copy may be older than what is removed.
-    let Some(key) = key else { return Ok(()) };
+    let Some(key) = key.during("looking for the conversation")? else { return Ok(()) };
     let work = || -> rusqlite::Result<()> {
         match removal {
             Removal::Content { entry, inner, .. } => content(connection, key, *entry, *inner)?,
             Removal::Conversation(_) => super::delete::rows(connection, key)?,
         }
-        connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'removed'", []).map(drop)
+        sql::run(connection, "UPDATE meta SET value = value + 1 WHERE name = 'removed'", [])
     };
     work().during("removing what was said")
 }
 
 fn content(connection: &Connection, conversation: i64, entry: EntryId, inner: Hash) -> rusqlite::Result<()> {
-    let key: Option<i64> = connection
-        .query_row(
-            "SELECT key FROM entry WHERE conversation = ?1 AND id = ?2",
-            (conversation, entry.as_uuid().as_bytes()),
-            |row| row.get(0),
-        )
-        .optional()?;
-    let Some(key) = key else { return Ok(()) };
-    connection.execute(
-        "UPDATE entry SET inner = ?2, salt = NULL, body = NULL WHERE key = ?1",
-        (key, inner.as_bytes()),
-    )?;
+    let query = "SELECT key FROM entry WHERE conversation = ?1 AND id = ?2";
+    let key = sql::one(connection, query, (conversation, entry.as_uuid().as_bytes()))?;
+    let Some(key): Option<i64> = key else { return Ok(()) };
+    let erase = "UPDATE entry SET inner = ?2, salt = NULL, body = NULL WHERE key = ?1";
+    sql::run(connection, erase, (key, inner.as_bytes()))?;
     if !has_blobs(connection)? {
         return Ok(());
     }
-    connection.execute(
-        "DELETE FROM blob WHERE key IN (SELECT blob FROM blob_use WHERE entry = ?1) AND NOT EXISTS \
-         (SELECT 1 FROM blob_use WHERE blob_use.blob = blob.key AND blob_use.entry <> ?1)",
-        [key],
-    )?;
-    connection.execute("DELETE FROM blob_use WHERE entry = ?1", [key]).map(drop)
+    let unused = "DELETE FROM blob WHERE key IN (SELECT blob FROM blob_use WHERE entry = ?1) AND NOT EXISTS \
+                  (SELECT 1 FROM blob_use WHERE blob_use.blob = blob.key AND blob_use.entry <> ?1)";
+    sql::run(connection, unused, [key])?;
+    sql::run(connection, "DELETE FROM blob_use WHERE entry = ?1", [key])
 }
 
-/// Whether large strings are kept apart: a copy of an old store has no table for them.
+/// Whether there is a table for large strings: a copy of an old store has none.
 pub(super) fn has_blobs(connection: &Connection) -> rusqlite::Result<bool> {
     let query = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'blob_use'";
     connection.query_row(query, [], |row| row.get::<_, i64>(0)).map(|tables| tables > 0)

@@ -1,5 +1,5 @@
-//! How the index follows the database: by keys. Each entry has a key that only grows, and the index knows the last one it has
-//! read, and how often something had been removed by then.
+//! Feeds the index from the database, by keys. Each entry has a key that only grows. The index knows the last key it has read, and the
+//! number of removals by then.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,17 +15,17 @@ use crate::{
     digest::Digester,
     error::{StoreError, StoreResult},
     index::{
-        Feed, Followed, Remembered, Summaries, Trouble, glance,
+        Feed, Followed, IndexError, Remembered, Summaries, glance,
         lost::{self, Lost},
     },
     scan, sql,
     store::{Damage, Place},
 };
 
-/// How many entries are taken in at once: an append waits no longer than for these.
+/// The number of entries that are added at once: an append may have to wait for them.
 const AT_ONCE: usize = 2000;
 
-/// An entry after a key, with what is wrong with it. One whose parent is lost has both.
+/// An entry, or what is wrong with it. An entry whose parent is lost has both.
 type Fed = (Option<Entry>, Option<Damage>);
 
 impl Feed for Inner {
@@ -37,24 +37,24 @@ impl Feed for Inner {
         self.digester
     }
 
-    fn begin(&self, index: &Connection) -> Result<(), Trouble> {
+    fn begin(&self, index: &Connection) -> Result<(), IndexError> {
         let begin = "INSERT INTO state VALUES ('store', ?1), ('seen', 0), ('mark', NULL), ('removed', ?2), ('seal', NULL)";
         Ok(sql::run(index, begin, (self.name()?, self.removed()?))?)
     }
 
-    fn owns(&self, index: &Connection) -> Result<bool, Trouble> {
+    fn owns(&self, index: &Connection) -> Result<bool, IndexError> {
         Ok(state::<String>(index, "store")? == self.name()?)
     }
 
-    fn update(&self, index: &Connection) -> Result<Followed, Trouble> {
-        let is_removed = || Ok::<_, Trouble>(state::<i64>(index, "removed")? != self.removed()?);
+    fn update(&self, index: &Connection) -> Result<Followed, IndexError> {
+        let is_removed = || Ok::<_, IndexError>(state::<i64>(index, "removed")? != self.removed()?);
         let outdated = Followed::Outdated("something was removed from the record");
         if is_removed()? {
             return Ok(outdated);
         }
-        // The record may have been put back from a copy; then what was seen last is not there, or is something else.
+        // If the record was restored from a copy, the entry that was seen last is missing or another one.
         if state::<Option<String>>(index, "mark")? != self.mark_at(state(index, "seen")?)? {
-            // What was removed may be what was seen last.
+            // The entry that was seen last may have been removed just now.
             return Ok(if is_removed()? {
                 outdated
             } else {
@@ -85,14 +85,13 @@ impl Feed for Inner {
                     ControlFlow::Break(())
                 }
             })?;
-            done.map_err(Trouble::Index)?;
-            // A conversation that was deleted may have come back meanwhile, from an import; what was read of the two would be
-            // taken for one.
+            done.map_err(IndexError::Index)?;
+            // A conversation may have been deleted and imported again meanwhile; both would be taken for one.
             if is_removed()? {
                 return Ok(outdated);
             }
             summaries.put(index, |id, newest| {
-                // The index is locked, so nothing is rescued from here.
+                // The index is locked, so a damaged store is not rescued here.
                 scan::entries(newest, |each| reading::walk(self, id, &mut 0, each))
             })?;
             set(index, "seen", seen)?;
@@ -108,11 +107,11 @@ impl Feed for Inner {
         Ok(Followed::UpToDate)
     }
 
-    fn remember(&self, index: &Connection) -> Result<Remembered, Trouble> {
+    fn remember(&self, index: &Connection) -> Result<Remembered, IndexError> {
         Ok(Remembered { lost: self.lost(index)?, going: Vec::new() })
     }
 
-    fn keys_of(&self, _: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, Trouble> {
+    fn keys_of(&self, _: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, IndexError> {
         let reader = self.moment()?;
         let Some(key) = Self::key_of(&reader.connection, conversation)? else { return Ok(HashSet::new()) };
         let query = "SELECT key FROM entry WHERE conversation = ?1";
@@ -124,7 +123,7 @@ impl Feed for Inner {
         &self,
         _: &Connection,
         keys: &[i64],
-    ) -> Result<HashMap<i64, (ConversationId, Entry)>, Trouble> {
+    ) -> Result<HashMap<i64, (ConversationId, Entry)>, IndexError> {
         let mut found = HashMap::new();
         for wanted in keys {
             self.after_key(wanted - 1, &mut |key, conversation, (entry, _)| {
@@ -138,25 +137,25 @@ impl Feed for Inner {
     }
 }
 
-/// What the record says.
+/// Queries of the record.
 impl Inner {
     fn ask<T: FromSql>(&self, query: &str, params: impl Params) -> StoreResult<Option<T>> {
         sql::one(&self.reader()?.connection, query, params).during("reading the store")
     }
 
-    /// Asks about a conversation, by its key.
+    /// Runs a query about a conversation, by its key.
     fn ask_of<T: FromSql>(&self, id: ConversationId, query: &str, seq: u64) -> StoreResult<Option<T>> {
         let reader = self.moment()?;
         let Some(key) = Self::key_of(&reader.connection, id)? else { return Ok(None) };
         sql::one(&reader.connection, query, (key, seq as i64)).during("reading an entry")
     }
 
-    /// Which store it is.
+    /// The id of the store.
     fn name(&self) -> StoreResult<String> {
         Ok(self.ask("SELECT value FROM meta WHERE name = 'store'", [])?.unwrap_or_default())
     }
 
-    /// How often something was removed.
+    /// The number of removals.
     pub(super) fn removed(&self) -> StoreResult<i64> {
         Ok(self.ask("SELECT value FROM meta WHERE name = 'removed'", [])?.unwrap_or_default())
     }
@@ -165,13 +164,13 @@ impl Inner {
         Ok(self.ask("SELECT max(key) FROM entry", [])?.flatten().unwrap_or_default())
     }
 
-    /// The hash of the entry with a key, as the index keeps it.
+    /// The hash of the entry with a key, as the index stores it.
     fn mark_at(&self, key: i64) -> StoreResult<Option<String>> {
         let hash: Option<[u8; 32]> = self.ask("SELECT hash FROM entry WHERE key = ?1", [key])?;
         Ok(hash.map(spelled))
     }
 
-    /// Whether an entry that the index has seen is in its place.
+    /// Whether an entry that the index has seen still exists.
     pub(super) fn has(&self, seen: &Lost) -> StoreResult<bool> {
         let query = "SELECT hash FROM entry WHERE conversation = ?1 AND seq = ?2";
         let found: Option<[u8; 32]> = self.ask_of(seen.conversation, query, seen.seq)?;
@@ -186,12 +185,12 @@ impl Inner {
         Ok(self.ask_of(id, first, 0)?.zip(newest.map(i64::unsigned_abs)))
     }
 
-    /// Whether there is such a conversation.
+    /// Whether a conversation exists.
     pub(super) fn has_entries(&self, id: ConversationId) -> StoreResult<bool> {
         Ok(self.ends_of(id)?.is_some())
     }
 
-    /// What tells whether anything else touched the record since; none while it is being written.
+    /// The seal of the file, by which changes of others are noticed; none while it is being written.
     fn seal(&self) -> Option<String> {
         let writes = self.writer.try_lock().is_ok_and(|writer| writer.is_some());
         writes.then(|| opening::seal(&self.path))
@@ -219,16 +218,16 @@ impl Inner {
             let id = row.get_ref(14).during(what)?;
             let Ok(id) = id.as_str().unwrap_or_default().parse() else { continue };
             let parents = parents.entry(conversation).or_default();
-            let fed = match rows::loosen(row, conversation, connection, unpacker, parents) {
+            let fed = match rows::read_row(row, conversation, connection, unpacker, parents) {
                 Err(broken) if broken.page => {
                     return Err(StoreError::Damaged { place: Place::Store, why: broken.damage.why });
                 }
                 Err(broken) => (None, Some(broken.damage)),
-                Ok(loose) => match loose.fasten() {
+                Ok(unverified) => match unverified.verify() {
                     Err(damage) => (None, Some(damage)),
-                    Ok(fast) => {
-                        let doubt = fast.doubt();
-                        (Some(fast.entry), doubt)
+                    Ok(verified) => {
+                        let doubt = verified.doubt();
+                        (Some(verified.entry), doubt)
                     }
                 },
             };
@@ -240,7 +239,7 @@ impl Inner {
     }
 
     /// The entries that an index has seen and that the record lacks although they were not removed.
-    pub(super) fn lost(&self, index: &Connection) -> Result<Vec<Lost>, Trouble> {
+    pub(super) fn lost(&self, index: &Connection) -> Result<Vec<Lost>, IndexError> {
         let mut found = Vec::new();
         for seen in lost::seen(index)? {
             if !self.has(&seen)? {
@@ -254,13 +253,13 @@ impl Inner {
                 found.push((missed, ends));
             }
         }
-        // This is asked last: something may have been removed while the record was searched.
+        // This comes last: something may have been removed while the record was searched.
         if state::<i64>(index, "removed")? != self.removed()? {
             let read: i64 = state(index, "seen")?;
             let missed_before = lost::missed(index)?;
             let was_gone =
                 |lost: &Lost| missed_before.iter().any(|before| before.rest.is_none() && before.is_at(lost));
-            // A conversation that is gone as a whole was probably deleted, unless it was missing before. One that begins after
+            // A conversation that is missing as a whole was probably deleted, unless it was missing before. One that begins after
             // everything that was read was deleted and imported again.
             found.retain(|(lost, ends)| ends.map_or_else(|| was_gone(lost), |(first, _)| first <= read));
         }
@@ -281,12 +280,12 @@ fn set(index: &Connection, name: &str, value: impl rusqlite::ToSql) -> rusqlite:
     sql::run(index, "UPDATE state SET value = ?2 WHERE name = ?1", (name, value))
 }
 
-/// How the record was left, as far as an index knows.
+/// The seal of the file when it was last closed, as the index noted it.
 pub(super) fn seal_in(path: &Path) -> Option<String> {
     state(&glance(path).ok()?, "seal").ok()?
 }
 
-/// Notes how the record was left, if there is an index to note it in.
+/// Notes the seal of the file, if there is an index.
 pub(super) fn put_seal_in(path: &Path, seal: &str) {
     if path.is_file()
         && let Ok(index) = glance(path)
@@ -295,14 +294,14 @@ pub(super) fn put_seal_in(path: &Path, seal: &str) {
     }
 }
 
-/// Notes how the record was left.
+/// Notes the seal of the file.
 pub(super) fn put_seal(index: &Connection, seal: &str) {
     if let Err(why) = set(index, "seal", seal) {
         tracing::debug!("how the record was left is not noted: {why}");
     }
 }
 
-/// Whether an index has seen nothing that is not in a record. One that is not there knows nothing, and proves nothing.
+/// Whether an index has seen nothing that the record lacks. False if there is no index, which proves nothing.
 pub(super) fn knows_no_more(path: &Path, record: &Connection) -> bool {
     let known = || -> rusqlite::Result<bool> {
         let index = glance(path)?;
@@ -313,8 +312,7 @@ pub(super) fn knows_no_more(path: &Path, record: &Connection) -> bool {
     known().unwrap_or(false)
 }
 
-/// Whether an index has seen something later than anything in a record. If something was removed that the index has not heard of, it
-/// may have been that.
+/// Whether an index has seen an entry that is newer than everything in the record, and no removal that it does not know can explain that.
 pub(super) fn knows_more(path: &Path, record: &Connection) -> bool {
     let known = || -> rusqlite::Result<bool> {
         if !path.is_file() {

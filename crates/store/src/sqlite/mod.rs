@@ -1,8 +1,7 @@
 //! One SQLite file with every conversation.
 //!
-//! The record is two tables and the large strings; `migrations/` describes them. Lists and search come from an index in a file
-//! of its own (`../index`), which follows soon after each append and can be thrown away. Nothing but `erase.rs` and `delete.rs`
-//! changes a row.
+//! The record is two tables and the large strings; `migrations/` describes them. Lists and search use an index in another file
+//! (`../index`), which is updated soon after each append and can be deleted. Only `erase.rs` and `delete.rs` change rows.
 
 mod body;
 mod carve;
@@ -60,7 +59,7 @@ use crate::{
     summary::Summary,
 };
 
-/// How many conversations of a list are looked at themselves, and not only their summaries: a few screens of them.
+/// The number of conversations in a list that are checked for damage themselves: a few screens.
 const LOOKED_AT: usize = 200;
 
 /// A store in one SQLite file.
@@ -82,15 +81,15 @@ struct Inner {
     locks: Locks,
     asides: Asides,
     drafts: Drafts,
-    /// What was found to be damaged.
+    /// The damage that was found.
     damage: Mutex<Vec<Damage>>,
-    /// How often something was done about it.
+    /// The number of times that the store was rescued.
     rescues: Mutex<u8>,
     /// The copy that is read in the place of a damaged file.
     salvage: Mutex<Option<Salvage>>,
-    /// Grows whenever another file takes the place of the one that was open.
+    /// Is incremented whenever another file replaces the one that was open.
     opening: AtomicU64,
-    /// Who is told how far an erasure is.
+    /// Receives the progress of an erasure.
     progress: Mutex<Option<ProgressHook>>,
     digester: Digester,
 }
@@ -112,7 +111,7 @@ impl Reader {
     }
 }
 
-/// A reader that goes back to the others when it is dropped.
+/// A reader that is returned to the pool when it is dropped.
 struct Borrowed<'i> {
     reader: Option<Reader>,
     inner: &'i Inner,
@@ -143,7 +142,7 @@ impl DerefMut for Borrowed<'_> {
     }
 }
 
-/// Says what was tried when the database refused.
+/// Adds what failed to an error of the database.
 trait During<T> {
     fn during(self, what: &'static str) -> StoreResult<T>;
 }
@@ -159,12 +158,12 @@ impl<T> During<T> for rusqlite::Result<T> {
     }
 }
 
-/// Whether a page of the file cannot be what it was.
+/// Whether an error means that the file is damaged.
 fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// Whether the disk, not the data, is what is wrong.
+/// Whether an error means that the file cannot be written, although the data is valid.
 fn is_unwritable(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     matches!(
@@ -189,10 +188,7 @@ impl fmt::Debug for Sqlite {
 }
 
 impl Sqlite {
-    /// Opens a file, or makes one.
-    ///
-    /// # Errors
-    /// [`StoreError::Missing`] if it is opened to be read and is not there; otherwise why it cannot be opened.
+    /// Opens a file, or creates it.
     pub fn open(path: &Path, options: Options) -> StoreResult<Self> {
         if options.access == Access::Read && !files::is_there(path)? {
             return Err(StoreError::Missing(path.to_owned()));
@@ -231,7 +227,7 @@ impl Sqlite {
         Ok(Self { inner, follower })
     }
 
-    /// Does something that reads. If it meets damage, the store is rescued and it is done again.
+    /// Runs an operation. If it meets damage, rescues the store and runs it again.
     fn attempt<T>(&self, work: impl Fn() -> StoreResult<T>) -> StoreResult<T> {
         match work() {
             Err(why) if why.is_damage() && self.inner.rescue(&why) => work(),
@@ -242,7 +238,7 @@ impl Sqlite {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Closing the last connection brings the log into the file. How the file was left is noted after that.
+        // Closing the last connection writes the log into the file. The seal is noted after that.
         lock(&self.readers).clear();
         let wrote = lock(&self.writer).take().is_some();
         if let Some(index) = self.index.close().filter(|_| wrote) {
@@ -263,24 +259,24 @@ impl Inner {
         Ok(Borrowed { reader: Some(reader), inner: self, opening })
     }
 
-    /// A reader to which the store stands still, whatever others do, until it is dropped.
+    /// A reader with a snapshot of the store.
     fn moment(&self) -> StoreResult<Borrowed<'_>> {
         let reader = self.reader()?;
         reader.connection.execute_batch("BEGIN").during("reading the store")?;
         Ok(reader)
     }
 
-    /// The file that is read: the store's own, or what was found in it when it turned out to be damaged.
+    /// The file that is read: the store's own, or the copy of what was found in it if it is damaged.
     fn file(&self) -> PathBuf {
         lock(&self.salvage).as_ref().map_or_else(|| self.path.clone(), |salvage| salvage.file.clone())
     }
 
-    /// How long that file is.
+    /// The length of that file.
     fn bytes(&self) -> u64 {
         std::fs::metadata(self.file()).map_or(0, |metadata| metadata.len())
     }
 
-    /// Lets go of everything that is open: another file took its place.
+    /// Closes everything, because another file took the place of the one that was open.
     fn reopen(&self) {
         self.opening.fetch_add(1, Ordering::AcqRel);
         lock(&self.readers).clear();
@@ -289,8 +285,7 @@ impl Inner {
 
     fn key_of(connection: &Connection, conversation: ConversationId) -> StoreResult<Option<i64>> {
         let id = conversation.to_string();
-        // The index finds the row, and the row says whether it is the right one: a damaged index must not lead to another
-        // conversation.
+        // The index finds the row, and the row must confirm the id: a damaged index must not lead to another conversation.
         let query = "SELECT key, (SELECT id FROM conversation AS named NOT INDEXED WHERE named.key = found.key) \
                      FROM conversation AS found WHERE id = ?1";
         let found: Option<(i64, Option<String>)> =
@@ -318,7 +313,7 @@ impl Inner {
     /// The key that the next entry gets.
     fn next_key(connection: &Connection) -> rusqlite::Result<i64> {
         let newest: Option<i64> = sql::one(connection, "SELECT ifnull(max(key), 0) FROM entry", [])?;
-        // Keys of deleted entries are not used again. If this cannot be read, a new index is made more often.
+        // Keys of deleted entries are not reused. If this cannot be read, the index is rebuilt more often.
         let floor = sql::one(connection, "SELECT value FROM meta WHERE name = 'floor'", []);
         Ok(newest.max(floor.ok().flatten()).unwrap_or(0) + 1)
     }
@@ -335,8 +330,8 @@ impl Inner {
         let mut known = 0;
         if found != after {
             let moved = || StoreError::TailMoved { expected: after, found };
-            let behind = Self::behind(connection, key.ok_or_else(moved)?, after)?.ok_or_else(moved)?;
-            known = scan::already(&behind, entries).ok_or_else(moved)?;
+            let later = Self::stored_after(connection, key.ok_or_else(moved)?, after)?.ok_or_else(moved)?;
+            known = scan::already(&later, entries).ok_or_else(moved)?;
         }
         let fresh = &entries[known..];
         let Some(last) = fresh.last() else {
@@ -368,7 +363,7 @@ impl Inner {
         Ok(Tail::of(last))
     }
 
-    /// The place and the hash of every entry of a conversation.
+    /// The `seq` and the hash of every entry of a conversation.
     fn places(connection: &Connection, key: i64) -> StoreResult<HashMap<EntryId, (u64, Hash)>> {
         let query = "SELECT id, seq, hash FROM entry WHERE conversation = ?1";
         let places = sql::all(connection, query, [key], |row| {
@@ -378,8 +373,8 @@ impl Inner {
         places.during("looking for the parent")
     }
 
-    /// Ids and hashes of what is stored after a place; none if that place is not what the caller knows.
-    fn behind(
+    /// Ids and hashes of the entries after a tail; none if that tail is not stored.
+    fn stored_after(
         connection: &Connection,
         key: i64,
         after: Option<Tail>,
@@ -445,7 +440,7 @@ impl Store for Sqlite {
             }
             listed => listed?,
         };
-        // The index does not notice what becomes of rows that it has read.
+        // The index does not notice damage to rows that it has read.
         for summary in page.conversations.iter_mut().filter(|summary| !summary.damaged).take(LOOKED_AT) {
             let looked = scan::beginning_is_damaged(self, summary.id);
             if !matches!(looked, Ok(false) | Err(StoreError::NotFound(_))) {
@@ -484,7 +479,7 @@ impl Store for Sqlite {
     fn lock(&self, conversation: ConversationId, holder: &Holder) -> StoreResult<Lock> {
         self.inner.is_not_salvaged()?;
         if self.inner.read_only.is_some() {
-            // Where nothing can be written there is nothing to lock.
+            // A store that cannot be written is not locked.
             self.inner.take_up(&mut lock(&self.inner.writer))?;
         }
         self.inner.locks.acquire(conversation, holder)

@@ -1,4 +1,4 @@
-//! Opening a file, be it sound or damaged.
+//! Opens a file, sound or damaged.
 
 use std::{fs, path::Path, path::PathBuf, time::Duration};
 
@@ -19,12 +19,12 @@ use crate::{
     store::{Damage, Place},
 };
 
-/// What opening gave.
+/// The result of opening a file.
 pub(super) struct Found {
     pub(super) opened: Opened,
-    /// The copy that is read in the place of a damaged file.
+    /// The copy that is read instead of a damaged file.
     pub(super) salvage: Option<Salvage>,
-    /// What was damaged.
+    /// The damage that was found.
     pub(super) damage: Vec<Damage>,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> StoreResult<
         Ok(opened) => return Ok(Found { opened, salvage: None, damage: found }),
         Err(why) => why,
     };
-    // A file that is no database, or has no tables that can be read, or pages that are not what they were.
+    // It is no database, its tables cannot be read, or its pages were changed.
     let is_damaged =
         matches!(&why, StoreError::Damaged { .. } | StoreError::Database { unwritable: false, .. });
     if !is_damaged || !path.exists() {
@@ -77,7 +77,7 @@ pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> StoreResult<
 }
 
 fn open_as_it_is(path: &Path, access: Access) -> StoreResult<Opened> {
-    // A new store gets its name when it is whole, so an empty file is what is left of one.
+    // A new store is renamed when it is complete, so an empty file is the rest of one.
     if is_empty(path) {
         let why = String::from("the file is empty, and whatever was in it is gone");
         return Err(StoreError::Damaged { place: Place::Store, why });
@@ -91,13 +91,13 @@ fn open_as_it_is(path: &Path, access: Access) -> StoreResult<Opened> {
     Ok(opened)
 }
 
-/// Whether a file is there and has nothing in it.
+/// Whether a file exists and is empty.
 pub(super) fn is_empty(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0)
 }
 
-/// Looks a file over that is not as it was left. Pages that do not fit together any more can hide entries without an error, and
-/// writing to them makes it worse.
+/// Checks a file that was changed since it was closed. Pages that no longer fit together can hide entries without an error, and writing to
+/// them makes it worse.
 fn looked_over(path: &Path, opened: Opened) -> StoreResult<Opened> {
     let (Opened::Writable(connection) | Opened::Readable(connection, _)) = &opened;
     if has_older_log(path, connection)? {
@@ -122,7 +122,7 @@ pub(super) fn has_older_log(path: &Path, connection: &Connection) -> StoreResult
     Ok(logged > 0 && feed::knows_more(&index_of(path), connection) && carve::log_is_older(path)?)
 }
 
-/// What tells whether anybody touched the file: its size, its time and which file it is.
+/// The seal of a file, which changes with the file: its size, its time and its identity.
 pub(super) fn seal(path: &Path) -> String {
     fs::metadata(path).map_or_else(
         |_| String::new(),
@@ -140,7 +140,7 @@ pub(super) fn index_of(path: &Path) -> PathBuf {
     files::with_end(path, "-index")
 }
 
-/// Whether the tables are where they should be, and nothing else is.
+/// Checks that the tables exist, and no triggers or views.
 pub(super) fn has_tables(connection: &Connection) -> StoreResult<()> {
     let mut strange = connection
         .prepare("SELECT type || ' ' || quote(name) FROM sqlite_schema WHERE type IN ('trigger', 'view')")
@@ -165,7 +165,7 @@ pub(super) fn has_tables(connection: &Connection) -> StoreResult<()> {
     Ok(())
 }
 
-/// Looks at the log that a killed process left, and sets it aside if the database would forget something of it.
+/// Looks at the log that a killed process left, and copies it if the database would ignore a part of it.
 fn look_at_log(path: &Path, asides: &Asides) -> Option<(wal::Lost, String)> {
     let log = log_of(path);
     let lost = wal::lost(&log).ok().flatten()?;
@@ -178,8 +178,8 @@ fn look_at_log(path: &Path, asides: &Asides) -> Option<(wal::Lost, String)> {
     Some((lost, kept.map_or_else(|why| why.to_string(), |kept| kept.display().to_string())))
 }
 
-/// What is said of a log that is not whole. An append is synced before the next one begins, so a power failure leaves at most one
-/// that is not whole: the last one, which was not acknowledged.
+/// The damage of an incomplete log. An append is synced before the next one begins, so a power failure leaves at most one incomplete:
+/// the last one, which was not acknowledged.
 fn in_the_log(lost: wal::Lost, kept: &str, torn: bool) -> Damage {
     let (frame, commits) = (lost.frame, lost.commits);
     let why = if torn {

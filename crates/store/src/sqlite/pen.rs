@@ -1,7 +1,7 @@
-//! The one connection that writes, and what becomes of it while the file cannot be written.
+//! The one connection that writes.
 //!
-//! A store may be taken away and come back, and a folder that could only be read may be writable a moment later. So
-//! before each write it is checked that the open file still has its name; if not, it is opened again.
+//! A store may be removed and come back, and a folder that could only be read may become writable. So before each write it is checked that
+//! the open file still has its name; if not, it is opened again.
 
 use std::{fs, io, time::Duration};
 
@@ -24,9 +24,9 @@ use crate::{
 pub(super) struct Pen {
     pub(super) connection: Connection,
     packer: Packer,
-    /// Which file it writes to.
+    /// The identity of its file.
     file: files::Identity,
-    /// Whether a write failed: then there may be frames in the log that belong to nothing.
+    /// Whether a write failed. Then the log may contain frames that belong to no transaction.
     pub(super) failed: bool,
 }
 
@@ -49,13 +49,13 @@ impl Pen {
         Ok(done)
     }
 
-    /// Brings what is in the log into the file, and empties the log. Readers of an older state keep it as it is; then a later
-    /// checkpoint does it. Everybody who wants to write waits meanwhile, so it must not take as long as a lock may.
+    /// Writes the log into the file, and empties it. A reader of an older state prevents that; then a later checkpoint does it. Writers
+    /// wait meanwhile, so it must not take long.
     pub(super) fn empty_log(&mut self) -> StoreResult<()> {
         self.try_to_empty_log(EMPTYING).map(drop)
     }
 
-    /// The same, but fails if something of an older state is left because a reader holds it.
+    /// The same, but fails if a reader of an older state prevents it.
     pub(super) fn empty_log_for_good(&mut self) -> StoreResult<()> {
         if self.try_to_empty_log(EMPTYING_FOR_GOOD)? {
             return Ok(());
@@ -74,13 +74,13 @@ impl Pen {
     }
 }
 
-/// How long readers of an older state are waited for.
+/// How long to wait for readers of an older state.
 const EMPTYING: Duration = Duration::from_secs(2);
 
-/// How long they are waited for where it matters that they are gone.
+/// How long to wait for them where it must succeed.
 const EMPTYING_FOR_GOOD: Duration = Duration::from_secs(20);
 
-/// Which file goes by a name.
+/// The identity of the file at a path.
 fn identity(path: &std::path::Path) -> StoreResult<files::Identity> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(files::identity(&metadata)),
@@ -90,7 +90,7 @@ fn identity(path: &std::path::Path) -> StoreResult<files::Identity> {
 }
 
 impl Inner {
-    /// Does something in one transaction that is durable when this returns.
+    /// Runs a transaction, which is durable when this returns.
     pub(super) fn write<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>, &mut Packer) -> StoreResult<T>,
@@ -101,14 +101,14 @@ impl Inner {
         let done = pen.write(work);
         match &done {
             Err(why) if why.is_unwritable() => {
-                // A file that could only be read when it was opened stays so for this connection.
+                // A connection to a file that was read-only stays read-only.
                 let useless = pen.connection.is_readonly("main").unwrap_or(true);
                 pen.failed = true;
                 if useless {
                     *writer = None;
                 }
             }
-            // Frames of what failed would look like damage if the process is killed and leaves the log.
+            // Frames of a failed write would look like damage if the process is killed.
             Ok(_) if pen.failed && pen.empty_log().is_ok() => pen.failed = false,
             _ => {}
         }
@@ -128,7 +128,7 @@ impl Inner {
         let pen = match open {
             Some(pen) => pen,
             None => {
-                // What was read before may have been another file.
+                // Readers may have another file open.
                 self.reopen();
                 match schema::open_to_write(&self.path)? {
                     Opened::Writable(connection) => Pen::new(connection, &self.path)?,

@@ -1,4 +1,4 @@
-//! Writing to a database and taking it back.
+//! Writes to a database and undoes it.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use rusqlite::{Connection, OpenFlags};
 use super::{During as _, schema};
 use crate::{error::StoreResult, files};
 
-/// Writes pages to the log of a database that is there, in a transaction that is rolled back. Neither the schema nor the content
-/// is touched, and a damaged file stays as it is.
+/// Writes pages to the log of an existing database, in a transaction that is rolled back. Schema and content do not change, and a damaged
+/// file stays as it is.
 pub(crate) fn try_writing(path: &Path) -> StoreResult<()> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;

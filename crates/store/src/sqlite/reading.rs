@@ -1,9 +1,9 @@
-//! Reading conversations, around damaged rows and pages.
+//! Reads conversations, around damaged rows and pages.
 
 use std::{cell::Cell, ops::ControlFlow};
 
 use rejoin_record::{Content, ConversationId};
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 
 use super::{
     During as _, Inner, Reader,
@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{
     error::{StoreError, StoreResult},
-    scan,
+    scan, sql,
     store::{Damage, Each, Item, Place},
 };
 
-/// Reads a conversation from a place. Where a page cannot be read, the store is rescued, and reading continues from there.
+/// Reads a conversation from a `seq` on. If a page cannot be read, the store is rescued, and reading continues from there.
 pub(super) fn read(
     inner: &Inner,
     conversation: ConversationId,
@@ -31,16 +31,14 @@ pub(super) fn read(
         if !inner.rescue(&why) {
             return Err(why);
         }
-        let place = Place::Row(next);
-        let damage =
-            Damage { place, why: format!("a page is damaged ({why})"), bytes: Vec::new(), torn: false };
+        let damage = Damage::at(Place::Row(next), format!("a page is damaged ({why})"), Vec::new());
         if each(Item::Damage(damage)).is_break() {
             return Ok(());
         }
     }
 }
 
-/// Hands out what stands from a place on, and keeps count of what was handed out.
+/// Hands out everything from a `seq` on, and keeps count.
 pub(super) fn walk(
     inner: &Inner,
     conversation: ConversationId,
@@ -52,7 +50,7 @@ pub(super) fn walk(
     reader.unpacker.limit(inner.bytes());
     let key = match Inner::key_of(&reader.connection, conversation)? {
         Some(key) => key,
-        // A damaged index does not find what is there.
+        // A damaged index does not find an existing row.
         None if key_without_index(&reader.connection, conversation)?.is_some() => {
             let why = String::from("the index of conversations does not find one that is in the table");
             return Err(StoreError::Damaged { place: Place::Store, why });
@@ -62,7 +60,7 @@ pub(super) fn walk(
     let mut page = None;
     let mut stopped = false;
     let (from, last) = (*next, Cell::new(*next));
-    let mut hand = |(seq, loose): Read| {
+    let mut hand = |(seq, unverified): Read| {
         last.set(seq + 1);
         let mut give = |item: Item| {
             stopped |= each(item).is_break();
@@ -72,17 +70,17 @@ pub(super) fn walk(
             give(Item::Damage(lost(*next, seq - 1)))?;
         }
         *next = seq;
-        match loose {
+        match unverified {
             Err(broken) if broken.page => {
                 page = Some(broken.damage.why);
                 return ControlFlow::Break(());
             }
             Err(broken) => give(Item::Damage(broken.damage))?,
-            Ok(loose) => match loose.fasten() {
+            Ok(unverified) => match unverified.verify() {
                 Err(damage) => give(Item::Damage(damage))?,
-                Ok(fast) => {
-                    let doubt = fast.doubt();
-                    give(Item::Entry(fast.entry))?;
+                Ok(verified) => {
+                    let doubt = verified.doubt();
+                    give(Item::Entry(verified.entry))?;
                     doubt.map_or(ControlFlow::Continue(()), |doubt| give(Item::Damage(doubt)))?;
                 }
             },
@@ -103,20 +101,20 @@ pub(super) fn walk(
     }
 }
 
-/// What is handed out in the place of entries that are not there any more.
+/// The damage that is handed out in place of lost entries.
 fn lost(first: u64, last: u64) -> Damage {
     let why = if first == last {
         String::from("the entry is lost")
     } else {
         format!("the entries up to number {last} are lost")
     };
-    Damage { place: Place::Row(first), why, bytes: Vec::new(), torn: false }
+    Damage::at(Place::Row(first), why, Vec::new())
 }
 
-/// A row, read and not checked yet, with its place.
-pub(super) type Read = (u64, Result<rows::Loose, rows::Broken>);
+/// A row that was read and not checked yet, with its `seq`.
+pub(super) type Read = (u64, Result<rows::UnverifiedRow, rows::Broken>);
 
-/// Hands out the rows of a conversation from a place on, and says how many; none, if it was stopped.
+/// Hands out the rows of a conversation from a `seq` on, and returns their number; 0 if it was stopped.
 pub(super) fn rows_from(
     Reader { connection, unpacker, columns }: &mut Reader,
     key: i64,
@@ -132,12 +130,12 @@ pub(super) fn rows_from(
     while let Some(row) = rows.next()? {
         let seq = row.get::<_, i64>(0)?.unsigned_abs();
         handed += 1;
-        let loose = if rows::is_in_place(row, key)? {
-            rows::loosen(row, key, connection, unpacker, &mut parents)
+        let unverified = if rows::is_in_place(row, key)? {
+            rows::read_row(row, key, connection, unpacker, &mut parents)
         } else {
             Err(rows::Broken::misplaced(seq))
         };
-        if hand((seq, loose)).is_break() {
+        if hand((seq, unverified)).is_break() {
             return Ok(0);
         }
         if handed == most {
@@ -147,30 +145,28 @@ pub(super) fn rows_from(
     Ok(handed)
 }
 
-/// Rows that are read before a thread of its own is worth it. In tests both ways are taken.
+/// The number of rows that are read before another thread is used. Tests use both ways.
 const FEW: usize = if cfg!(debug_assertions) { 5 } else { 256 };
 
 /// The key of a conversation, from the table itself.
 fn key_without_index(connection: &Connection, conversation: ConversationId) -> StoreResult<Option<i64>> {
     let query = "SELECT key FROM conversation NOT INDEXED WHERE id = ?1";
-    let found = connection.query_row(query, [conversation.to_string()], |row| row.get(0)).optional();
-    found.during("looking for the conversation")
+    sql::one(connection, query, [conversation.to_string()]).during("looking for the conversation")
 }
 
-/// The conversations whose ids begin in some way, in order.
+/// The conversations whose ids begin with a prefix, in order.
 pub(super) fn ids(
     connection: &Connection,
     prefix: &str,
     limit: usize,
 ) -> rusqlite::Result<Vec<ConversationId>> {
     let bare = prefix.strip_prefix(ConversationId::PREFIX).unwrap_or(prefix);
-    let mut statement = connection
-        .prepare_cached("SELECT id FROM conversation WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3")?;
+    let query = "SELECT id FROM conversation WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
     // A tilde sorts after every letter of an id.
     let from = format!("{}{bare}", ConversationId::PREFIX);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = statement.query_map((&from, format!("{from}~"), limit), |row| row.get::<_, String>(0))?;
-    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().filter_map(|id| id.parse().ok()).collect())
+    let ids: Vec<String> = sql::all(connection, query, (&from, format!("{from}~"), limit), |row| row.get(0))?;
+    Ok(ids.into_iter().filter_map(|id| id.parse().ok()).collect())
 }
 
 /// The conversations whose headers can be read and that the list of conversations lacks.
@@ -189,9 +185,9 @@ pub(super) fn headers(reader: &mut Reader) -> rusqlite::Result<Vec<(Conversation
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let key = row.get(13)?;
-        let loose = rows::loosen(row, key, connection, unpacker, &mut Parents::default());
-        let fast = loose.ok().and_then(|loose| loose.fasten().ok());
-        if let Some(Content::Header(header)) = fast.map(|fast| Content::of(&fast.entry)) {
+        let unverified = rows::read_row(row, key, connection, unpacker, &mut Parents::default());
+        let verified = unverified.ok().and_then(|unverified| unverified.verify().ok());
+        if let Some(Content::Header(header)) = verified.map(|verified| Content::of(&verified.entry)) {
             found.push((header.conversation, key));
         }
     }

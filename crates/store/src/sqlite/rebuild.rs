@@ -1,4 +1,4 @@
-//! Writing every entry of a store into a new file, as it is.
+//! Copies every entry of a store into a new file.
 
 use std::{collections::HashMap, ops::ControlFlow, path::Path};
 
@@ -16,8 +16,8 @@ use crate::{
     sql,
 };
 
-/// Writes the entries of a file that verify into a new one. Places, ids and hashes stay; where an entry is missing, those behind
-/// it name it by its id.
+/// Copies the entries of a file that verify into a new one. `seq`, ids and hashes stay. Entries whose parent is missing refer to it by its
+/// id.
 pub(super) fn rebuild(from: &Path, to: &Path) -> StoreResult<()> {
     let Opened::Writable(new) = schema::open_to_write(to)? else {
         return Err(StoreError::ReadOnly(format!("{} cannot be written", to.display())));
@@ -31,17 +31,19 @@ pub(super) fn rebuild(from: &Path, to: &Path) -> StoreResult<()> {
         for (key, id) in conversations(&reader.connection)? {
             let mut places: HashMap<EntryId, u64> = HashMap::new();
             let mut inserted = Ok(());
-            reading::rows_from(&mut reader, key, 0, usize::MAX, &mut |(seq, loose)| {
-                // What does not verify stays where it was set aside.
-                let Some(fast) = loose.ok().and_then(|loose| loose.fasten().ok()) else {
+            reading::rows_from(&mut reader, key, 0, usize::MAX, &mut |(seq, unverified)| {
+                // Damaged entries stay in the copy that was set aside.
+                let Some(verified) = unverified.ok().and_then(|unverified| unverified.verify().ok()) else {
                     return ControlFlow::Continue(());
                 };
                 let seq_of = |parent| places.get(&parent).copied();
-                let parent =
-                    rows::Parent { seq: fast.entry.envelope().parent.and_then(seq_of), hash: fast.parent };
-                places.insert(fast.entry.id(), seq);
+                let parent = rows::Parent {
+                    seq: verified.entry.envelope().parent.and_then(seq_of),
+                    hash: verified.parent,
+                };
+                places.insert(verified.entry.id(), seq);
                 number += 1;
-                inserted = rows::insert(&transaction, &mut packer, (number, key), &fast.entry, parent);
+                inserted = rows::insert(&transaction, &mut packer, (number, key), &verified.entry, parent);
                 if inserted.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
             inserted?;
@@ -56,18 +58,14 @@ pub(super) fn rebuild(from: &Path, to: &Path) -> StoreResult<()> {
     write().during("copying what was found")
 }
 
-/// Which store it is, and its counters.
+/// Copies the id of the store, and its counters.
 fn carry_over(from: &Connection, to: &Connection) -> rusqlite::Result<()> {
-    let mut statement = from.prepare("SELECT name, value FROM meta")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let (name, value): (String, rusqlite::types::Value) = (row.get(0)?, row.get(1)?);
-        to.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", (name, value))?;
-    }
-    Ok(())
+    let meta: Vec<(String, rusqlite::types::Value)> =
+        sql::all(from, "SELECT name, value FROM meta", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    meta.into_iter().try_for_each(|row| sql::run(to, "INSERT OR REPLACE INTO meta VALUES (?1, ?2)", row))
 }
 
 fn conversations(connection: &Connection) -> rusqlite::Result<Vec<(i64, String)>> {
-    let mut statement = connection.prepare("SELECT key, id FROM conversation ORDER BY key")?;
-    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    let query = "SELECT key, id FROM conversation ORDER BY key";
+    sql::all(connection, query, [], |row| Ok((row.get(0)?, row.get(1)?)))
 }

@@ -1,4 +1,4 @@
-//! An entry as a row, and back.
+//! Converts entries to rows, and back.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,10 @@ use rejoin_record::{
     Entry, EntryId, Envelope, Hash, Kind, Raw, Salt, Text,
     entry::{SaltedBody, VERSION},
 };
-use rusqlite::{Connection, Row, types::ValueRef};
+use rusqlite::{
+    Connection, Row,
+    types::{Value, ValueRef},
+};
 
 use super::body::{Packed, Packer, Unpacker, Unreadable};
 use crate::{
@@ -15,7 +18,7 @@ use crate::{
     store::{Damage, Place},
 };
 
-/// The columns that make an entry, in the order in which [`loosen`] takes them.
+/// The columns of an entry, in the order in which [`read_row`] takes them.
 const COLUMNS: [&str; 14] = [
     "seq",
     "id",
@@ -33,7 +36,7 @@ const COLUMNS: [&str; 14] = [
     "conversation",
 ];
 
-/// The columns as a file of some version of the schema has them.
+/// The columns, as a file with this version of the schema has them.
 pub(super) fn columns_of(schema: i64) -> String {
     let column = |name: &&str| match *name {
         "before" if schema < BEFORE => String::from("NULL AS before"),
@@ -42,8 +45,8 @@ pub(super) fn columns_of(schema: i64) -> String {
     COLUMNS.iter().map(column).collect::<Vec<_>>().join(", ")
 }
 
-/// The rows of a conversation, found by the index and taken from the table: what the index says of a row and what the row says
-/// of itself can be compared. After the columns stands the place that the index has for it.
+/// The query for the rows of a conversation, which finds them by the index and reads them from the table, so that the two can be compared.
+/// The last column is the `seq` in the index.
 pub(super) fn in_order(columns: &str) -> String {
     format!(
         "SELECT {columns}, place.seq FROM entry AS place INDEXED BY entry_place CROSS JOIN entry ON entry.key = place.key \
@@ -51,18 +54,18 @@ pub(super) fn in_order(columns: &str) -> String {
     )
 }
 
-/// Whether a row is the one that the index promised.
+/// Whether a row is the one that the index says it is.
 pub(super) fn is_in_place(row: &Row<'_>, conversation: i64) -> rusqlite::Result<bool> {
     Ok(row.get::<_, i64>(13)? == conversation && row.get::<_, i64>(0)? == row.get::<_, i64>(14)?)
 }
 
-/// The schema that brought the column `before`.
+/// The first schema with the column `before`.
 const BEFORE: i64 = 3;
 
-/// What an entry was appended to.
+/// The parent of an entry.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Parent {
-    /// Its place, if it is in the store.
+    /// Its `seq`, if it is in the store.
     pub(super) seq: Option<u64>,
     /// Its hash, if it is known.
     pub(super) hash: Option<Hash>,
@@ -79,20 +82,19 @@ pub(super) fn insert(
     let envelope = entry.envelope();
     let mut used = Vec::new();
     let packed = entry.content().map(|content| packer.pack(content.body.as_str(), connection, &mut used));
-    let body: rusqlite::types::Value = match packed.transpose()? {
-        None => rusqlite::types::Value::Null,
-        Some(Packed::Text(text)) => rusqlite::types::Value::Text(text),
-        Some(Packed::Block(block)) => rusqlite::types::Value::Blob(block),
+    let body = match packed.transpose()? {
+        None => Value::Null,
+        Some(Packed::Text(text)) => Value::Text(text),
+        Some(Packed::Block(block)) => Value::Blob(block),
     };
-    let before = envelope.parent.zip(parent.hash).map(|(id, hash)| {
-        let mut before = id.as_uuid().as_bytes().to_vec();
-        before.extend_from_slice(hash.as_bytes());
-        before
-    });
+    let before = envelope
+        .parent
+        .zip(parent.hash)
+        .map(|(id, hash)| [&id.as_uuid().as_bytes()[..], hash.as_bytes()].concat());
     let parent = match (parent.seq, envelope.parent) {
-        (Some(seq), _) => rusqlite::types::Value::Integer(seq as i64),
-        (None, Some(id)) => rusqlite::types::Value::Blob(id.as_uuid().as_bytes().to_vec()),
-        (None, None) => rusqlite::types::Value::Null,
+        (Some(seq), _) => Value::Integer(seq as i64),
+        (None, Some(id)) => Value::Blob(id.as_uuid().as_bytes().to_vec()),
+        (None, None) => Value::Null,
     };
     connection
         .prepare_cached(
@@ -108,7 +110,7 @@ pub(super) fn insert(
             envelope.timestamp.as_microsecond(),
             envelope.kind.as_str(),
             envelope.source_time.as_ref().map(Text::as_str),
-            // The body has it, as long as it is there.
+            // Only for erased entries: otherwise it follows from the body.
             entry.content().is_none().then(|| *entry.inner().as_bytes()),
             entry.hash().as_bytes(),
             entry.content().map(|content| content.salt.0),
@@ -123,7 +125,7 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Id and hash of entries by their place: what children are rebuilt and verified with.
+/// Ids and hashes of entries by their `seq`, to verify their children.
 #[derive(Default)]
 pub(super) struct Parents {
     known: HashMap<u64, (EntryId, Hash)>,
@@ -139,14 +141,13 @@ impl Parents {
         if let Some(known) = self.known.get(&seq) {
             return Ok(Some(*known));
         }
-        let mut statement =
-            connection.prepare_cached("SELECT id, hash FROM entry WHERE conversation = ?1 AND seq = ?2")?;
-        let mut rows = statement.query((conversation, seq as i64))?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        let (Some(id), Some(hash)) = (bytes(row, 0), bytes(row, 1)) else { return Ok(None) };
-        let found = (EntryId::from_bytes(id), Hash::from_bytes(hash));
-        self.known.insert(seq, found);
-        Ok(Some(found))
+        let query = "SELECT id, hash FROM entry WHERE conversation = ?1 AND seq = ?2";
+        let found = sql::first(connection, query, (conversation, seq as i64), |row| {
+            Ok(bytes(row, 0).map(EntryId::from_bytes).zip(bytes(row, 1).map(Hash::from_bytes)))
+        })?;
+        let found = found.flatten();
+        self.known.extend(found.map(|found| (seq, found)));
+        Ok(found)
     }
 }
 
@@ -154,11 +155,10 @@ fn bytes<const N: usize>(row: &Row<'_>, column: usize) -> Option<[u8; N]> {
     row.get_ref(column).ok()?.as_blob().ok()?.try_into().ok()
 }
 
-/// A row whose columns were read, and nothing was checked yet. Reading needs the connection; checking takes longer, and can be
-/// done by another thread.
-pub(super) struct Loose {
+/// A row whose columns were read and not checked yet. Reading needs the connection; checking takes longer, and another thread can do it.
+pub(super) struct UnverifiedRow {
     envelope: Envelope,
-    /// What the entry may have been appended to, the likeliest first. The hash of the entry tells which one it was.
+    /// The possible parents, the likeliest first. The hash of the entry tells which one it is.
     candidates: Vec<(EntryId, Hash)>,
     inner: Option<Hash>,
     hash: Hash,
@@ -166,33 +166,33 @@ pub(super) struct Loose {
     spelling: Option<String>,
 }
 
-fn damaged(seq: u64, why: String, bytes: Vec<u8>) -> Damage {
-    Damage { place: Place::Row(seq), why, bytes, torn: false }
+fn damaged(seq: u64, why: impl Into<String>, bytes: Vec<u8>) -> Damage {
+    Damage::at(Place::Row(seq), why, bytes)
 }
 
-/// A row that is no entry.
+/// A row that cannot be read as an entry.
 pub(super) struct Broken {
     pub(super) damage: Damage,
-    /// Whether a page that belongs to it cannot be read. Without that page, the entry may be found whole.
+    /// Whether a page of it cannot be read. The entry may be found elsewhere.
     pub(super) page: bool,
 }
 
 impl Broken {
-    /// A row that the index found and that belongs somewhere else.
+    /// A row that is not the one that the index says.
     pub(super) fn misplaced(seq: u64) -> Self {
-        let why = String::from("the index of entries leads to another entry");
-        Self { damage: damaged(seq, why, Vec::new()), page: true }
+        let damage = damaged(seq, "the index of entries leads to another entry", Vec::new());
+        Self { damage, page: true }
     }
 }
 
 /// Reads the columns of a row.
-pub(super) fn loosen(
+pub(super) fn read_row(
     row: &Row<'_>,
     conversation: i64,
     connection: &Connection,
     unpacker: &mut Unpacker,
     parents: &mut Parents,
-) -> Result<Loose, Broken> {
+) -> Result<UnverifiedRow, Broken> {
     let seq = row.get::<_, i64>(0).unwrap_or(-1).unsigned_abs();
     columns(row, seq, conversation, connection, unpacker, parents).map_err(|why| {
         let (why, page) = match why {
@@ -210,7 +210,7 @@ fn columns(
     connection: &Connection,
     unpacker: &mut Unpacker,
     parents: &mut Parents,
-) -> Result<Loose, Unreadable> {
+) -> Result<UnverifiedRow, Unreadable> {
     let missing = |what: &'static str| move || Unreadable::from(format!("its {what} cannot be read"));
     let text = |error: rusqlite::Error| Unreadable::database(error, "it cannot be read");
     let id = EntryId::from_bytes(bytes(row, 1).ok_or_else(missing("id"))?);
@@ -266,18 +266,18 @@ fn columns(
         source_time: source_time.ok_or_else(missing("source time"))?.map(Text::new),
     };
     let spelling = spelling.ok_or_else(missing("envelope"))?.map(str::to_owned);
-    Ok(Loose { envelope, candidates, inner, hash, content, spelling })
+    Ok(UnverifiedRow { envelope, candidates, inner, hash, content, spelling })
 }
 
-impl Loose {
-    /// The entry, verified: its body and its place in the chain are what they were when it was appended.
-    pub(super) fn fasten(self) -> Result<Fast, Damage> {
+impl UnverifiedRow {
+    /// Verifies the entry: its body and its place in the chain are as they were when it was appended.
+    pub(super) fn verify(self) -> Result<VerifiedRow, Damage> {
         let Self { mut envelope, candidates, inner, hash, content, spelling } = self;
         let seq = envelope.seq;
         let inner = match (&content, inner) {
             (Some(content), _) => content.hash(),
             (None, Some(inner)) => inner,
-            (None, None) => return Err(damaged(seq, String::from("its inner hash is missing"), Vec::new())),
+            (None, None) => return Err(damaged(seq, "its inner hash is missing", Vec::new())),
         };
         let made = |envelope: Envelope| match &spelling {
             None => Ok(Entry::from_parts(envelope, None, inner, hash, content.clone())),
@@ -285,14 +285,13 @@ impl Loose {
                 .map_err(|why| damaged(seq, why, text.clone().into_bytes())),
         };
         if envelope.parent.is_none() || candidates.is_empty() {
-            // The hash of the body was just computed, so the hash of the whole says whether it is the right one. After an
-            // entry that is lost, nothing does.
+            // The hash of the body was just computed, so the hash of the entry verifies it. If the parent is lost, nothing does.
             let lost = envelope.parent.is_some();
             let entry = made(envelope)?;
             return if lost {
-                Ok(Fast { entry, parent: None, proven: false })
+                Ok(VerifiedRow { entry, parent: None, proven: false })
             } else if entry.follows(None) {
-                Ok(Fast { entry, parent: None, proven: true })
+                Ok(VerifiedRow { entry, parent: None, proven: true })
             } else {
                 Err(changed(&entry))
             };
@@ -302,7 +301,7 @@ impl Loose {
             envelope.parent = Some(id);
             match made(envelope.clone()) {
                 Ok(entry) if entry.follows(Some(parent)) => {
-                    return Ok(Fast { entry, parent: Some(parent), proven: true });
+                    return Ok(VerifiedRow { entry, parent: Some(parent), proven: true });
                 }
                 made => last = Some(made),
             }
@@ -314,17 +313,17 @@ impl Loose {
     }
 }
 
-/// An entry that was checked as far as that is possible.
-pub(super) struct Fast {
+/// An entry that was verified as far as possible.
+pub(super) struct VerifiedRow {
     pub(super) entry: Entry,
     /// The hash of its parent, if it is known.
     pub(super) parent: Option<Hash>,
-    /// Whether its hash proves it. That of an entry whose parent is lost does not.
+    /// Whether its hash proves it, which it does not if the parent is lost.
     pub(super) proven: bool,
 }
 
-impl Fast {
-    /// What a reader must be told about it.
+impl VerifiedRow {
+    /// The doubt to report, if it is not proven.
     pub(super) fn doubt(&self) -> Option<Damage> {
         if self.proven {
             return None;
@@ -339,7 +338,7 @@ fn changed(entry: &Entry) -> Damage {
     damaged(entry.envelope().seq, why, entry.to_line().into_bytes())
 }
 
-/// An entry whose envelope has more in it than this version would write.
+/// Restores an entry whose envelope has fields that this version would not write.
 fn respelled(
     text: &str,
     inner: Hash,
@@ -358,22 +357,20 @@ fn respelled(
     if same { Ok(entry) } else { Err(String::from("its envelope and its columns differ")) }
 }
 
-/// What can be read of a row that is no entry: its columns, one a line.
+/// The columns of a row that is no entry, one per line, as far as they can be read.
 fn raw_row(row: &Row<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     for (number, name) in COLUMNS.iter().enumerate() {
-        out.extend_from_slice(name.as_bytes());
-        out.extend_from_slice(b": ");
-        match row.get_ref(number) {
-            Ok(ValueRef::Null) | Err(_) => out.extend_from_slice(b"-"),
-            Ok(ValueRef::Integer(value)) => out.extend_from_slice(value.to_string().as_bytes()),
-            Ok(ValueRef::Real(value)) => out.extend_from_slice(value.to_string().as_bytes()),
-            Ok(ValueRef::Text(text)) => out.extend_from_slice(text),
+        let value = match row.get_ref(number) {
+            Ok(ValueRef::Null) | Err(_) => vec![b'-'],
+            Ok(ValueRef::Integer(value)) => value.to_string().into_bytes(),
+            Ok(ValueRef::Real(value)) => value.to_string().into_bytes(),
+            Ok(ValueRef::Text(text)) => text.to_vec(),
             Ok(ValueRef::Blob(bytes)) => {
-                out.extend(bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()));
+                bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()
             }
-        }
-        out.push(b'\n');
+        };
+        out.extend([name.as_bytes(), b": ", &value, b"\n"].concat());
     }
     out
 }

@@ -1,8 +1,8 @@
-//! Rescuing a file that turns out to be damaged.
+//! Rescues a damaged file.
 //!
-//! Any read may meet a page that is not what it was. A reader then continues in a copy that holds every row that can be
-//! found without the damaged pages (`carve.rs`). A writer mends the file first: it is set aside as it is, and what was
-//! found takes its place, in one transaction. Nothing is ever written to a file that is known to be damaged before that.
+//! Any read may meet a damaged page. A reader then continues in a copy with every row that can be found without the damaged pages
+//! (`carve.rs`). A writer repairs the file first: the file is copied aside, and what was found replaces its content, in one transaction.
+//! Nothing else is written to a file that is known to be damaged.
 
 use std::{
     collections::hash_map::RandomState,
@@ -36,14 +36,14 @@ pub(super) struct Salvage {
 }
 
 impl Salvage {
-    /// Finds what there is in a file; `nothing` if there is no entry in it.
+    /// Copies everything that can be found in a file. Fails with `nothing` if there is no entry.
     pub(super) fn of(path: &Path, nothing: &StoreError) -> StoreResult<Self> {
         let folder = Private::beside(path)?;
         let file = folder.path.join("found.db");
         carve::carve(path, &file)?;
         let found = schema::reconnect(&file)?;
         let any = found.query_row("SELECT count(*) FROM (SELECT 1 FROM entry LIMIT 1)", [], |row| row.get(0));
-        // What has no entries in it may never have been a store.
+        // A file without entries may never have been a store.
         if any.unwrap_or(0i64) == 0 {
             return Err(StoreError::Damaged { place: Place::Store, why: nothing.to_string() });
         }
@@ -51,11 +51,11 @@ impl Salvage {
     }
 }
 
-/// How often an open store is rescued. A second time is for a page that went bad meanwhile.
+/// How often an open store is rescued: a second time for a page that was damaged meanwhile.
 const RESCUES: u8 = 2;
 
 impl Inner {
-    /// Does what can be done about a damaged page. Says whether it is worth trying again.
+    /// Repairs the file, or makes a copy to read. Returns whether it is worth trying again.
     pub(super) fn rescue(&self, why: &StoreError) -> bool {
         let mut times = lock(&self.rescues);
         if *times >= RESCUES || lock(&self.salvage).is_some() {
@@ -96,7 +96,7 @@ impl Inner {
         done
     }
 
-    /// Refuses to write where only a copy is read.
+    /// Fails if only a copy is read, so that nothing is written.
     pub(super) fn is_not_salvaged(&self) -> StoreResult<()> {
         if lock(&self.salvage).is_none() {
             return Ok(());
@@ -105,13 +105,13 @@ impl Inner {
     }
 }
 
-/// What is said of a damaged file that is only read.
+/// The damage of a file that is only read.
 pub(super) fn found_in(why: &StoreError) -> Damage {
     let why = cause(why);
     damage(format!("the file is damaged ({why}); showing what can still be read"))
 }
 
-/// What is wrong with a file, without where.
+/// What is wrong with a file, without the place.
 fn cause(why: &StoreError) -> String {
     match why {
         StoreError::Damaged { why, .. } => why.clone(),
@@ -132,15 +132,15 @@ pub(super) fn is_sound(connection: &Connection) -> StoreResult<bool> {
     }
 }
 
-/// How long another process may be mending or writing.
+/// How long to wait for another process that repairs or writes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Makes a damaged file sound again, and says what was wrong; nothing if another process was quicker.
+/// Repairs a damaged file, and returns what was wrong; none if another process was quicker.
 pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> StoreResult<Option<Damage>> {
     let failed = || StoreError::io(format!("mending {}", path.display()));
     let one = files::open_to_append(&files::with_end(path, ".mending"), true).map_err(failed())?;
     files::lock(&one).map_err(failed())?;
-    // The database forgets the log of an empty file as soon as it opens it. What can be found is found before that.
+    // The database discards the log of an empty file when it opens it, so everything is searched before that.
     let emptied = opening::is_empty(path);
     let early = if emptied { Some((Salvage::of(path, why)?, set_aside(path, asides)?)) } else { None };
     if !emptied
@@ -181,7 +181,7 @@ pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> StoreResul
     Ok(Some(damage(what)))
 }
 
-/// Keeps copies of a damaged file and of its log, and says where.
+/// Copies a damaged file and its log, and returns the path of the copy.
 fn set_aside(path: &Path, asides: &Asides) -> StoreResult<PathBuf> {
     let log = log_of(path);
     let kept_log = if log.exists() { Some(asides.keep_file("log", &log)?) } else { None };
@@ -209,15 +209,15 @@ fn step(copying: &Backup<'_, '_>, pages: i32) -> StoreResult<()> {
 /// A folder that only this process uses, under a name that cannot be guessed. Dropping it removes the folder.
 pub(super) struct Private {
     pub(super) path: PathBuf,
-    /// Locked as long as the folder is used: what a killed process left is not locked.
+    /// Locked while the folder is in use, so that the folder of a killed process can be recognised.
     used: File,
 }
 
-/// What the names of such folders go on with.
+/// The middle of the names of such folders.
 const PRIVATE: &str = ".salvage-";
 
 impl Private {
-    /// Makes one beside a file; where that cannot be written, where the system keeps what may go.
+    /// Creates one beside a file or, if that is not possible, in the system's temporary folder.
     pub(super) fn beside(path: &Path) -> StoreResult<Self> {
         sweep(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -242,7 +242,7 @@ impl Drop for Private {
     }
 }
 
-/// Removes what killed processes left beside a file.
+/// Removes the folders of killed processes beside a file.
 pub(super) fn sweep(path: &Path) {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
     let beginning = format!("{name}{PRIVATE}");
@@ -257,7 +257,7 @@ pub(super) fn sweep(path: &Path) {
     }
 }
 
-/// Random letters.
+/// Random characters.
 fn unguessable() -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", random(), random())

@@ -1,4 +1,4 @@
-//! Opening the file: its settings, its schema, and the copy that is made before the schema changes.
+//! Opens the file: its settings, its schema, and the backup before the schema changes.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::{
     files, sql,
 };
 
-/// What each version of the schema adds. Each may be run again where it was run before.
+/// What each version of the schema adds. Each can be run twice.
 pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001-record.sql"),
     include_str!("migrations/0002-blobs.sql"),
@@ -24,7 +24,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
 /// Marks the file as ours: `rejo`.
 const APPLICATION: i32 = 0x72_65_6a_6f;
 
-/// Pages of this size waste little where messages have a few kilobytes, and are still quick to write.
+/// The size of pages. It wastes little with messages of a few kilobytes, and pages are still quick to write.
 pub(super) const PAGE_BYTES: usize = 8192;
 
 /// How long another process may hold the file before that is an error.
@@ -43,7 +43,7 @@ pub(super) fn newest() -> i64 {
     MIGRATIONS.len() as i64
 }
 
-/// Opens a file to be written, makes it if it is not there, and brings its schema up to date.
+/// Opens a file to be written, creates it if it does not exist, and brings its schema up to date.
 pub(super) fn open_to_write(path: &Path) -> StoreResult<Opened> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         files::make_folder(folder)?;
@@ -69,7 +69,7 @@ pub(super) fn open_to_write(path: &Path) -> StoreResult<Opened> {
     }
 }
 
-/// Makes a new store. It gets its name when it is whole, so what goes by that name is never half made.
+/// Creates a store under another name, and renames it when it is complete.
 fn make(path: &Path) -> StoreResult<()> {
     let part = files::with_end(path, ".making");
     let failed = || StoreError::io(format!("making {}", path.display()));
@@ -93,7 +93,7 @@ fn make(path: &Path) -> StoreResult<()> {
     let made = connect(&part, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .and_then(|connection| {
             prepare(&connection, &part)?;
-            // Only the file itself gets the name, so everything has to be in it.
+            // Only the file itself is renamed, so everything must be in it.
             let why = String::from("another process is using it");
             let used = StoreError::Database { what: "making the store", why, unwritable: true };
             if sql::empty_log(&connection).during("making the store")? { Ok(()) } else { Err(used) }
@@ -111,7 +111,7 @@ fn make(path: &Path) -> StoreResult<()> {
 /// Opens a file to be read.
 pub(super) fn open_to_read(path: &Path) -> StoreResult<Opened> {
     let why = String::from("the file or its folder cannot be written");
-    // Another process may have left a log behind that only a writer can take up.
+    // Another process may have left a log that only a writer can recover.
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .or_else(|_| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY));
     if let Ok(connection) = connection
@@ -119,7 +119,7 @@ pub(super) fn open_to_read(path: &Path) -> StoreResult<Opened> {
     {
         return Ok(Opened::Readable(connection, why));
     }
-    // Where not even the shared memory of the log can be made, no other process writes either.
+    // If not even the shared memory of the log can be created, no other process writes either.
     let name = format!("file:{}?immutable=1", uri(&files::plain_name(path)?));
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -129,14 +129,14 @@ pub(super) fn open_to_read(path: &Path) -> StoreResult<Opened> {
     Ok(Opened::Readable(connection, why))
 }
 
-/// A path as it stands in a URI.
+/// A path as a part of a URI.
 fn uri(path: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let text = absolute.to_string_lossy();
     text.replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }
 
-/// One more connection to a file that is open already.
+/// Another connection to an open file.
 pub(super) fn reconnect(path: &Path) -> StoreResult<Connection> {
     match open_to_read(path)? {
         Opened::Writable(connection) | Opened::Readable(connection, _) => Ok(connection),
@@ -153,7 +153,7 @@ fn connect(path: &Path, flags: OpenFlags) -> StoreResult<Connection> {
 
 fn settings(connection: &mut Connection) -> StoreResult<()> {
     be_patient(connection)?;
-    // The file may be damaged, or its log. Until it has been looked over, it stays as it is.
+    // The file or its log may be damaged. Until it has been checked, it stays as it is.
     empties_log(connection, false)?;
     connection.set_prepared_statement_cache_capacity(64);
     // A damaged page is noticed where it is read; nothing in the schema is trusted to call functions.
@@ -162,7 +162,7 @@ fn settings(connection: &mut Connection) -> StoreResult<()> {
         .during("setting up the store")
 }
 
-/// Whether a connection that is closed writes the log into the file, if it is the last one.
+/// Sets whether closing the last connection writes the log into the file.
 pub(super) fn empties_log(connection: &Connection, does: bool) -> StoreResult<()> {
     let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !does);
     set.map(drop).during("setting up the store")
@@ -173,12 +173,12 @@ pub(super) fn be_patient(connection: &mut Connection) -> StoreResult<()> {
     connection.busy_handler(Some(wait_a_little)).during("setting up the store")
 }
 
-/// The longest pause between two looks, about.
+/// About the longest pause between two attempts.
 const LONGEST: Duration = Duration::from_micros(900);
 
-/// Waits while another process holds the file: shortly at first, since an append is short.
+/// Waits while another process holds the file: briefly at first, because an append is brief.
 fn wait_a_little(times: i32) -> bool {
-    // Never for long: the file is free for a moment only, and a process that sleeps through it has to wait again.
+    // Never for long: the file is free only for a moment, and a process that misses it has to wait again.
     let pause = Duration::from_micros(100 * u64::from(times.clamp(1, 8).unsigned_abs()));
     std::thread::sleep(pause);
     LONGEST * times.unsigned_abs() < PATIENCE
@@ -250,11 +250,10 @@ fn prepare(connection: &Connection, path: &Path) -> StoreResult<()> {
     upgrade().during("upgrading the store")
 }
 
-/// Copies the store beside itself, under a name that is not taken. It gets that name when it is whole, so what goes by it can
-/// take the place of the store. The caller keeps others from writing.
+/// Copies the store beside itself, under a free name that it gets when it is complete. The caller prevents others from writing.
 fn back_up(path: &Path) -> StoreResult<()> {
     let name = |end: &str| files::with_end(path, &format!(".backup{end}"));
-    // One may be left of a process that was killed.
+    // A killed process may have left one.
     let part = name(".part");
     if part.exists() {
         fs::remove_file(&part).map_err(StoreError::io(format!("removing {}", part.display())))?;
@@ -277,7 +276,7 @@ fn back_up(path: &Path) -> StoreResult<()> {
     copied
 }
 
-/// The copies that were made before upgrades. What is left of one that was never finished is removed.
+/// The copies that were made before upgrades. Incomplete ones are removed.
 pub(super) fn backups(path: &Path) -> StoreResult<Vec<PathBuf>> {
     let failed = || StoreError::io(format!("looking for backups of {}", path.display()));
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Ok(Vec::new()) };
@@ -298,12 +297,12 @@ pub(super) fn backups(path: &Path) -> StoreResult<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Copies a store page by page, with what is still in its log.
+/// Copies a store page by page, including its log.
 fn copy(path: &Path, to: &Path) -> StoreResult<()> {
     let from = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let copy = || {
         let mut to = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        // A copy that is not whole is thrown away, so it needs no journal.
+        // An incomplete copy is deleted, so it needs no journal.
         to.execute_batch("PRAGMA journal_mode = OFF")?;
         rusqlite::backup::Backup::new(&from, &mut to)?.run_to_completion(1000, Duration::ZERO, None)
     };

@@ -1,11 +1,10 @@
-//! Taking what was erased or deleted out of every file of the store, not just out of sight.
+//! Removes erased or deleted content from every file of the store.
 //!
-//! The database leaves copies of rows behind when it moves them between pages, and overwriting a row does not reach those. So
-//! the whole file is rewritten, in place and in one transaction, and its log is emptied. What lies beside it goes too: what
-//! was set aside, the words in the index, and the content in backups.
+//! The database leaves copies of rows in pages when it moves them, which overwriting a row does not reach. So the whole file is rewritten,
+//! in place and in one transaction, and its log is emptied. Copies in other files are removed, too: damage that was set aside, the words in
+//! the index, and the content in backups.
 //!
-//! What is to be done is written down in the transaction that removes the rows. The process that opens the store after a kill finds it
-//! there and finishes it.
+//! The transaction that removes the rows also records this plan. After a kill, the next process that opens the store finishes it.
 
 use std::{
     fs, io,
@@ -17,7 +16,7 @@ use std::{
 
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, EntryId, Hash};
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use rusqlite::{Connection, OpenFlags};
 
 use super::{During as _, Inner, erase, feed, lock, opening, reading, salvage, schema};
 use crate::{
@@ -30,12 +29,12 @@ use crate::{
     store::{Item, Progress},
 };
 
-/// Something that was removed.
+/// A removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Removal {
-    /// The content of an entry; the hash of it stays.
+    /// Of the content of an entry; its hash stays.
     Content { conversation: ConversationId, entry: EntryId, inner: Hash },
-    /// A conversation.
+    /// Of a conversation.
     Conversation(ConversationId),
 }
 
@@ -67,25 +66,25 @@ impl Removal {
     }
 }
 
-/// What an entry said, before it is gone.
-pub(super) struct Saying {
+/// The content of an entry that is about to be erased.
+pub(super) struct EntryContent {
     sought: Sought,
     inner: Hash,
     since: Timestamp,
 }
 
-impl Saying {
+impl EntryContent {
     pub(super) fn removal(&self, conversation: ConversationId) -> Removal {
         Removal::Content { conversation, entry: self.sought.entry, inner: self.inner }
     }
 }
 
-/// What the entries say that are to be erased, and which of them are not there. What was erased before says nothing.
+/// The contents of the entries to be erased, and the ids that do not exist. Entries that were erased before have no content.
 pub(super) fn contents(
     inner: &Inner,
     conversation: ConversationId,
     entries: &[EntryId],
-) -> StoreResult<(Vec<Saying>, Vec<EntryId>)> {
+) -> StoreResult<(Vec<EntryContent>, Vec<EntryId>)> {
     let mut missing = entries.to_vec();
     let mut found = Vec::new();
     reading::read(inner, conversation, 0, &mut |item| {
@@ -95,7 +94,7 @@ pub(super) fn contents(
             missing.remove(place);
             if let Some(body) = entry.body() {
                 let sought = Sought { entry: entry.id(), body: body.clone() };
-                found.push(Saying { sought, inner: entry.inner(), since: entry.envelope().timestamp });
+                found.push(EntryContent { sought, inner: entry.inner(), since: entry.envelope().timestamp });
             }
         }
         if missing.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -103,11 +102,11 @@ pub(super) fn contents(
     Ok((found, missing))
 }
 
-/// The files beside the store that hold some of what is to be erased.
+/// The files beside the store that hold some of the content to be erased.
 pub(super) fn files_holding(
     inner: &Inner,
     conversation: ConversationId,
-    contents: &[Saying],
+    contents: &[EntryContent],
 ) -> StoreResult<Vec<PathBuf>> {
     let holds = |bytes: &[u8]| contents.iter().any(|content| content.sought.is_in(bytes));
     let failed = || StoreError::io("looking through what was set aside");
@@ -118,7 +117,7 @@ pub(super) fn files_holding(
     Ok(files)
 }
 
-/// The files beside the store that hold something of a conversation.
+/// The files beside the store that hold content of a conversation.
 pub(super) fn files_of(inner: &Inner, conversation: ConversationId) -> StoreResult<Vec<PathBuf>> {
     let failed = || StoreError::io("looking through what was set aside");
     let mut files = inner.asides.of(&conversation.to_string()).map_err(failed())?;
@@ -133,7 +132,7 @@ pub(super) fn files_of(inner: &Inner, conversation: ConversationId) -> StoreResu
     Ok(files)
 }
 
-/// Whole files that were set aside when they were damaged. One that is younger than what is removed may hold it.
+/// Copies of whole damaged files that are newer than what is removed, and may hold it.
 fn copies_since(inner: &Inner, since: Timestamp) -> io::Result<Vec<PathBuf>> {
     let mut copies = inner.asides.of("store")?;
     copies.extend(inner.asides.of("log")?);
@@ -147,7 +146,7 @@ fn copies_since(inner: &Inner, since: Timestamp) -> io::Result<Vec<PathBuf>> {
     Ok(copies)
 }
 
-/// Writes down what has to be done, in the transaction that removes the rows.
+/// Records the plan in the transaction that removes the rows.
 pub(super) fn note(connection: &Connection, removals: &[Removal], files: &[PathBuf]) -> StoreResult<()> {
     let mut plan: String = removals.iter().map(Removal::to_line).collect();
     for file in files {
@@ -163,17 +162,16 @@ pub(super) fn note(connection: &Connection, removals: &[Removal], files: &[PathB
 }
 
 fn planned(connection: &Connection) -> StoreResult<String> {
-    let query = "SELECT value FROM meta WHERE name = 'scrub'";
-    let plan = connection.query_row(query, [], |row| row.get::<_, Option<String>>(0)).optional();
+    let plan = sql::one::<Option<String>>(connection, "SELECT value FROM meta WHERE name = 'scrub'", []);
     Ok(plan.during("reading what is left to do")?.flatten().unwrap_or_default())
 }
 
-/// Whether a process was stopped while it took something out of the files.
+/// Whether a process was killed before it finished its plan.
 pub(super) fn is_under_way(connection: &Connection) -> bool {
     planned(connection).is_ok_and(|plan| !plan.is_empty())
 }
 
-/// Finishes what a killed process left.
+/// Finishes the plan of a killed process.
 pub(super) fn finish_if_left(inner: &Inner) {
     if inner.access == Access::Read || inner.is_not_salvaged().is_err() {
         return;
@@ -182,26 +180,26 @@ pub(super) fn finish_if_left(inner: &Inner) {
     if !matches!(left, Some(Ok(plan)) if !plan.is_empty()) {
         return;
     }
-    // The one who removes something may just be at it.
+    // Another process may be working on it now.
     let Ok(one) = files::open_to_append(&files::with_end(&inner.path, ".mending"), true) else { return };
     if one.try_lock().is_err() {
         return;
     }
     tracing::info!("finishing an erasure that was interrupted");
-    if let Err(why) = work_off(inner) {
+    if let Err(why) = carry_out(inner) {
         tracing::warn!("what was erased is not yet out of every file: {why}");
     }
 }
 
-/// Does what was written down.
+/// Carries out the plan.
 pub(super) fn finish(inner: &Inner) -> StoreResult<()> {
     let failed = || StoreError::io(format!("removing what was said from {}", inner.path.display()));
     let one = files::open_to_append(&files::with_end(&inner.path, ".mending"), true).map_err(failed())?;
     files::lock(&one).map_err(failed())?;
-    work_off(inner)
+    carry_out(inner)
 }
 
-fn work_off(inner: &Inner) -> StoreResult<()> {
+fn carry_out(inner: &Inner) -> StoreResult<()> {
     let mut writer = lock(&inner.writer);
     let plan = planned(&inner.take_up(&mut writer)?.connection)?;
     drop(writer);
@@ -224,7 +222,7 @@ fn work_off(inner: &Inner) -> StoreResult<()> {
     for backup in schema::backups(&inner.path)? {
         scrub_backup(&backup, &removals)?;
     }
-    // Its words, and perhaps a title, came from what is gone. Deleting rows would leave some of them behind.
+    // It may hold words of the removed content, and deleting rows would leave some of them in the file.
     if let Err(why) = inner.index.wipe(inner).and_then(|()| inner.index.catch_up(inner)) {
         tracing::debug!("the index does not follow: {why}");
         inner.index.discard(inner);
@@ -237,14 +235,14 @@ fn work_off(inner: &Inner) -> StoreResult<()> {
         .execute("UPDATE meta SET value = substr(value, length(?1) + 1) WHERE name = 'scrub'", [&plan])
         .map(drop)
         .during("removing what was said")?;
-    // How the file is left is noted, or the next one to open it would have to look it over.
+    // Note the seal, or the next process that opens the file would have to check all of it.
     pen.empty_log()?;
     drop(writer);
     feed::put_seal_in(&inner.path(), &opening::seal(&inner.path));
     Ok(())
 }
 
-/// Takes content out of a backup. One that cannot be changed goes as a whole: what was erased must not come back with it.
+/// Removes content from a backup. A backup that cannot be changed is deleted, so that erased content does not come back with it.
 fn scrub_backup(path: &Path, removals: &[Removal]) -> StoreResult<()> {
     let work = || -> StoreResult<()> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -286,7 +284,7 @@ fn rewrite(inner: &Inner) -> StoreResult<()> {
     let total = inner.bytes();
     let place = if total <= IN_MEMORY { "MEMORY" } else { "FILE" };
     pen.connection.execute_batch(&format!("PRAGMA temp_store = {place}")).during("rewriting the file")?;
-    // If it fails, frames are left in the log that belong to nothing.
+    // If it fails, the log contains frames that belong to no transaction.
     pen.failed = true;
     let hook = lock(&inner.progress).clone();
     let done = AtomicBool::new(false);
@@ -294,7 +292,7 @@ fn rewrite(inner: &Inner) -> StoreResult<()> {
         if let Some(hook) = hook {
             let done = &done;
             scope.spawn(move || {
-                // Every page goes through the log, so its length tells how far it is.
+                // Every page goes through the log, so its length shows the progress.
                 let log = salvage::log_of(&inner.path);
                 while !done.load(Ordering::Acquire) {
                     let written = fs::metadata(&log).map_or(0, |metadata| metadata.len());

@@ -1,4 +1,4 @@
-//! Verifying a file: every entry, every reference, and whether the lists agree with what is there.
+//! Verifies a file: every entry, every reference, and whether lists agree with the record.
 
 use std::{collections::HashMap, ops::ControlFlow, sync::atomic::Ordering};
 
@@ -75,7 +75,7 @@ pub(super) fn verify(
     if lock(&inner.salvage).is_some()
         && let Ok(index) = glance(&opening::index_of(&inner.path))
     {
-        // The store's own index knows what was there.
+        // The store's own index knows which entries existed.
         inner.lost(&index).unwrap_or_default().iter().for_each(|lost| each(lost.problem()));
     }
     if let Some(listing) = listing {
@@ -89,16 +89,16 @@ pub(super) fn verify(
     Ok(all)
 }
 
-/// The list of conversations, and beside it what their entries say as they are read.
+/// The list of conversations, and summaries of what is read, to compare them.
 struct Listing {
     listed: HashMap<ConversationId, Summary>,
     read: HashMap<ConversationId, Tally>,
-    /// How often something had been removed, and which file was open.
+    /// The number of removals, and which file was open.
     as_of: (i64, u64),
 }
 
 impl Listing {
-    /// None if there is no index, or it cannot be used: then lists come from the record itself.
+    /// None if there is no usable index: then lists come from the record itself.
     fn of(inner: &Inner) -> StoreResult<Option<Self>> {
         if !inner.index.exists(inner) {
             return Ok(None);
@@ -117,7 +117,7 @@ impl Listing {
         }
     }
 
-    /// Goes on by what was read, as far as the list goes: others may append meanwhile.
+    /// Adds an item that was read, up to the newest entry in the list: others may append meanwhile.
     fn take(&mut self, id: ConversationId, item: &Item, digester: Digester) {
         let read = self.read.entry(id).or_insert_with(|| Tally::new(id, digester));
         let last = self.listed.get(&id).and_then(|listed| listed.tail).map(|tail| tail.seq);
@@ -130,12 +130,12 @@ impl Listing {
         }
     }
 
-    /// Where the list differs from the record. If it does, a new index is made.
+    /// The differences between the list and the record. If there are any, a new index is made.
     fn compare(&self, inner: &Inner) -> StoreResult<Vec<Problem>> {
         let (mut found, mut is_stale) = (Vec::new(), false);
         if let Some(why) = inner.index.damaged_words(inner) {
             is_stale = true;
-            found.push(problem(None, format!("the search index is damaged: {why}; it is made anew")));
+            found.push(problem(None, format!("the search index is damaged: {why}; it is rebuilt")));
         }
         for (id, listed) in &self.listed {
             let what = match self.read.get(id).map(Tally::summary) {
@@ -147,9 +147,9 @@ impl Listing {
                 }
                 Some(_) => {
                     is_stale = true;
-                    String::from("the list shows something else than the record; it is made anew")
+                    String::from("the list differs from the record; it is rebuilt")
                 }
-                // It may have been begun after the conversations were counted.
+                // It may be newer than the list of conversations.
                 None if inner.has_entries(*id)? => continue,
                 None => String::from("it is listed, and not in the record"),
             };
@@ -157,7 +157,7 @@ impl Listing {
         }
         if self.read.keys().any(|id| !self.listed.contains_key(id)) {
             is_stale = true;
-            found.push(problem(None, "the list lacks conversations; it is made anew"));
+            found.push(problem(None, "the list lacks conversations; it is rebuilt"));
         }
         // If something was removed meanwhile, there is nothing to compare.
         if now(inner)? != self.as_of {
@@ -170,12 +170,12 @@ impl Listing {
     }
 }
 
-/// How often something was removed, and which file is open.
+/// The number of removals, and which file is open.
 fn now(inner: &Inner) -> StoreResult<(i64, u64)> {
     Ok((inner.removed()?, inner.opening.load(Ordering::Acquire)))
 }
 
-/// The schema that brought large strings a table of their own.
+/// The first schema with a table for large strings.
 const BLOBS: i64 = 2;
 
 fn problem(conversation: Option<ConversationId>, what: impl Into<String>) -> Problem {
@@ -186,7 +186,7 @@ fn of_store(damage: &Damage) -> Problem {
     Problem { torn: damage.torn, ..problem(None, damage.why.clone()) }
 }
 
-/// What the database itself says of its pages, and rows that belong to nothing.
+/// Checks the pages, as the database does, and finds rows that belong to nothing.
 fn structure(connection: &Connection, each: EachProblem<'_>) -> StoreResult<()> {
     let mut statement = connection.prepare("PRAGMA integrity_check(20)").during("checking the file")?;
     let mut rows = statement.query([]).during("checking the file")?;

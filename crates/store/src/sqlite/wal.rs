@@ -1,36 +1,35 @@
-//! The write-ahead log of a killed process, looked at before the database takes it up.
+//! Checks the write-ahead log of a killed process before the database recovers it.
 //!
-//! The database reads the log up to the first frame whose checksum is wrong, and forgets the rest: right for an append that was
-//! never finished, wrong for one that was acknowledged and damaged afterwards. What it would forget is noticed here, so that it
-//! can be set aside first.
+//! The database reads the log up to the first frame with a wrong checksum, and ignores the rest. That is right for an append that was never
+//! finished, and wrong for one that was acknowledged and damaged later. So the ignored part is detected here, and can be copied first.
 
 use std::{collections::HashMap, fs, io, path::Path};
 
-/// What a log holds that the database would forget.
+/// The part of a log that the database would ignore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lost {
     /// The first frame that cannot be read, from 1.
     pub(super) frame: u64,
-    /// How many appends end in what would be forgotten.
+    /// The number of appends that end in that part.
     pub(super) commits: u64,
 }
 
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// Looks through a log; none if there is none, or nothing would be forgotten.
+/// Checks a log. None if there is none, or nothing would be ignored.
 pub(super) fn lost(log: &Path) -> io::Result<Option<Lost>> {
     let bytes = read(log)?;
     let mut lost: Option<Lost> = None;
     let is_log = each_frame(&bytes, &mut |number, frame, state| {
         if state != Frame::Sound {
             let first = lost.get_or_insert(Lost { frame: number, commits: 0 });
-            // A frame whose salts were damaged stands between others of the same round.
+            // A frame with damaged salts is between others of the same round.
             first.commits += u64::from(state == Frame::Forgotten && word(frame, 4) != 0);
         }
     });
     if !is_log {
-        // Nothing of it would be read.
+        // All of it would be ignored.
         let is_filled = bytes.len() >= HEADER && bytes.iter().any(|byte| *byte != 0);
         return Ok(is_filled.then_some(Lost { frame: 1, commits: 1 }));
     }
@@ -60,7 +59,7 @@ pub(super) fn logged(log: &Path, page_bytes: usize) -> io::Result<Logged> {
     Ok(committed)
 }
 
-/// The bytes of a log; none if it is not there.
+/// The bytes of a log; none if it does not exist.
 fn read(log: &Path) -> io::Result<Vec<u8>> {
     match fs::read(log) {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -68,18 +67,18 @@ fn read(log: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// What a frame is to the database.
+/// How the database treats a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Frame {
     /// It is read.
     Sound,
-    /// It is of this round, and not read because it or one before it is damaged.
+    /// It belongs to this round, and is ignored because it or an earlier one is damaged.
     Forgotten,
-    /// It lies after the end of the log: an earlier round left it.
+    /// It is after the end of the log, from an earlier round.
     Old,
 }
 
-/// Hands out the frames of a log, numbered from 1. False if its header is not that of a log.
+/// Hands out the frames of a log, numbered from 1. Returns false if the header is not that of a log.
 fn each_frame(bytes: &[u8], each: &mut dyn FnMut(u64, &[u8], Frame)) -> bool {
     let Some(header) = bytes.get(..HEADER) else { return false };
     let (magic, page) = (word(header, 0), word(header, 8) as usize);

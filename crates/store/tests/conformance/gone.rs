@@ -72,7 +72,7 @@ impl Content {
         }
     }
 
-    /// Says in which files something is that nobody holds.
+    /// The files that contain text that no conversation holds.
     fn left_behind(&self, home: &Home) -> Vec<String> {
         let mut beginnings = vec![false; 1 << 16];
         let nobody = |text: &usize| self.holders[*text].is_empty();
@@ -188,7 +188,7 @@ impl<'h> World<'h> {
         self.kept.push(Kept { talk, entries: vec![header], texts: BTreeMap::new() });
     }
 
-    /// Short texts, texts that are compressed, and long ones in rows of their own or in many pages.
+    /// Short texts, texts that are compressed, and long ones in separate rows or in many pages.
     fn text(&mut self) -> String {
         if !self.said.is_empty() && self.dice.below(6) == 0 {
             let place = self.dice.below(self.said.len() as u64) as usize;
@@ -343,7 +343,7 @@ impl<'h> World<'h> {
     }
 }
 
-/// Erasing and deleting: after each, no byte of what nobody holds any more is in any file, while the store is open and
+/// Erasing and deleting: after each, no byte of content that no conversation holds is in any file, while the store is open and
 /// after it was closed; what others hold is still there.
 #[test]
 fn what_was_removed_is_in_no_file() {

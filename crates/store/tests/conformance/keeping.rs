@@ -1,4 +1,4 @@
-//! What is kept as it was, what is gone for good, and what was changed behind the store's back.
+//! What is kept as it was, what is gone for good, and what another program changed.
 
 use std::path::PathBuf;
 
@@ -75,7 +75,7 @@ fn deleted_is_gone() {
     });
 }
 
-/// B29: an entry that was changed behind the store's back is found, is not handed out, and costs no other entry.
+/// B29: an entry that another program changed is found and not handed out, and no other entry is lost.
 #[test]
 fn a_changed_entry_is_found() {
     in_every_home_on_disk(|home| {
@@ -143,7 +143,7 @@ fn hash(purpose: &str, fields: &[&[u8]]) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// Entries of a newer minor version keep what they have beyond ours, and kinds that nobody here knows are kept.
+/// Entries of a newer minor version keep what they have beyond ours, and unknown kinds are kept.
 #[test]
 fn what_a_newer_version_wrote_is_kept() {
     in_every_home(|home| {
@@ -168,7 +168,7 @@ fn what_a_newer_version_wrote_is_kept() {
         );
         let newer = Entry::from_line(&line).unwrap();
         assert!(newer.verifies(Some(parent.hash())));
-        talk.chain = Chain::after(&newer);
+        talk.chain = Chain::at(Some(rejoin_record::Tail::of(&newer)));
         entries.push(newer);
         let strange = talk.body(Kind::named("hologram"), &entries[2].clone(), "{\"h\":true}");
         entries.push(strange);
@@ -250,7 +250,8 @@ fn files_are_private() {
     });
 }
 
-/// A draft is its writer's while that lives, and everybody's after that. It is no conversation, and goes with its own.
+/// A draft belongs to its writer while that lives, and to every process after that. It is no conversation, and is deleted with its
+/// conversation.
 #[test]
 fn drafts_are_kept_beside_the_record() {
     in_every_home(|home| {

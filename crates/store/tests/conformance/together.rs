@@ -28,7 +28,7 @@ fn a_lock_names_its_holder() {
     });
 }
 
-/// B43: whoever has the store open sees what another appended, erased and deleted.
+/// B43: a process that has the store open sees what another appended, erased and deleted.
 #[test]
 fn what_another_did_is_seen() {
     in_every_home_on_disk(|home| {
@@ -56,7 +56,7 @@ fn what_another_did_is_seen() {
     });
 }
 
-/// A conversation that was deleted and comes back shorter, from an import or a copy, is not missed by whoever saw it before.
+/// A conversation that was deleted and comes back shorter, from an import or a copy, does not count as missing for a process that saw it before.
 #[test]
 fn what_was_deleted_and_comes_back_shorter_is_not_missed() {
     in_every_home_on_disk(|home| {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// S3-09: what was appended is read as it was, in the order of appending, from any place on, by whoever opens the store next.
+/// S3-09: what was appended is read as it was, in the order of appending, from any place on, by the next process that opens the store.
 #[test]
 fn what_is_appended_is_read() {
     in_every_home(|home| {
@@ -113,7 +113,7 @@ fn a_repeated_append_adds_nothing() {
     });
 }
 
-/// B50: whoever knows an old tail is told the new one, and may append under the parent of its own, which is a branch.
+/// B50: a writer with an old tail is told the new one, and may append under its own parent, which makes a branch.
 #[test]
 fn a_moved_tail_is_said_and_a_branch_is_possible() {
     in_every_home(|home| {

@@ -128,7 +128,7 @@ fn an_end_at_any_call_loses_nothing() {
     });
 }
 
-/// B29: what failed and was given up leaves nothing behind that looks like damage to whoever comes after a crash.
+/// B29: a failed operation leaves nothing that looks like damage after a crash.
 #[test]
 fn what_was_given_up_is_no_damage() {
     let Some(shim) = shim() else { return };

@@ -25,7 +25,7 @@ use super::{
     support,
 };
 
-/// How long one case may take. It waits for nobody, so this is much.
+/// The longest time of one case. It waits for no other process, so this is generous.
 const BOUND: Duration = Duration::from_secs(30);
 
 /// An entry, as it was stored: its conversation, its place, and its line.
@@ -54,7 +54,7 @@ fn location(kind: &str, folder: &Path) -> Location {
     }
 }
 
-/// How a store came to be what it is.
+/// The steps that made a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Past {
     /// Written and closed.

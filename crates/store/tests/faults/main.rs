@@ -60,7 +60,7 @@ impl Place {
         open(&self.location(), WRITE).unwrap()
     }
 
-    /// What a child did to the files, for whoever looks into a failure.
+    /// What a child did to the files, to investigate a failure.
     fn trace(&self) -> String {
         let trace = std::fs::read_to_string(self.notes().join("trace")).unwrap_or_default();
         let lines: Vec<&str> = trace.lines().collect();

@@ -81,7 +81,7 @@ fn an_old_schema_is_upgraded_and_a_copy_is_kept() {
     let path = file(&place, "rejoin.db");
     write_old(&path);
     let before = fs::read(&path).unwrap();
-    // Whoever only reads changes nothing.
+    // Readers change nothing.
     holds_the_old(&path, READ);
     assert_eq!((fs::read(&path).unwrap(), version(&path)), (before, 1));
 
@@ -111,7 +111,7 @@ fn an_old_schema_is_upgraded_and_a_copy_is_kept() {
     assert!(!file(&place, "rejoin.db.backup-2").exists());
 }
 
-/// S2-42: an upgrade that did not come to its end is finished.
+/// S2-42: an unfinished upgrade is finished.
 #[test]
 fn a_half_upgraded_schema_is_finished() {
     for (what, first, then) in [

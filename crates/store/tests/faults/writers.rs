@@ -56,7 +56,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// B43: whoever comes second is told who writes; whoever reads is not disturbed; a kill sets the conversation free.
+/// B43: a second writer is told who writes; readers are not disturbed; a kill releases the lock.
 #[test]
 fn one_writer_a_conversation_and_a_kill_frees_it() {
     for kind in KINDS {
@@ -88,7 +88,7 @@ fn one_writer_a_conversation_and_a_kill_frees_it() {
         let others = store.lock(conversation(8), &holder("somebody else"));
         assert!(others.is_ok(), "{kind}: the lock is one of the conversation, not of the store");
 
-        // Whoever reads sees a conversation that only grows, and nothing wrong with it.
+        // Readers see a conversation that only grows, without damage.
         let reader = open(&place.location(), READ).unwrap();
         let (mut seen, begun, mut rounds) = (Vec::new(), Instant::now(), 0);
         while begun.elapsed() < Duration::from_millis(400) || rounds < 5 {
@@ -170,7 +170,7 @@ fn writers_without_a_lock_do_not_overwrite_each_other() {
     }
 }
 
-/// Eight processes write to one store at once: nobody is refused, nothing is lost.
+/// Eight processes write to one store at once: none is refused, nothing is lost.
 #[test]
 fn eight_writers_of_one_store() {
     let time = Duration::from_secs(if thorough() { 30 } else { 4 });

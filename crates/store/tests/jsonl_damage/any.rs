@@ -99,7 +99,7 @@ impl Damaged {
         let newest = entries.iter().max_by_key(|entry| entry.envelope().seq);
         let mut talk = Talk::new(77);
         talk.id = self.id();
-        talk.chain = newest.map_or_else(rejoin_record::Chain::empty, rejoin_record::Chain::after);
+        talk.chain = rejoin_record::Chain::at(newest.map(rejoin_record::Tail::of));
         let next = if newest.is_some() { talk.user("on") } else { talk.header() };
         let after = newest.map(rejoin_record::Tail::of);
         match store.append(self.id(), after, std::slice::from_ref(&next)) {

@@ -30,7 +30,7 @@ fn a_flipped_bit_at_every_byte_is_found() {
     }
 }
 
-/// S2-33, B29: an entry that was damaged stays in its file and in a copy aside, and the conversation goes on behind it.
+/// S2-33, B29: a damaged entry stays in its file and in a copy, and the conversation continues after it.
 #[test]
 fn a_conversation_goes_on_behind_damage() {
     let damaged = Damaged::new(4);
@@ -134,7 +134,7 @@ fn an_entry_inside_a_damaged_line_is_not_believed() {
     let mut talk = Talk::new(5);
     let header = talk.header();
     let first = talk.user("hello");
-    // Someone makes an entry that looks right, under a parent that nobody knows, and has it quoted.
+    // Someone makes an entry that looks right, under an unknown parent, and has it quoted.
     let mut forger = Talk::new(6);
     let _ = forger.header();
     let unknown = forger.user("x");
@@ -174,7 +174,7 @@ fn an_entry_behind_garbage_and_damage_is_read() {
     let store = damaged.with(&lines.concat());
     let mut expected = damaged.entries.clone();
     expected.remove(2);
-    damaged.check(&*store, &expected, "behind garbage");
+    damaged.check(&*store, &expected, "after garbage");
 }
 
 /// S2-37: with every line damaged the conversation starts empty, works, and nothing is thrown away.

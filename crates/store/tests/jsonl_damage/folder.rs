@@ -36,7 +36,7 @@ fn a_file_under_another_name_is_found() {
     );
 }
 
-/// A folder that is not there is missing for whoever reads, and made for whoever writes.
+/// A folder that does not exist is an error for readers, and is created for writers.
 #[test]
 fn a_missing_folder_is_made_only_to_be_written() {
     let folder = support::folder();
@@ -89,7 +89,7 @@ fn erasing_reaches_every_copy() {
     assert_eq!(found[2], entries[2]);
 }
 
-/// What a process that was killed while it erased left behind neither stops an erasure nor stays.
+/// The leftovers of a killed erasure neither stop the next one nor stay.
 #[test]
 fn a_draft_of_an_erasure_is_swept() {
     let mut damaged = Damaged::new(2);
@@ -122,7 +122,7 @@ fn deleting_reaches_what_was_set_aside() {
     assert_eq!(aside(), 0);
 }
 
-/// Whoever reads while another writes sees whole entries or none: no torn line that is just being written.
+/// A reader sees whole entries or none while another process writes, and no torn line.
 #[test]
 fn reading_while_somebody_writes_finds_nothing_wrong() {
     let folder = support::folder();

@@ -19,7 +19,7 @@ fn an_emptied_file_starts_afresh() {
     }
 }
 
-/// S3-09: a line that stands there twice counts once, and is said once.
+/// S3-09: a repeated line counts once, and is reported once.
 #[test]
 fn doubled_lines_are_said_once() {
     let damaged = Damaged::new(4);
@@ -70,7 +70,7 @@ fn lines_out_of_order_are_sorted() {
         if order[..] != [0, 1, 4, 5, 2, 3] {
             assert_eq!(store.tail(damaged.id()).unwrap(), tail(&entries), "{what}");
         }
-        // Whoever read it knows the newest entry, and can append after it.
+        // A reader knows the newest entry, and can append after it.
         let mut talk = Talk::new(79);
         talk.chain = rejoin_record::Chain::at(tail(&entries));
         let next = talk.user("on");
@@ -146,7 +146,7 @@ fn marks_and_line_ends_of_other_programs_are_no_damage() {
 fn a_missing_line_is_found() {
     let damaged = Damaged::new(4);
     let lines = damaged.lines();
-    // The last one nobody can miss: what is there is a conversation that ended earlier.
+    // The loss of the last line cannot be noticed: the rest is a conversation that ended earlier.
     for gone in 0..lines.len() - 1 {
         let mut fewer = lines.clone();
         fewer.remove(gone);

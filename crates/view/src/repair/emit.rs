@@ -42,31 +42,19 @@ enum Outcome {
     LeftOut,
 }
 
-/// A stretch of a view, and what carries over.
-pub(super) struct Emitted {
-    pub items: Vec<Item>,
-    pub findings: Vec<Finding>,
-    pub first_change: Option<FirstChange>,
-    pub state: State,
-}
-
+/// Turns a stretch of messages into items. [`Emitter::run`] fills the lists at the end.
 pub(super) struct Emitter<'h> {
     policy: OnBroken,
     pairing: &'h Pairing,
     messages: &'h [Arc<Message>],
     base: usize,
-    state: State,
+    pub state: State,
     /// First call of this stretch, and which calls from there on are left out.
     first_call: usize,
     left_out: Vec<bool>,
-    items: Vec<Item>,
-    findings: Vec<Finding>,
-    first_change: Option<FirstChange>,
-}
-
-/// The same place, counted from the beginning of the view.
-pub(super) fn shift(change: Option<FirstChange>, items_before: usize) -> Option<FirstChange> {
-    change.map(|change| FirstChange { item: change.item + items_before, ..change })
+    pub items: Vec<Item>,
+    pub findings: Vec<Finding>,
+    pub first_change: Option<FirstChange>,
 }
 
 /// A piece of a message under one role, as it is being put together.
@@ -99,12 +87,11 @@ impl<'h> Emitter<'h> {
         }
     }
 
-    pub(super) fn run(mut self) -> Emitted {
+    pub(super) fn run(mut self) -> Self {
         for offset in 0..self.messages.len() {
             self.message(self.base + offset);
         }
-        let Self { items, findings, first_change, state, .. } = self;
-        Emitted { items, findings, first_change, state }
+        self
     }
 
     fn source(&self, index: u32) -> &'h Arc<Message> {

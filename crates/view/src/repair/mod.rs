@@ -77,8 +77,8 @@ pub struct Refused {
 /// Makes a sound view of any history.
 #[must_use]
 pub fn repair(history: &History, policy: OnBroken) -> Repaired {
-    let (work, open) = repair_all(history, policy);
-    let repaired = work.finish(open);
+    let (Repairer { sealed, first_change, findings, .. }, open) = repair_all(history, policy);
+    let repaired = Repaired { view: SoundView { sealed, open, first_change }, findings };
     log::counts(policy, &repaired.findings, &history.messages, 0, || repaired.view.clone());
     if let Some(session) = &history.session {
         log::recovery(session, policy, &repaired.findings, &repaired.view);
@@ -86,16 +86,16 @@ pub fn repair(history: &History, policy: OnBroken) -> Repaired {
     repaired
 }
 
-/// The work of [`repair`], and the stretch after the last request.
-fn repair_all(history: &History, policy: OnBroken) -> (Work, Option<Arc<Chunk>>) {
-    let mut work = Work::new(policy);
+/// Repairs a history up to its last request, and the stretch after that.
+fn repair_all(history: &History, policy: OnBroken) -> (Repairer, Option<Arc<Chunk>>) {
+    let mut work = Repairer::new(policy);
     work.pairing.reserve(history.messages.len());
     let (mut start, end) = (0, history.messages.len());
     let mut open = true;
     for step in history.steps() {
         match step {
             Step::Request(index) => {
-                work.seal(&history.messages, start..index, 0);
+                work.seal_stretch(&history.messages, start..index, 0);
                 (start, open) = (index, index < end);
             }
             Step::Message(index, message, fates) => {
@@ -145,92 +145,22 @@ fn fetch(messages: &[Arc<Message>]) {
 struct Emission {
     /// None if nothing of it is shown.
     chunk: Option<Arc<Chunk>>,
-    items: usize,
     findings: Vec<Finding>,
     first_change: Option<FirstChange>,
     state: emit::State,
 }
 
-/// What was repaired so far, and what is needed to continue.
-#[derive(Debug)]
-struct Work {
+/// Repairs a conversation as it grows.
+#[derive(Debug, Default)]
+pub struct Repairer {
     policy: OnBroken,
     pairing: Pairing,
+    /// What carries over to the next stretch of messages.
     state: emit::State,
     sealed: List<Arc<Chunk>>,
     items: usize,
     findings: Vec<Finding>,
     first_change: Option<FirstChange>,
-}
-
-impl Work {
-    fn new(policy: OnBroken) -> Self {
-        Self {
-            policy,
-            pairing: Pairing::default(),
-            state: emit::State::default(),
-            sealed: List::default(),
-            items: 0,
-            findings: Vec::new(),
-            first_change: None,
-        }
-    }
-
-    /// Closes the open calls in a stretch of messages, and makes it a chunk that never changes again.
-    fn seal(&mut self, messages: &Arc<Vec<Arc<Message>>>, stretch: Range<usize>, base: usize) {
-        self.pairing.close_open(self.policy);
-        let emitted = self.emit(messages, stretch.clone(), base);
-        self.settle(emitted, &messages[stretch.start - base..stretch.end - base], stretch.start);
-    }
-
-    /// Makes a chunk of a stretch of messages, numbered as in the whole conversation; `base` is the number of the first in
-    /// the list.
-    fn emit(&self, messages: &Arc<Vec<Arc<Message>>>, stretch: Range<usize>, base: usize) -> Emission {
-        let list = &messages[stretch.start - base..stretch.end - base];
-        let state = self.state.clone();
-        let emitted = emit::Emitter::new(self.policy, &self.pairing, list, stretch.start, state).run();
-        let items = emitted.items.len();
-        let chunk =
-            || Arc::new(Chunk { messages: Arc::clone(messages), base: base as u32, items: emitted.items });
-        Emission {
-            chunk: (items > 0).then(chunk),
-            items,
-            findings: emitted.findings,
-            first_change: emit::shift(emitted.first_change, self.items),
-            state: emitted.state,
-        }
-    }
-
-    /// Makes what was emitted of these messages a part of the work. The chunk comes back.
-    fn take(&mut self, emitted: Emission, list: &[Arc<Message>], start: usize) -> Option<Arc<Chunk>> {
-        self.state = emitted.state;
-        self.first_change = self.first_change.or(emitted.first_change);
-        log::orphans(&emitted.findings, list, start);
-        self.findings.extend(emitted.findings);
-        self.items += emitted.items;
-        emitted.chunk
-    }
-
-    /// Makes what was emitted of these messages a part that nothing changes any more.
-    fn settle(&mut self, emitted: Emission, list: &[Arc<Message>], start: usize) {
-        let chunk = self.take(emitted, list, start);
-        self.sealed.extend(chunk);
-        self.state.settle();
-        self.pairing.next_epoch();
-    }
-
-    fn finish(self, open: Option<Arc<Chunk>>) -> Repaired {
-        Repaired {
-            view: SoundView { sealed: self.sealed, open, first_change: self.first_change },
-            findings: self.findings,
-        }
-    }
-}
-
-/// Repairs a conversation as it grows.
-#[derive(Debug)]
-pub struct Repairer {
-    work: Work,
     /// Messages after the last seal, and the number of messages before them.
     pending: Vec<Arc<Message>>,
     base: usize,
@@ -244,7 +174,7 @@ impl Repairer {
     /// A conversation without messages.
     #[must_use]
     pub fn new(policy: OnBroken) -> Self {
-        Self { work: Work::new(policy), pending: Vec::new(), base: 0, earlier: 0, open: OnceLock::new() }
+        Self { policy, ..Self::default() }
     }
 
     /// Adds a message, with what is known about its calls, by block.
@@ -253,7 +183,7 @@ impl Repairer {
         let mut fates: Vec<KnownCall> =
             fates.iter().map(|&(block, fate)| KnownCall { message: index, block, fate }).collect();
         fates.sort_by_key(|fate| fate.block);
-        self.work.pairing.add_known(index, &message, &fates);
+        self.pairing.add_known(index, &message, &fates);
         self.pending.push(message);
         self.open.take();
     }
@@ -261,23 +191,23 @@ impl Repairer {
     /// Marks that a request is sent here: the view of everything before it is final. Calls that are still open are closed
     /// as the policy says.
     pub fn seal(&mut self) {
-        self.earlier = self.work.findings.len();
+        self.earlier = self.findings.len();
         // If no call is left to be closed, sealing changes nothing about what is shown.
         let is_decided = self.undecided().is_empty();
         let emitted = self.open.take().filter(|_| is_decided);
         let messages = std::mem::take(&mut self.pending);
         let stretch = self.base..self.base + messages.len();
-        let chunks = self.work.sealed.len();
+        let chunks = self.sealed.len();
         match emitted {
-            Some(emitted) => self.work.settle(emitted, &messages, stretch.start),
-            None => self.work.seal(&Arc::new(messages.clone()), stretch.clone(), self.base),
+            Some(emitted) => self.settle(emitted, &messages, stretch.start),
+            None => self.seal_stretch(&Arc::new(messages.clone()), stretch.clone(), self.base),
         }
         let sealed = || SoundView {
             sealed: List::default(),
-            open: self.work.sealed.get(chunks).cloned(),
+            open: self.sealed.get(chunks).cloned(),
             first_change: None,
         };
-        log::counts(self.work.policy, &self.work.findings[self.earlier..], &messages, self.base, sealed);
+        log::counts(self.policy, &self.findings[self.earlier..], &messages, self.base, sealed);
         self.base = stretch.end;
     }
 
@@ -285,7 +215,7 @@ impl Repairer {
     pub fn log_recovery(&self, session: &str) {
         // Going through all findings costs something.
         if tracing::enabled!(tracing::Level::INFO) {
-            log::recovery(session, self.work.policy, &self.all_findings(), &self.view().view);
+            log::recovery(session, self.policy, &self.all_findings(), &self.view().view);
         }
     }
 
@@ -294,7 +224,7 @@ impl Repairer {
     /// [`Fate::ClosedWithBatch`] for one that has a result and is left out because another call of its message has none.
     #[must_use]
     pub fn undecided(&self) -> Vec<KnownCall> {
-        self.work.pairing.decisions(self.work.policy)
+        self.pairing.decisions(self.policy)
     }
 
     /// How many messages were added.
@@ -312,31 +242,74 @@ impl Repairer {
     /// What was found in everything that is sealed.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
-        &self.work.findings
+        &self.findings
     }
 
     /// Everything that was found so far.
     #[must_use]
     pub fn all_findings(&self) -> Vec<Finding> {
         let new = if self.pending.is_empty() { Vec::new() } else { self.view().findings };
-        self.work.findings.iter().cloned().chain(new).collect()
+        self.findings.iter().cloned().chain(new).collect()
     }
 
     /// The current view, with the findings in the messages since the last seal, or in those that it sealed if none came
     /// after it. Costs only as much as these messages, not the whole conversation.
     #[must_use]
     pub fn view(&self) -> Repaired {
-        let work = &self.work;
         if self.pending.is_empty() {
-            let view = SoundView { sealed: work.sealed.clone(), open: None, first_change: work.first_change };
-            return Repaired { view, findings: work.findings[self.earlier..].to_vec() };
+            let view = SoundView { sealed: self.sealed.clone(), open: None, first_change: self.first_change };
+            return Repaired { view, findings: self.findings[self.earlier..].to_vec() };
         }
         let emitted = self
             .open
-            .get_or_init(|| work.emit(&Arc::new(self.pending.clone()), self.base..self.len(), self.base));
-        let first_change = work.first_change.or(emitted.first_change);
-        let view = SoundView { sealed: work.sealed.clone(), open: emitted.chunk.clone(), first_change };
+            .get_or_init(|| self.emit(&Arc::new(self.pending.clone()), self.base..self.len(), self.base));
+        let first_change = self.first_change.or(emitted.first_change);
+        let view = SoundView { sealed: self.sealed.clone(), open: emitted.chunk.clone(), first_change };
         Repaired { view, findings: emitted.findings.clone() }
+    }
+}
+
+impl Repairer {
+    /// Closes the open calls in a stretch of messages, and makes it a chunk that never changes again.
+    fn seal_stretch(&mut self, messages: &Arc<Vec<Arc<Message>>>, stretch: Range<usize>, base: usize) {
+        self.pairing.close_open(self.policy);
+        let emitted = self.emit(messages, stretch.clone(), base);
+        self.settle(emitted, &messages[stretch.start - base..stretch.end - base], stretch.start);
+    }
+
+    /// Makes a chunk of a stretch of messages, numbered as in the whole conversation; `base` is the number of the first in
+    /// the list.
+    fn emit(&self, messages: &Arc<Vec<Arc<Message>>>, stretch: Range<usize>, base: usize) -> Emission {
+        let list = &messages[stretch.start - base..stretch.end - base];
+        let state = self.state.clone();
+        let emitted = emit::Emitter::new(self.policy, &self.pairing, list, stretch.start, state).run();
+        let emit::Emitter { items, findings, first_change, state, .. } = emitted;
+        Emission {
+            chunk: (!items.is_empty())
+                .then(|| Arc::new(Chunk { messages: Arc::clone(messages), base: base as u32, items })),
+            findings,
+            // Counted from the beginning of the view.
+            first_change: first_change.map(|change| FirstChange { item: change.item + self.items, ..change }),
+            state,
+        }
+    }
+
+    /// Adds what was emitted of these messages, except for the chunk, which is returned.
+    fn take(&mut self, emitted: Emission, list: &[Arc<Message>], start: usize) -> Option<Arc<Chunk>> {
+        self.state = emitted.state;
+        self.first_change = self.first_change.or(emitted.first_change);
+        log::orphans(&emitted.findings, list, start);
+        self.findings.extend(emitted.findings);
+        self.items += emitted.chunk.as_ref().map_or(0, |chunk| chunk.items.len());
+        emitted.chunk
+    }
+
+    /// Makes what was emitted of these messages a part that nothing changes any more.
+    fn settle(&mut self, emitted: Emission, list: &[Arc<Message>], start: usize) {
+        let chunk = self.take(emitted, list, start);
+        self.sealed.extend(chunk);
+        self.state.settle();
+        self.pairing.next_epoch();
     }
 }
 

@@ -436,10 +436,8 @@ fn findings_speak() {
     let said: Vec<String> = repaired.findings.iter().map(ToString::to_string).collect();
     assert_eq!(said, ["a tool call has no result (1, tool tool)", "a tool result has no call (9)"]);
     for rule in Rule::ALL {
-        assert_eq!(rule.name().parse(), Ok(*rule));
         assert!(!rule.page().is_empty() && !rule.summary().is_empty());
     }
-    assert!("no-such-rule".parse::<Rule>().is_err());
     for action in [Action::Kept, Action::Inserted, Action::SetAside, Action::Replaced, Action::Joined] {
         assert!(!action.name().is_empty() && !action.sentence().is_empty());
     }

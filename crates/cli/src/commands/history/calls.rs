@@ -17,7 +17,6 @@ use crate::{
     output::{self, harmless, local_time, paint},
 };
 
-/// Lists the calls.
 pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let (store, id) = desk.find(arguments.which.given())?;
@@ -36,7 +35,7 @@ pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The secret that arguments are hashed with: made when it is first needed.
+/// The key that arguments are hashed with; created when it is first needed.
 fn key(desk: &Desk) -> Result<CallKey, Failure> {
     let folder = PrivateFolder::new(&desk.home.data);
     let path = folder.path_of(CALLS_KEY);
@@ -55,18 +54,17 @@ fn key(desk: &Desk) -> Result<CallKey, Failure> {
                 Err(why) => {
                     // Reading goes on; only the hashes will differ next time.
                     output::note(format!(
-                        "the key of the hashes could not be kept ({why}): they hold for this list only"
+                        "the key for the hashes could not be stored ({why}): they hold for this list only"
                     ));
                     return Ok(CallKey(key));
                 }
             }
         }
     };
-    <[u8; 32]>::try_from(bytes.as_slice()).map(CallKey).map_err(|_| Failure::Unreadable {
-        name: path.display().to_string(),
-        why: String::from("it is not a key of 32 bytes"),
-        hint: Some(String::from("move it away; a new one is made, and hashes will differ from earlier ones")),
-    })
+    let hint = "move it away; a new key is created, and hashes will differ from earlier ones";
+    <[u8; 32]>::try_from(bytes.as_slice())
+        .map(CallKey)
+        .map_err(|_| Failure::unreadable(path.display(), "it is not a key of 32 bytes", Some(hint)))
 }
 
 fn for_people(calls: &[CallRecord], full: bool) -> String {

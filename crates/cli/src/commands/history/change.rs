@@ -1,6 +1,9 @@
 //! What changes a conversation: rename, fork, erase, delete. The last two are for good, and asked about.
 
-use std::sync::Arc;
+use std::{
+    io::{self, BufRead as _, IsTerminal as _},
+    sync::Arc,
+};
 
 use indicatif::ProgressBar;
 use rejoin::{
@@ -15,13 +18,11 @@ use rejoin::{
 use crate::{
     active,
     args::{DeleteArguments, EraseArguments, ForkArguments, RemovalArguments},
-    commands::asking::sure,
     desk::{self, Desk, Flags},
     failure::Failure,
     output::{self, harmless, plural},
 };
 
-/// Gives a conversation a title.
 pub fn rename(given: &str, title: &str, flags: &Flags) -> Result<u8, Failure> {
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     if title.is_empty() {
@@ -35,7 +36,6 @@ pub fn rename(given: &str, title: &str, flags: &Flags) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Forks a conversation.
 pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let (store, id) = desk.find_to_write(arguments.which.given())?;
@@ -60,7 +60,6 @@ pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Removes the content of messages.
 pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let (store, id) = find(&desk, arguments.which.given(), &arguments.removal)?;
@@ -80,7 +79,7 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
         }
     }
     if entries.is_empty() {
-        output::talk("They are erased already.");
+        output::talk("These messages are erased already.");
         return Ok(0);
     }
     let count = plural(entries.len(), "message");
@@ -94,7 +93,6 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
     })
 }
 
-/// Removes a conversation.
 pub fn delete(arguments: &DeleteArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let (store, id) = find(&desk, arguments.which.given(), &arguments.removal)?;
@@ -131,13 +129,12 @@ fn progress(store: &dyn Store) -> ProgressBar {
     bar
 }
 
-/// Something that is for good.
+/// A removal that cannot be undone.
 struct Deed {
     /// `erase` or `delete`, as the command is called.
     verb: &'static str,
-    /// The conversation.
     id: ConversationId,
-    /// What goes, in words, with the id and the title.
+    /// What is removed, in words, with the id and the title.
     of: String,
 }
 
@@ -164,7 +161,7 @@ impl Deed {
         self.say_what_stays(&removal, arguments.json)
     }
 
-    /// What goes with it, and who keeps what. Reading a large store takes a moment.
+    /// Finds out what is removed and which conversations keep the same content. Reading a large store takes a moment.
     fn removal(&self, store: &dyn Store, entries: Option<&[EntryId]>) -> Result<Removal, Failure> {
         let spinner = output::spinner("looking for the same content elsewhere");
         let removal = engine::removal(store, self.id, entries);
@@ -172,21 +169,20 @@ impl Deed {
         removal.map_err(|why| Failure::from(EngineError::Store(why)))
     }
 
-    /// Asks, unless `--yes` came with an exact name. What may mean another conversation is always asked about.
+    /// Asks, unless `--yes` was given with an exact name. A name that may mean another conversation is always confirmed.
     fn confirm(&self, given: &str, yes: bool) -> Result<(), Failure> {
         let exact = engine::names_exactly(given, self.id);
         let (verb, of) = (self.verb, &self.of);
         let question = format!("{}{} {of}? This cannot be undone.", verb[..1].to_uppercase(), &verb[1..]);
         match sure(&question, &format!("`history {verb}`"), yes && exact) {
             Err(Failure::Unasked { .. }) if yes => Err(Failure::usage(
-                format!("`{given}` is not a whole id, and `--yes` asks nothing: it means {of}"),
+                format!("`{given}` is not a whole id, which `--yes` requires; it means {of}"),
                 format!("to {verb} that one, use its id: {}", self.id),
             )),
             answer => answer,
         }
     }
 
-    /// Shows what would go and what would stay.
     fn show_dry_run(&self, removal: &Removal, json: bool) -> Result<u8, Failure> {
         if json {
             output::json_data(&shape::removal(self.verb, self.id, removal, true))?;
@@ -204,7 +200,7 @@ impl Deed {
             output::data(&format!("  the file {}", output::shown(file)))?;
         }
         for id in &removal.unread {
-            output::data(&format!("Unknown, because it cannot be read: what {id} holds"))?;
+            output::data(&format!("{id} cannot be read, so its content is not known"))?;
         }
         if removal.sharers.is_empty() {
             let readable = if removal.unread.is_empty() { "" } else { " that can be read" };
@@ -219,7 +215,6 @@ impl Deed {
         Ok(0)
     }
 
-    /// Says what other conversations still hold, after the deed.
     fn say_what_stays(&self, removal: &Removal, json: bool) -> Result<u8, Failure> {
         for sharer in &removal.sharers {
             output::note(format!("still held by {}", held_by(sharer)));
@@ -234,7 +229,6 @@ impl Deed {
     }
 }
 
-/// A conversation that keeps something, in words.
 fn held_by(sharer: &Sharer) -> String {
     let title = harmless(sharer.title.as_deref().unwrap_or("untitled"));
     let entries = plural(sharer.entries, "entry");
@@ -242,7 +236,7 @@ fn held_by(sharer: &Sharer) -> String {
     format!("{} ({title}): {entries} {how}", sharer.id)
 }
 
-/// The entry of a number.
+/// The entry that has this number in `history show`.
 fn entry(shown: &[Shown<'_>], number: usize) -> Result<EntryId, Failure> {
     let found = shown.get(number).map(|shown| shown.entry.id());
     found.ok_or_else(|| EngineError::NoSuchMessage(number.to_string()).into())
@@ -250,4 +244,19 @@ fn entry(shown: &[Shown<'_>], number: usize) -> Result<EntryId, Failure> {
 
 fn title(summary: &Summary) -> String {
     harmless(summary.title.as_deref().unwrap_or("untitled"))
+}
+
+/// Asks, unless the answer was given along; anything but a yes is a no.
+fn sure(question: &str, what: &str, yes: bool) -> Result<(), Failure> {
+    if yes {
+        return Ok(());
+    }
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(Failure::Unasked { what: what.to_owned() });
+    }
+    output::prompt(&format!("{question} [y/N] "));
+    let mut answer = String::new();
+    let _ = io::stdin().lock().read_line(&mut answer);
+    let agreed = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
+    if agreed { Ok(()) } else { Err(Failure::Declined) }
 }

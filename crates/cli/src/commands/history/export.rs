@@ -11,32 +11,22 @@ use crate::{
     output::{self, plural},
 };
 
-/// Exports a conversation.
 pub fn run(arguments: &ExportArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     outfile::check(&arguments.output, &Untouched { file: None, store: Some(desk.location.clone()) })?;
     let to = outfile::destination(arguments.to, &arguments.output, Some("jsonl"))?;
     let (store, id) = desk.find(arguments.which.given())?;
     let mut recorded = desk::read(&*store, id, Mode::Recover)?;
-    let text = match to {
-        destination if convert::is_own(destination) => {
-            recorded
-                .session
-                .findings
-                .iter()
-                .for_each(|finding| output::talk(&report::line_with_deed(finding)));
-            convert::verbatim(&recorded.entries)
-        }
-        destination => {
-            let lines = history::renumber(&recorded.entries, &mut recorded.session);
-            let on_broken = convert::policy(&desk.settings);
-            let made = convert::make(&recorded.session, destination, Choice::default(), on_broken);
-            let made = made.map_err(|error| convert::failure(id, &error))?;
-            let findings = lines.fill(made.findings);
-            findings.iter().for_each(|finding| output::talk(&report::line_with_deed(finding)));
-            made.body
-        }
+    let (text, findings) = if convert::is_own(to) {
+        (convert::verbatim(&recorded.entries), recorded.session.findings.clone())
+    } else {
+        let lines = history::renumber(&recorded.entries, &mut recorded.session);
+        let on_broken = convert::policy(&desk.settings);
+        let made = convert::make(&recorded.session, to, Choice::default(), on_broken);
+        let made = made.map_err(|error| convert::failure(id, &error))?;
+        (made.body, lines.fill(made.findings))
     };
+    findings.iter().for_each(|finding| output::talk(&report::line_with_deed(finding)));
     let messages = plural(recorded.session.messages.len(), "message");
     outfile::put(&arguments.output, to, &text, &format!("{id}: {messages}"))?;
     Ok(0)

@@ -12,7 +12,6 @@ pub use shape::numbered;
 
 use crate::{args::HistoryCommand, desk::Flags, failure::Failure};
 
-/// Runs one of them.
 pub fn run(command: HistoryCommand, flags: &Flags) -> Result<u8, Failure> {
     match command {
         HistoryCommand::List(arguments) => super::list::run(&arguments, flags),

@@ -14,7 +14,6 @@ use crate::{
     output::{self, harmless, local_time, paint},
 };
 
-/// Searches.
 pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let words = arguments.words.join(" ");
@@ -59,7 +58,7 @@ pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// An excerpt on one line; hits in colour, between stars where there is none.
+/// An excerpt on one line; hits are in colour, or between stars where colours are off.
 fn marked(excerpt: &Excerpt) -> String {
     let colour = output::has_colour();
     let pieces = excerpt.pieces.iter().map(|(piece, hit)| {

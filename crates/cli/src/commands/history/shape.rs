@@ -8,10 +8,10 @@ use rejoin::{
 
 use crate::output::{self, harmless, harmless_lines, local_time, paint};
 
-/// How much of a content is shown.
+/// Longer content is cut.
 const CONTENT_CHARS: usize = 500;
 
-/// Something that has a number, for people.
+/// A numbered item of a history, for people.
 pub fn numbered(shown: &Shown<'_>, number: usize) -> String {
     let mut out = heading(&number.to_string(), &shown.role(), "");
     let time = shown.time();
@@ -33,7 +33,7 @@ pub fn heading(number: &str, role: &str, remark: &str) -> String {
     if remark.is_empty() { format!("\n{head}\n") } else { format!("\n{head}  ({remark})\n") }
 }
 
-/// What a message says, for people.
+/// The content of a message, for people.
 pub fn said(message: &Message) -> String {
     let mut out = String::new();
     for result in message.tool_results() {
@@ -63,7 +63,7 @@ fn content_lines(content: Option<&str>) -> String {
     content.map_or_else(String::new, |content| format!("Content:\n{}\n", cut(content)))
 }
 
-/// The beginning of a text, made harmless, and how long all of it is.
+/// The beginning of a text, made harmless, with the length of the whole text if it was cut.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(CONTENT_CHARS) {
         None => harmless_lines(text),

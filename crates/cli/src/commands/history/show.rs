@@ -17,10 +17,8 @@ use crate::{
     output::{self, harmless},
 };
 
-/// How long the line under the header is.
 const RULE: usize = 80;
 
-/// Shows a conversation.
 pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let (store, id) = desk.find(arguments.which.given())?;
@@ -60,7 +58,7 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The last ones, under their own numbers.
+/// The last items, under their own numbers.
 fn window<'s, 'e>(
     shown: &'s [Shown<'e>],
     limit: Option<usize>,
@@ -79,7 +77,6 @@ pub struct Head {
 }
 
 impl Head {
-    /// For people.
     pub fn for_people(&self, what: &str) -> String {
         let title = if self.title.is_empty() { "(untitled)" } else { &self.title };
         let mut text = format!(

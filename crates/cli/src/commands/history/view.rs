@@ -2,7 +2,7 @@
 //! added. With a dialect: the messages as it gets them.
 
 use rejoin::{
-    Session,
+    Dialect, Session,
     history::{
         MessageLines, Shown,
         view::{self, ViewRow},
@@ -25,11 +25,10 @@ use crate::{
     output::{self, harmless, harmless_lines, paint},
 };
 
-/// What is viewed.
+/// A conversation that is viewed.
 pub struct Viewed<'v> {
-    /// The conversation.
     pub session: &'v Session,
-    /// What of it has numbers.
+    /// Its items with numbers.
     pub shown: &'v [Shown<'v>],
     /// The lines of its messages in a file.
     pub lines: &'v MessageLines,
@@ -37,10 +36,9 @@ pub struct Viewed<'v> {
     pub head: &'v Head,
 }
 
-/// Shows the view.
 pub fn run(desk: &Desk, viewed: &Viewed<'_>, arguments: &ShowArguments) -> Result<(), Failure> {
-    if arguments.dialect.is_some() {
-        return encoded(desk, viewed, arguments);
+    if let Some(dialect) = arguments.dialect {
+        return encoded(desk, viewed, arguments, dialect);
     }
     let rows = view::rows(viewed.session, viewed.shown, policy(&desk.settings));
     let rows = view::last(&rows, arguments.limit);
@@ -63,9 +61,13 @@ fn for_people(row: &ViewRow) -> String {
     out
 }
 
-/// Shows the messages as a dialect gets them, and what had to be done for it.
-fn encoded(desk: &Desk, viewed: &Viewed<'_>, arguments: &ShowArguments) -> Result<(), Failure> {
-    let Some(dialect) = arguments.dialect else { return Ok(()) };
+/// Shows the messages as a dialect encodes them, and the changes that took.
+fn encoded(
+    desk: &Desk,
+    viewed: &Viewed<'_>,
+    arguments: &ShowArguments,
+    dialect: Dialect,
+) -> Result<(), Failure> {
     let encoded = view::encoded(viewed.session, viewed.lines, dialect, policy(&desk.settings));
     let encoded = encoded.map_err(|error| failure(viewed.session.id, &error))?;
     if arguments.json {

@@ -6,7 +6,7 @@ use rejoin::{
     engine::{
         Clock as _, SystemClock,
         auth::{self, SecretString, copilot::DeviceLogin},
-        provider::{choose::OFFLINE, registry},
+        provider::{offline, registry},
     },
     shape,
 };
@@ -21,7 +21,6 @@ use crate::{
     near, output, stream,
 };
 
-/// Keeps, shows or forgets keys.
 pub fn run(command: Auth, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     match command {
@@ -37,7 +36,7 @@ fn login(desk: &Desk, provider: Option<String>) -> Result<u8, Failure> {
         return Err(Failure::usage("a key for which provider?", "rejoin auth login anthropic, for example"));
     };
     let service = registry::find(&given);
-    if given == OFFLINE {
+    if given == offline::NAME {
         output::talk("The built-in responder needs no key.");
         return Ok(0);
     }
@@ -58,7 +57,7 @@ fn login(desk: &Desk, provider: Option<String>) -> Result<u8, Failure> {
             ));
         }
         output::note(format!(
-            "rejoin knows no provider `{name}`; the key is used with `--provider {name} --base-url URL`"
+            "`{name}` is not a provider that rejoin knows; use the key with `--provider {name} --base-url URL`"
         ));
     }
     let key = match service.and_then(|service| service.login) {
@@ -69,11 +68,11 @@ fn login(desk: &Desk, provider: Option<String>) -> Result<u8, Failure> {
         },
     };
     let place = keep(desk, &name, &key)?;
-    output::done(format!("The key for {name} is kept in {place}."));
+    output::done(format!("The key for {name} is stored in {place}."));
     Ok(0)
 }
 
-/// Keeps a key where the settings want it, and says where that is.
+/// Stores a key where the settings say, and returns that place in words.
 fn keep(desk: &Desk, name: &str, key: &SecretString) -> Result<String, Failure> {
     if desk.settings.is_on("keyring") {
         #[cfg(feature = "keyring")]
@@ -103,11 +102,7 @@ fn ask(name: &str, get_a_key: &str) -> Result<Option<SecretString>, Failure> {
         let mut text = String::new();
         stream::stdin().take(64 * 1024).read_to_string(&mut text).map(|_| text)
     };
-    let text = read.map_err(|why| Failure::Unreadable {
-        name: String::from("standard input"),
-        why: why.to_string(),
-        hint: None,
-    })?;
+    let text = read.map_err(|why| Failure::unreadable("standard input", why, None))?;
     let key = text.trim();
     if key.is_empty() || key.contains(char::is_whitespace) {
         return Err(Failure::usage(
@@ -118,7 +113,7 @@ fn ask(name: &str, get_a_key: &str) -> Result<Option<SecretString>, Failure> {
     Ok(Some(SecretString::from(key.to_owned())))
 }
 
-/// A line that is typed unseen. None if the user gave up. Either way, the terminal then shows again what is typed.
+/// Reads a line without echo. None if the user gave up. Either way, the terminal echoes again afterwards.
 fn hidden_line(prompt: &str) -> Result<Option<io::Result<String>>, Failure> {
     let read = || {
         let mut text = String::new();
@@ -141,7 +136,7 @@ fn hidden_line(prompt: &str) -> Result<Option<io::Result<String>>, Failure> {
     read
 }
 
-/// Keeps a terminal from showing what is typed, for as long as it lives.
+/// Turns off the echo of the terminal while it lives.
 struct Hidden {
     was_hidden: bool,
 }
@@ -160,12 +155,11 @@ impl Drop for Hidden {
     }
 }
 
-/// Sets the terminal with the program that is there for it.
 fn stty(mode: &str) -> bool {
     std::process::Command::new("stty").arg(mode).status().is_ok_and(|status| status.success())
 }
 
-/// GitHub's way: the user types a code on a page.
+/// GitHub's device login: the user enters a code on a web page.
 fn in_the_browser(desk: &Desk) -> Result<SecretString, Failure> {
     let options = answering::options(&desk.settings);
     block_on(async {
@@ -213,7 +207,7 @@ fn logout(desk: &Desk, provider: &str) -> Result<u8, Failure> {
     let gone = gone
         | (desk.settings.is_on("keyring") && auth::keyring::Keyring.remove(name).map_err(Failure::auth)?);
     if gone {
-        output::done(format!("The key for {name} is forgotten."));
+        output::done(format!("The key for {name} is removed."));
     } else {
         output::talk(&format!("There was no key for {}.", output::harmless(name)));
     }

@@ -7,7 +7,7 @@ pub use auth::run as auth;
 pub use models::run as models;
 use rejoin::{
     answering::is_known,
-    engine::provider::{choose::OFFLINE, decide::canonical, registry},
+    engine::provider::{decide::canonical, offline, registry},
 };
 
 use crate::{
@@ -18,7 +18,6 @@ use crate::{
     settings::{self, Setting},
 };
 
-/// Sets who answers in new conversations.
 pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
     let name = canonical(&arguments.provider);
@@ -27,7 +26,7 @@ pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
     // What was set for another provider does not fit this one.
     let values = [
         ("provider", Some(name.clone())),
-        ("api", arguments.api.map(|api| api.name().to_owned())),
+        ("api", arguments.api.clone()),
         ("model", arguments.model.clone()),
         ("base_url", arguments.base_url.clone()),
     ];
@@ -54,7 +53,7 @@ pub fn check_name(given: &str, address: Option<&str>, from: Option<&str>) -> Res
 
 /// The error for a provider that is not known and has no address; `from` says what named it.
 pub fn unknown(given: &str, from: Option<&str>) -> Failure {
-    let names: Vec<&str> = registry::all().map(|service| service.name).chain([OFFLINE]).collect();
+    let names: Vec<&str> = registry::all().map(|service| service.name).chain([offline::NAME]).collect();
     let near = near::did_you_mean(&canonical(given), names.iter().copied());
     let from = from.map_or_else(String::new, |from| format!(" (from {from})"));
     Failure::usage(
@@ -66,7 +65,6 @@ pub fn unknown(given: &str, from: Option<&str>) -> Failure {
     )
 }
 
-/// Sets how to authenticate.
 pub fn set_auth(method: &str) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
     // The names that the settings file has, and those that people know from elsewhere.
@@ -77,6 +75,6 @@ pub fn set_auth(method: &str) -> Result<u8, Failure> {
         other => other.to_owned(),
     };
     settings::set(&home.config, Setting::named("auth")?, &method)?;
-    output::done("`rejoin auth status` shows what there is.");
+    output::done("`rejoin auth status` lists the keys.");
     Ok(0)
 }

@@ -1,7 +1,7 @@
 //! `rejoin models`: what a provider offers, and what is known about a model without asking one.
 
 use rejoin::{
-    engine::provider::{Model, choose::OFFLINE},
+    engine::provider::{Model, offline},
     models::{ModelFacts, TokenCount},
 };
 
@@ -14,7 +14,6 @@ use crate::{
     output::{self, harmless},
 };
 
-/// Lists models, or tells about one.
 pub fn run(command: Models, flags: &Flags) -> Result<u8, Failure> {
     match command {
         Models::List(arguments) => list(&arguments, flags),
@@ -22,7 +21,7 @@ pub fn run(command: Models, flags: &Flags) -> Result<u8, Failure> {
     }
 }
 
-/// The models that a provider lists.
+/// Asks a provider for its name and its models.
 fn models(asked: &AskedProvider, flags: &Flags) -> Result<(String, Vec<Model>), Failure> {
     let desk = Desk::new(flags)?;
     let AskedProvider { provider, base_url } = asked.clone();
@@ -88,11 +87,11 @@ fn info(arguments: &ModelsInfoArguments, flags: &Flags) -> Result<u8, Failure> {
                 .collect();
             let near =
                 if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
-            let hint = format!("`rejoin models list` shows what there is{near}");
+            let hint = format!("`rejoin models list` lists them{near}");
             match (models.into_iter().find(|model| model.id == arguments.model), known) {
                 (Some(model), _) => (ModelFacts::listed(&provider, model), None),
                 // The built-in responder was asked only because there is no key for another provider.
-                (None, Some(known)) if provider == OFFLINE && arguments.asked.provider.is_none() => {
+                (None, Some(known)) if provider == offline::NAME && arguments.asked.provider.is_none() => {
                     (known, Some(String::from("no key was found")))
                 }
                 (None, _) => {

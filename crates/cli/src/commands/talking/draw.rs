@@ -9,20 +9,19 @@ use rejoin::{
 
 use super::Saving;
 use crate::{
-    commands::{exchange, report},
+    commands::{exchange::shortened, report},
     failure::Failure,
     output::{self, harmless, harmless_lines, paint},
 };
 
-/// How much of arguments and results is shown in passing.
+/// How many characters of arguments and results are shown.
 const GLIMPSE: usize = 80;
 
-/// How many findings are shown with an error.
+/// The most findings that are shown with an error.
 const EXPLANATIONS: usize = 10;
 
-/// How a turn is shown.
 enum Style {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
     /// Words as they come, on a terminal.
     Live,
@@ -33,14 +32,14 @@ enum Style {
 /// Shows one turn.
 pub struct Drawing {
     style: Style,
-    /// Whether the line on the terminal has something on it.
+    /// Whether the cursor is not at the beginning of a line.
     in_line: bool,
-    /// Whether words of a model were shown.
+    /// Whether text of the model was shown.
     spoke: bool,
     thinking: bool,
-    /// Line breaks at the end of what came so far. Piped output ends with exactly one, so they wait for more text.
+    /// Line breaks at the end of the text so far. Piped output ends with exactly one, so they wait for more text.
     held_back: String,
-    /// Whether the next words belong to another message than those before.
+    /// Whether the next text belongs to another message.
     new_message: bool,
     broken_pipe: Option<Failure>,
     saving: Saving,
@@ -65,7 +64,6 @@ impl Drawing {
         }
     }
 
-    /// Shows something that happened.
     pub fn event(&mut self, event: &Event) {
         if matches!(self.style, Style::Json) {
             if let Some(line) = shape::event(event) {
@@ -90,32 +88,38 @@ impl Drawing {
                 output::prompt(&paint(&harmless_lines(text), output::DIM));
             }
             Event::CallStarted { name, arguments, .. } => {
-                self.talk(&paint(&format!("→ {} {}", harmless(name), glimpse(arguments)), output::DIM));
+                self.talk(&paint(
+                    &format!("→ {} {}", harmless(name), shortened(arguments, GLIMPSE)),
+                    output::DIM,
+                ));
             }
             Event::CallEnded { name, output, is_error, .. } => {
                 let mark = if *is_error { "✗" } else { "←" };
-                self.talk(&paint(&format!("{mark} {} {}", harmless(name), glimpse(output)), output::DIM));
+                self.talk(&paint(
+                    &format!("{mark} {} {}", harmless(name), shortened(output, GLIMPSE)),
+                    output::DIM,
+                ));
             }
             Event::Damaged(findings) => {
                 for finding in findings.iter().take(EXPLANATIONS) {
                     self.talk(&format!("{} {}", paint("warning:", output::WARNING), report::line(finding)));
                 }
                 self.note(
-                    "what is damaged is kept aside; everything else is used (`rejoin check @` lists it)",
+                    "a copy of the damage is kept; everything else is used (`rejoin check @` lists it)",
                 );
             }
             Event::Mended(findings) => {
                 let problems = findings.iter().filter(|finding| finding.is_problem()).count();
                 let problems = output::plural(problems, "problem");
                 self.note(&format!(
-                    "the history had {problems} that a provider would refuse; the model sees it mended, and the record \
-                     is as it was (`rejoin check @` says what)"
+                    "the history had {problems} that a provider would refuse; the model sees it repaired, and the record \
+                     is unchanged (`rejoin check @` lists them)"
                 ));
             }
             Event::Closed { interrupted, left_out, rerun } => {
                 for (count, what) in [
                     (*interrupted, "shown to the model as interrupted"),
-                    (*left_out, "left out: nothing of it ran, or it was to be left out"),
+                    (*left_out, "left out, because it never ran or because you chose so"),
                     (*rerun, "run again"),
                 ] {
                     if count > 0 {
@@ -132,15 +136,15 @@ impl Drawing {
             Event::NotSaved(warning) => {
                 let warning = harmless(warning);
                 self.talk(&format!("{} {warning}", paint("warning:", output::WARNING)));
-                self.talk("  The conversation goes on in memory; it is saved as soon as that is possible.");
+                self.talk("  The conversation continues in memory and is saved as soon as possible.");
             }
-            Event::Saved => self.note("what could not be saved before is saved now"),
-            Event::Ended(Ending::Interrupted) => self.note("stopped; what was said is recorded"),
+            Event::Saved => self.note("everything is saved now"),
+            Event::Ended(Ending::Interrupted) => self.note("stopped; everything so far is recorded"),
             _ => {}
         }
     }
 
-    /// Shows what the turn came to, where that was not shown yet.
+    /// Shows the reply, as far as it was not shown yet.
     pub fn reply(&mut self, turned: &TurnOutcome) {
         match self.style {
             Style::Json => {}
@@ -178,7 +182,6 @@ impl Drawing {
         self.spoke = true;
     }
 
-    /// Ends what was piped with one line break.
     fn end_pipe(&mut self) {
         self.held_back.clear();
         if std::mem::take(&mut self.spoke) {
@@ -186,7 +189,7 @@ impl Drawing {
         }
     }
 
-    /// Shows why there is none.
+    /// Shows why the turn failed.
     pub fn failed(&mut self, error: &TurnError) {
         if self.in_line {
             self.print("\n");
@@ -201,7 +204,7 @@ impl Drawing {
             return;
         }
         if !findings.is_empty() {
-            self.talk("What was found in the conversation, and may explain it:");
+            self.talk("Findings in the conversation that may explain it:");
         }
         for finding in findings.iter().take(EXPLANATIONS) {
             self.talk(&format!("  {}", report::line(finding)));
@@ -211,7 +214,7 @@ impl Drawing {
         }
     }
 
-    /// Whether everything could be shown.
+    /// Fails if not everything could be printed.
     pub fn finish(self) -> Result<(), Failure> {
         self.broken_pipe.map_or(Ok(()), Err)
     }
@@ -249,9 +252,4 @@ impl Drawing {
             self.broken_pipe = Some(output::closed_or(&error));
         }
     }
-}
-
-/// The beginning of a text, on one line.
-fn glimpse(text: &str) -> String {
-    exchange::shortened(text, GLIMPSE)
 }

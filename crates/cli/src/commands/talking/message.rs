@@ -8,15 +8,13 @@ use crate::{failure::Failure, output, stream};
 /// holds it even if every letter of it has to be escaped.
 const MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 
-/// What to send.
 pub enum GivenMessage {
-    /// This text.
     Text(String),
     /// Each line that is typed at the prompt.
     Prompt,
 }
 
-/// Whether a person can be asked.
+/// Whether the user can be asked.
 pub fn has_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
@@ -42,7 +40,7 @@ pub fn said(message: Option<&str>) -> Result<GivenMessage, Failure> {
     Ok(GivenMessage::Text(parts.join("\n\n")))
 }
 
-/// What comes along with a message: a file, or a pipe that is written to. A terminal, a device or a socket is not read.
+/// The input that is sent with a message: a file, or a pipe with data. Terminals, devices and sockets are not read.
 fn piped_input() -> Result<Option<String>, Failure> {
     if stream::input_metadata().is_ok_and(|input| input.is_file()) {
         return whole_input(stream::stdin()).map(Some);
@@ -72,26 +70,17 @@ fn is_pipe() -> bool {
     !io::stdin().is_terminal()
 }
 
-/// Everything on standard input.
 fn whole_input(source: stream::ByteSource) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let read = source.take(MESSAGE_BYTES as u64 + 1).read_to_end(&mut bytes);
+    let unreadable = |why: String| Failure::unreadable("standard input", why, None);
     read.map_err(|why| unreadable(why.to_string()))?;
-    text(bytes)
-}
-
-/// Bytes of standard input as a message.
-fn text(bytes: Vec<u8>) -> Result<String, Failure> {
     if bytes.len() > MESSAGE_BYTES {
-        return Err(unreadable(format!("more than {} MiB is no message", MESSAGE_BYTES >> 20)));
+        return Err(unreadable(format!("a message has at most {} MiB", MESSAGE_BYTES >> 20)));
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        unreadable(format!("it is not UTF-8 (byte {at}); `iconv` makes it so"))
+        unreadable(format!("it is not UTF-8 (byte {at}); `iconv` converts it"))
     })?;
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())
-}
-
-fn unreadable(why: String) -> Failure {
-    Failure::Unreadable { name: String::from("standard input"), why, hint: None }
 }

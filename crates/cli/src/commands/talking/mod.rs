@@ -15,12 +15,12 @@ use std::{
 };
 
 use rejoin::{
-    Conversation, ConversationId, Finding, OnBroken,
+    Conversation, ConversationId, OnBroken,
     engine::{
         New, SystemClock, Wanted,
         provider::Endpoint,
         tools::{ReadFile, Tools},
-        turn::{Ending, Event, Limits, Stop, TurnError, TurnInput, TurnSettings, Worker},
+        turn::{Ending, Event, Limits, Stop, TurnInput, TurnSettings, Worker},
     },
     resume::{OpenCall, Resumption},
     store::{Access, Location, Store},
@@ -49,7 +49,7 @@ pub fn open_store(desk: &Desk) -> Result<Arc<dyn Store>, Failure> {
     Ok(Arc::from(store))
 }
 
-/// Names the calls without a result, and asks what to do about them.
+/// Lists the calls without a result and asks what to do about them.
 pub fn ask_what_to_do(calls: &[OpenCall]) -> Result<OnBroken, Failure> {
     let count = output::plural(calls.len(), "call");
     output::talk(&format!("{count} without a result:"));
@@ -75,39 +75,38 @@ pub fn ask_what_to_do(calls: &[OpenCall]) -> Result<OnBroken, Failure> {
 /// What a conversation is opened for.
 #[derive(Debug, Clone, Copy)]
 pub enum Opening {
-    /// To say something at once: no other process writes to it from now on.
+    /// To send a message at once: no other process writes to it from now on.
     Say,
-    /// To prompt for what to say. Other processes may write to it until something is said.
+    /// To prompt for messages. Other processes may write to it until one is sent.
     Prompt,
     /// To see its state. Nothing is sent, so no key is needed.
     Look,
 }
 
-/// A conversation, and who answers in it.
+/// A conversation and its provider, for one or several turns.
 pub struct Talking {
-    worker: Worker,
-    /// Who answers, and why; none where nobody is asked.
+    pub worker: Worker,
+    /// The chosen provider and where the choice came from; none if the conversation is only looked at.
     outcome: Option<Outcome>,
     store: Option<Arc<dyn Store>>,
     /// Why there is no store, if there is none.
-    no_store: Option<Failure>,
+    pub no_store: Option<Failure>,
     location: Location,
     command: &'static str,
     json: bool,
-    /// Points here once there is something to point to.
+    /// The pointer to set once the conversation is stored.
     pointer: Option<Pointer>,
     /// Whether /commands are recorded.
     keeps_commands: bool,
-    /// The folder that the conversation was begun in, if it is not this one.
-    elsewhere: Option<String>,
-    /// Whether the turn that was stopped can go on without a word.
+    /// The folder in which the conversation began, if it is not this one.
+    pub elsewhere: Option<String>,
+    /// Whether the last turn can continue without a new message.
     unfinished: bool,
-    /// Whether something of it could not be stored so far.
+    /// Whether some entries are not stored yet.
     unsaved: bool,
 }
 
 impl Talking {
-    /// A new conversation.
     pub fn begin(desk: &Desk, store: Option<&Arc<dyn Store>>, talk: &Talk) -> Result<Self, Failure> {
         let answering = answering::choose_for_turn(desk, talk, None)?;
         let endpoint = answering.provider.endpoint();
@@ -125,7 +124,7 @@ impl Talking {
         Ok(Self::new(desk, conversation, answering, store.cloned(), talk, "rejoin chat"))
     }
 
-    /// One that is there.
+    /// Opens a stored conversation.
     pub fn open(
         desk: &Desk,
         store: &Arc<dyn Store>,
@@ -156,10 +155,9 @@ impl Talking {
         talk: &Talk,
         command: &'static str,
     ) -> Self {
-        let recorded = Wanted::of(&conversation);
         let set = desk.settings.value("system").map(str::to_owned);
         let settings = TurnSettings {
-            system: talk.system.clone().or(recorded.system).or(set),
+            system: talk.system.clone().or_else(|| conversation.recorded_system()).or(set),
             on_broken: super::convert::policy(&desk.settings),
             limits: limits(&desk.settings),
         };
@@ -168,8 +166,9 @@ impl Talking {
         let stores = [desk.location.clone(), desk.home.store()].into_iter();
         let reading = keys.fold(ReadFile::new(&desk.folder), ReadFile::hiding);
         tools.add(Arc::new(stores.fold(reading, ReadFile::hiding_store)));
-        let worker = Worker::new(conversation, answering.provider, tools, settings);
         let here = desk.folder.to_string_lossy();
+        let elsewhere = conversation.directory().filter(|folder| *folder != here);
+        let worker = Worker::new(conversation, answering.provider, tools, settings);
         Self {
             worker,
             outcome: answering.outcome,
@@ -180,7 +179,7 @@ impl Talking {
             json: talk.json,
             pointer: None,
             keeps_commands: desk.settings.is_on("persist_special_commands"),
-            elsewhere: recorded.directory.filter(|folder| *folder != here),
+            elsewhere,
             unfinished: false,
             unsaved: false,
         }
@@ -189,15 +188,18 @@ impl Talking {
     /// Makes it the active conversation of this folder; a new one as soon as it is stored.
     pub fn make_active(&mut self, desk: &Desk) {
         self.pointer = Some(desk.pointer());
-        point(&mut self.pointer, &self.worker);
+        let conversation = self.worker.conversation();
+        if conversation.tail().is_some() {
+            point(&mut self.pointer, conversation.id());
+        }
     }
 
-    /// What becomes of broken states. Calls are run again where they were made, and nowhere else.
+    /// Sets the policy for broken states. Calls are only run again in the folder in which they were made.
     pub fn set_on_broken(&mut self, on_broken: OnBroken) -> Result<(), Failure> {
         if let (OnBroken::Rerun, Some(folder)) = (on_broken, &self.elsewhere) {
             return Err(Failure::usage(
-                format!("these calls were made in {}", output::harmless(folder)),
-                "go there and try again, or choose `--on-broken keep`",
+                format!("these calls were made in the folder {}", output::harmless(folder)),
+                "go there and try again, or use `--on-broken keep`",
             ));
         }
         self.worker.set_on_broken(on_broken);
@@ -218,19 +220,12 @@ impl Talking {
         Ok(())
     }
 
-    /// Everything that keeps the conversation from being sent as it stands.
-    pub fn problems(&mut self) -> Vec<Finding> {
-        self.worker.problems()
-    }
-
-    /// Tells the user who answers, and why.
     pub fn say_who_answers(&self, doing: &str) {
         if let Some(outcome) = &self.outcome {
             answering::say(outcome, doing);
         }
     }
 
-    /// Provider, model and address in one line, for people.
     pub fn provider_line(&self) -> String {
         let Endpoint { provider, model, .. } = self.endpoint();
         let mut line = format!("Provider: {provider}, model: {model}");
@@ -246,17 +241,6 @@ impl Talking {
         self.worker.provider().endpoint()
     }
 
-    /// The last exchange: who spoke, and what was said.
-    pub fn last_exchange(&self) -> Vec<(&'static str, String)> {
-        exchange::last(self.worker.conversation().messages())
-    }
-
-    /// The folder that the conversation was begun in, if it is not this one.
-    pub fn elsewhere(&self) -> Option<&str> {
-        self.elsewhere.as_deref()
-    }
-
-    /// The state of the conversation.
     pub fn state(&mut self) -> Resumption {
         use rejoin::store::SessionState::{Interrupted, WaitingForModel, WaitingForTools};
         let found = Resumption::of(&mut self.worker, self.store.as_deref());
@@ -264,22 +248,8 @@ impl Talking {
         found
     }
 
-    /// Goes on without a store, which cannot be opened for this reason.
-    pub fn without_store(&mut self, why: Failure) {
-        self.no_store = Some(why);
-    }
-
-    /// Sends a message, shows the answer, and is done.
-    pub fn say_once(self, text: String) -> Result<u8, Failure> {
-        self.once(TurnInput::from(text))
-    }
-
-    /// Continues an interrupted turn, shows the answer, and is done.
-    pub fn go_on_once(self) -> Result<u8, Failure> {
-        self.once(TurnInput::GoOn)
-    }
-
-    fn once(mut self, input: TurnInput) -> Result<u8, Failure> {
+    /// Runs one turn, shows the answer, and is done.
+    pub fn once(mut self, input: TurnInput) -> Result<u8, Failure> {
         let turned = block_on(async {
             let stop = Stop::new();
             let signals = prompt::stop_on_signals(stop.clone(), Arc::default(), Again::Leaves);
@@ -298,7 +268,6 @@ impl Talking {
         }
     }
 
-    /// One turn, drawn as it happens.
     async fn turn(&mut self, input: TurnInput, stop: &Stop, saving: Saving) -> Result<u8, Failure> {
         self.find_a_store();
         let mut drawing = Drawing::new(self.json, saving);
@@ -321,10 +290,8 @@ impl Talking {
                 && stored
                 && !*unsaved
                 && let Some(conversation) = begun
-                && let Some(pointer) = pointer.take()
-                && let Err(failure) = pointer.set(conversation)
             {
-                failure.say();
+                point(pointer, conversation);
             }
             drawing.event(&event);
         };
@@ -345,7 +312,7 @@ impl Talking {
             }
             Err(error) => {
                 drawing.failed(&error);
-                return Err(failure(error));
+                return Err(Failure::Turn(Box::new(error)));
             }
         };
         // If our output was closed, its reader has seen enough; the turn is recorded all the same.
@@ -380,7 +347,7 @@ impl Talking {
             let no_store = self.no_store.as_ref().map(not_saved);
             return Err(Failure::failed(
                 no_store.unwrap_or_else(|| warning.to_owned()),
-                "the answer is complete, but it is not in the store; `rejoin doctor --self` says whether that can be written",
+                "the answer is complete, but it is not in the store; `rejoin doctor --self` says whether the store can be written",
             ));
         }
         if let Some(store) = self.store.as_deref().filter(|store| store.read_only().is_none()) {
@@ -390,26 +357,23 @@ impl Talking {
     }
 }
 
-/// What to say of a turn that has no store to go to.
+/// The warning for a turn without a store.
 fn not_saved(why: &Failure) -> String {
     format!("Failed to save turn: {why}")
 }
 
-/// When it is said that something could not be stored.
+/// When the user is told that something could not be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saving {
     /// As soon as it happens: more turns may follow.
     AtOnce,
-    /// After the turn, if it is still so.
+    /// After the turn, if it is still not stored.
     AtTheEnd,
 }
 
-/// Points to a conversation that is stored. What is not cannot be found again.
-fn point(pointer: &mut Option<Pointer>, worker: &Worker) {
-    if worker.conversation().tail().is_some()
-        && let Some(pointer) = pointer.take()
-        && let Err(failure) = pointer.set(worker.conversation().id())
-    {
+/// Points to a stored conversation, once.
+fn point(pointer: &mut Option<Pointer>, conversation: ConversationId) {
+    if let Some(Err(failure)) = pointer.take().map(|pointer| pointer.set(conversation)) {
         failure.say();
     }
 }
@@ -419,7 +383,7 @@ fn point(pointer: &mut Option<Pointer>, worker: &Worker) {
 pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = built.map_err(|why| Failure::Usage {
-        what: format!("the system gives no resources for a turn: {why}"),
+        what: format!("the system has no resources for a turn: {why}"),
         hint: None,
     })?;
     let done = runtime.block_on(work);
@@ -427,13 +391,8 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(done)
 }
 
-fn failure(error: TurnError) -> Failure {
-    Failure::Turn(Box::new(error))
-}
-
-/// How much a turn may take.
 fn limits(settings: &Settings) -> Limits {
-    let number = |name: &str| settings.value(name).and_then(|value| value.parse::<u64>().ok());
+    let number = |name: &str| settings.number(name);
     let usual = Limits::default();
     Limits {
         requests: number("limits.requests").map_or(usual.requests, |n| u32::try_from(n).unwrap_or(u32::MAX)),

@@ -38,14 +38,14 @@ const HELP: &str = "A line is a message. /help shows this, /exit or Ctrl-D leave
 Ctrl-C stops a turn or clears the line; pressed twice on an empty line, it leaves.
 An empty line continues an interrupted turn. Everything is saved; `rejoin resume` comes back to it.";
 
-/// How soon Ctrl-C has to be pressed again to leave.
+/// A second Ctrl-C within this time leaves the prompt.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// How often a prompt that has something to say looks whether the other process is done.
+/// How often a prompt with a message to send checks whether the other process is done.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Talking {
-    /// Prompts until the person leaves.
+    /// Prompts until the user leaves.
     pub fn prompt(mut self) -> Result<u8, Failure> {
         let code = block_on(self.lines())?;
         match self.settle() {
@@ -170,12 +170,12 @@ impl Talking {
         }
     }
 
-    /// Takes the conversation's lock and shows what others added, unless another process is answering. Whether it was taken.
+    /// Tries to take the conversation's lock, and shows what others added. Returns whether it was taken.
     pub fn reclaim_now(&mut self) -> bool {
         self.worker.reclaim().map(|added| self.show(&added)).is_ok()
     }
 
-    /// Shows what was said elsewhere in the meantime.
+    /// Shows what other processes added.
     fn show(&self, added: &[Entry]) {
         let new: HashSet<EntryId> = added.iter().map(Entry::id).collect();
         let shown = history::shown(self.worker.conversation().entries());
@@ -186,7 +186,7 @@ impl Talking {
         }
     }
 
-    /// Records a command that someone ran, and what it printed. No model sees it.
+    /// Records a command and its output. No model sees it.
     fn keep_command(&mut self, command: &str, output: &str) {
         // A conversation in which nothing was said yet is not made of commands.
         // While another process is answering, the command is not worth waiting for.
@@ -198,10 +198,10 @@ impl Talking {
     }
 }
 
-/// What Ctrl-C does while a turn is being stopped already.
+/// What a second Ctrl-C does while a turn is being stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
-    /// It leaves at once, as a kill would.
+    /// It ends the process at once, as a kill would.
     Leaves,
     /// Nothing: at a prompt, only Ctrl-C on an empty line leaves.
     IsIgnored,
@@ -235,7 +235,7 @@ const SIGXFSZ: i32 = 25;
 /// Whoever asks to stop.
 #[cfg(unix)]
 struct Signals {
-    /// The person at the terminal first.
+    /// Ctrl-C comes first.
     all: Option<[tokio::signal::unix::Signal; 4]>,
 }
 
@@ -251,7 +251,7 @@ impl Signals {
         Self { all: Some([interrupt, terminate, hangup, quit]) }
     }
 
-    /// Waits until someone asks, and says whether it is the person at the terminal.
+    /// Waits for a signal, and returns whether it is Ctrl-C.
     async fn next(&mut self) -> bool {
         let Some([interrupt, terminate, hangup, quit]) = &mut self.all else {
             return std::future::pending().await;
@@ -275,7 +275,7 @@ impl Signals {
         Self
     }
 
-    /// Waits until the person at the terminal asks.
+    /// Waits for Ctrl-C.
     async fn next(&mut self) -> bool {
         match tokio::signal::ctrl_c().await {
             Ok(()) => true,

@@ -5,22 +5,20 @@ use std::io;
 
 use tokio::sync::mpsc;
 
-/// What was typed at the prompt.
 pub enum Typed {
     /// A line that was ended with Enter.
     Line(String),
-    /// Ctrl-C, and what stood on the line before it.
+    /// Ctrl-C, and the unfinished line.
     Stopped(String),
 }
 
-/// The terminal that standard input is. Dropping it sets it back to what it was.
+/// The terminal on standard input. Dropping it restores its settings.
 pub struct Terminal {
     #[cfg(unix)]
     before: Option<rustix::termios::Termios>,
 }
 
 impl Terminal {
-    /// The terminal as it is set now.
     pub fn new() -> Self {
         Self {
             #[cfg(unix)]
@@ -28,7 +26,7 @@ impl Terminal {
         }
     }
 
-    /// The byte that Ctrl-C stands for, if it can be read as one.
+    /// The byte that Ctrl-C sends, if it can be read as one.
     fn stop_byte(&self) -> Option<u8> {
         #[cfg(unix)]
         {
@@ -40,7 +38,7 @@ impl Terminal {
         None
     }
 
-    /// From now on Ctrl-C ends the line.
+    /// Makes Ctrl-C end the line.
     pub fn at_the_prompt(&self) {
         #[cfg(unix)]
         if let (Some(before), Some(byte)) = (&self.before, self.stop_byte()) {
@@ -52,7 +50,7 @@ impl Terminal {
         }
     }
 
-    /// From now on Ctrl-C is a signal.
+    /// Makes Ctrl-C a signal again.
     pub fn in_a_turn(&self) {
         #[cfg(unix)]
         if let Some(before) = &self.before {
@@ -60,7 +58,7 @@ impl Terminal {
         }
     }
 
-    /// What is typed, read by a thread of its own: a line that is awaited cannot be given up.
+    /// Reads what is typed in a separate thread, because waiting for a line cannot be cancelled.
     pub fn lines(&self) -> mpsc::Receiver<Typed> {
         let stop = self.stop_byte();
         let (sender, receiver) = mpsc::channel(1);
@@ -81,13 +79,13 @@ impl Drop for Terminal {
     }
 }
 
-/// What stands for no character in the settings of a terminal.
+/// The value that disables a control character of a terminal.
 #[cfg(all(unix, any(target_os = "linux", target_os = "android")))]
 const DISABLED: u8 = 0;
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
 const DISABLED: u8 = 0xff;
 
-/// The next thing that is typed; none at the end.
+/// Reads the next line or Ctrl-C; none at the end.
 fn next(input: &mut impl io::BufRead, stop: Option<u8>) -> io::Result<Option<Typed>> {
     let mut line = Vec::new();
     loop {

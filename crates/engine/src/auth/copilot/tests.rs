@@ -9,9 +9,10 @@ use rejoin_record::{Block, BlockKind, Media, MediaSource, Message, Role, ToolCal
 
 use super::*;
 use crate::{
+    Wanted,
     auth::Keys,
     provider::{
-        connect::{Connection, wire},
+        connect::wire,
         http::{
             HttpProvider,
             testing::{Answer, Asked, Server, ask, ask_with, quick_at, run, said, words},
@@ -46,12 +47,12 @@ fn copilot(
 }
 
 fn provider(server: &Server) -> HttpProvider {
-    let choice = Connection {
-        provider: String::from("copilot"),
+    let choice = Wanted {
+        provider: Some(String::from("copilot")),
         base_url: Some(server.url.clone()),
-        ..Connection::default()
+        ..Wanted::default()
     };
-    let keys = Keys::none().variables(|name| (name == "COPILOT_GITHUB_TOKEN").then(|| String::from(GITHUB)));
+    let keys = Keys::in_variables(|name| (name == "COPILOT_GITHUB_TOKEN").then(|| String::from(GITHUB)));
     wire(&choice, &keys, &quick_at(server)).unwrap().reading_with(words)
 }
 
@@ -126,7 +127,7 @@ fn without_an_exchange_the_token_itself_is_shown() {
     assert!(error.hint().unwrap().contains("rejoin auth login copilot"));
     let odd = copilot(|_| Answer::json(200, r#"{"sku":"x"}"#), &[]);
     assert_eq!(ask(&provider(&odd)).0.unwrap_err().code(), "GARBAGE");
-    // A busy GitHub is asked again, like anybody.
+    // A busy GitHub is asked again, like any provider.
     let busy =
         copilot(|count| if count == 0 { Answer::json(503, "{}") } else { token("tid=1", LATER) }, &["tid=1"]);
     ask(&provider(&busy)).0.unwrap();

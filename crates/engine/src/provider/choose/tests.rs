@@ -1,4 +1,4 @@
-//! Who is chosen when nobody said who.
+//! Which provider is chosen if none is named.
 
 use std::{net::TcpListener, time::Duration};
 
@@ -14,16 +14,16 @@ fn nobody() -> String {
 }
 
 fn variables(names: &'static [&'static str]) -> Keys {
-    Keys::none().variables(|name| names.contains(&name).then(|| String::from("sk-0123456789abcdefghij")))
+    Keys::in_variables(|name| names.contains(&name).then(|| String::from("sk-0123456789abcdefghij")))
 }
 
-fn chosen(keys: &Keys, ollama: &str) -> Chosen {
+fn chosen(keys: &Keys, ollama: &str) -> ChosenProvider {
     chosen_within(Duration::from_millis(300), keys, ollama)
 }
 
-fn chosen_within(local_answer: Duration, keys: &Keys, ollama: &str) -> Chosen {
+fn chosen_within(local_answer: Duration, keys: &Keys, ollama: &str) -> ChosenProvider {
     let options = HttpOptions { local_answer, ..quick() };
-    run(choose(&Connection::default(), Some(ollama), keys, &options))
+    run(choose(&Wanted::default(), Some(ollama), keys, &options))
 }
 
 /// The first key of the environment, in the order of the rows.
@@ -38,7 +38,7 @@ fn the_first_key_of_the_environment_decides() {
     ];
     for (names, provider, variable) in cases {
         let chosen = chosen(&variables(names), &nobody());
-        assert_eq!(chosen.choice.provider, *provider);
+        assert_eq!(chosen.wanted.provider.as_deref(), Some(*provider));
         let line = chosen.reason.to_string();
         assert!(line.contains(variable) && !line.contains('\n') && !line.contains("sk-0"), "{line}");
     }
@@ -50,14 +50,15 @@ fn stored_keys_come_later_and_other_tools_logins_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let login = r#"{"claudeAiOauth":{"accessToken":"token-0123456789"}}"#;
     std::fs::write(folder.path().join(".credentials.json"), login).unwrap();
-    assert_eq!(chosen(&Keys::none().claude(folder.path()), &nobody()).reason, Reason::Nothing);
+    let in_claude = Keys { claude: Some(folder.path().to_owned()), ..Keys::default() };
+    assert_eq!(chosen(&in_claude, &nobody()).reason, Reason::Nothing);
 
     let file = KeyFile::new(folder.path().join("auth.json"));
     file.set("anthropic", &"sk-stored-0123456789".into()).unwrap();
-    let stored = Keys::none().stored(file.clone());
-    assert_eq!(chosen(&stored, &nobody()).choice.provider, "anthropic");
-    let both = variables(&["GROQ_API_KEY"]).stored(file);
-    assert_eq!(chosen(&both, &nobody()).choice.provider, "groq");
+    let stored = Keys { stored: Some(file.clone()), ..Keys::default() };
+    assert_eq!(chosen(&stored, &nobody()).wanted.provider.as_deref(), Some("anthropic"));
+    let both = Keys { stored: Some(file), ..variables(&["GROQ_API_KEY"]) };
+    assert_eq!(chosen(&both, &nobody()).wanted.provider.as_deref(), Some("groq"));
 }
 
 /// A model on this machine that answers at once; the first of its list.
@@ -65,14 +66,14 @@ fn stored_keys_come_later_and_other_tools_logins_not_at_all() {
 fn a_local_model_is_better_than_none() {
     let list = r#"{"models":[{"name":"first:1b","model":"first:1b"},{"name":"second"}]}"#;
     let server = Server::new(vec![Answer::json(200, list)]);
-    let found = chosen_within(Duration::from_secs(20), &Keys::none(), &server.url);
-    assert_eq!(found.choice.provider, "ollama");
-    assert_eq!(found.choice.model.as_deref(), Some("first:1b"));
-    assert_eq!(found.choice.base_url.as_deref(), Some(server.url.as_str()));
+    let found = chosen_within(Duration::from_secs(20), &Keys::default(), &server.url);
+    assert_eq!(found.wanted.provider.as_deref(), Some("ollama"));
+    assert_eq!(found.wanted.model.as_deref(), Some("first:1b"));
+    assert_eq!(found.wanted.base_url.as_deref(), Some(server.url.as_str()));
     assert_eq!(found.reason, Reason::Local { url: server.url.clone(), model: String::from("first:1b") });
 }
 
-/// Nobody, a server that is silent, one without models, one that is something else: nobody is waited for, nobody is chosen.
+/// No server, a silent one, one without models, one of another kind: none is waited for, and none is chosen.
 #[test]
 fn without_anybody_it_is_offline() {
     let silent = Server::new(vec![Answer::json(200, "").ending(Ending::Stall)]);
@@ -80,20 +81,24 @@ fn without_anybody_it_is_offline() {
     let other = Server::new(vec![Answer::of(200, "text/html", "<html>")]);
     for url in [nobody(), silent.url.clone(), empty.url.clone(), other.url.clone()] {
         let before = std::time::Instant::now();
-        let found = chosen(&Keys::none(), &url);
-        assert_eq!((found.choice.provider.as_str(), &found.reason), (OFFLINE, &Reason::Nothing), "{url}");
+        let found = chosen(&Keys::default(), &url);
+        assert_eq!(
+            (found.wanted.provider.as_deref(), &found.reason),
+            (Some(offline::NAME), &Reason::Nothing),
+            "{url}"
+        );
         assert!(before.elapsed() < Duration::from_secs(5), "{url}");
     }
     assert!(Reason::Nothing.to_string().contains("rejoin auth status"));
 }
 
-/// What was asked for stands.
+/// A named provider is used.
 #[test]
 fn what_was_asked_for_stands() {
-    let asked = Connection { provider: String::from("groq"), ..Connection::default() };
+    let asked = Wanted { provider: Some(String::from("groq")), ..Wanted::default() };
     let keys = variables(&["ANTHROPIC_API_KEY"]);
     let found = run(choose(&asked, None, &keys, &quick()));
-    assert_eq!((found.choice, found.reason), (asked, Reason::Configured));
-    let asked = Connection { base_url: Some(String::from("http://h:1")), ..Connection::default() };
-    assert_eq!(run(choose(&asked, None, &keys, &quick())).choice.provider, "custom");
+    assert_eq!((found.wanted, found.reason), (asked, Reason::Configured));
+    let asked = Wanted { base_url: Some(String::from("http://h:1")), ..Wanted::default() };
+    assert_eq!(run(choose(&asked, None, &keys, &quick())).wanted.provider.as_deref(), Some("custom"));
 }

@@ -8,19 +8,19 @@ use crate::{
     provider::http::testing::{Answer, SECRET, Server, ask, quick, quick_at, request, said, words},
 };
 
-fn choice(provider: &str) -> Connection {
-    Connection { provider: provider.to_owned(), ..Connection::default() }
+fn choice(provider: &str) -> Wanted {
+    Wanted { provider: Some(provider.to_owned()), ..Wanted::default() }
 }
 
 fn with_key() -> Keys {
-    Keys::none().variables(|name| Some(format!("{SECRET}-{name}")))
+    Keys::in_variables(|name| Some(format!("{SECRET}-{name}")))
 }
 
-fn wired(choice: &Connection) -> HttpProvider {
+fn wired(choice: &Wanted) -> HttpProvider {
     wire(choice, &with_key(), &HttpOptions::default()).unwrap_or_else(|error| panic!("{choice:?}: {error}"))
 }
 
-fn url(choice: &Connection) -> String {
+fn url(choice: &Wanted) -> String {
     wired(choice).endpoint().url.clone().unwrap()
 }
 
@@ -57,21 +57,18 @@ fn requests_go_where_the_rules_say() {
         ),
     ];
     for (provider, api, base_url, expected, dialect) in cases {
-        let choice = Connection {
-            api: api.map(String::from),
-            base_url: base_url.map(String::from),
-            ..choice(provider)
-        };
+        let choice =
+            Wanted { api: api.map(String::from), base_url: base_url.map(String::from), ..choice(provider) };
         assert_eq!(url(&choice), expected, "{choice:?}");
         assert_eq!(wired(&choice).endpoint().dialect.unwrap().name(), dialect, "{choice:?}");
     }
 }
 
-/// What follows the question mark is sent, and shown to nobody.
+/// The query of an address is sent, and never shown.
 #[test]
 fn gemini_is_asked_for_a_stream() {
     let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
-    let choice = Connection {
+    let choice = Wanted {
         model: Some(String::from("models/tuned ../x")),
         base_url: Some(format!("{}/v1beta?key=k#top", server.url)),
         ..choice("gemini")
@@ -91,7 +88,7 @@ fn no_model_climbs_out_of_its_path() {
     for model in ["../../v9/files", "a/../../b", "./../x", ".."] {
         let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
         let base_url = Some(format!("{}/v1beta", server.url));
-        let choice = Connection { model: Some(model.to_owned()), base_url, ..choice("gemini") };
+        let choice = Wanted { model: Some(model.to_owned()), base_url, ..choice("gemini") };
         ask(&wire(&choice, &with_key(), &quick()).unwrap().reading_with(words)).0.unwrap();
         let line = server.asked()[0].line.clone();
         assert!(line.starts_with("POST /v1beta/models/") && line.contains(":stream"), "{model}: {line}");
@@ -113,36 +110,33 @@ fn keys_are_shown_as_each_service_wants_it() {
     for (name, header, value) in cases {
         let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
         let model = Some(String::from("m"));
-        let choice = Connection { base_url: Some(server.url.clone()), model, ..choice(name) };
+        let choice = Wanted { base_url: Some(server.url.clone()), model, ..choice(name) };
         let provider = wire(&choice, &with_key(), &quick()).unwrap().reading_with(words);
         ask(&provider).0.unwrap();
         assert_eq!(server.asked()[0].header(header), Some(value.as_str()), "{name}");
     }
 }
 
-/// No key: the error names the variable, and nothing is sent. At an address of one's own none is needed.
+/// No key: the error names the variable, and nothing is sent. At a given address none is needed.
 #[test]
 fn a_missing_key_is_said_before_anything_is_sent() {
     let needs = |service: &&Service| service.key_use == KeyUse::Needed && !service.base_url.is_empty();
     for service in registry::all().filter(needs) {
-        let error = wire(&choice(service.name), &Keys::none(), &quick()).unwrap_err();
+        let error = wire(&choice(service.name), &Keys::default(), &quick()).unwrap_err();
         let ProviderError::NoKey { provider, hint } = &error else { panic!("{}: {error}", service.name) };
         assert_eq!(provider, service.name);
         let way = service.key_variables[0];
         assert!(hint.contains(way) || hint.contains("auth login copilot"), "{hint}");
-        let local = Connection { base_url: Some(String::from("http://localhost:1")), ..choice(service.name) };
-        assert!(wire(&local, &Keys::none(), &quick()).is_ok(), "{}", service.name);
+        let local = Wanted { base_url: Some(String::from("http://localhost:1")), ..choice(service.name) };
+        assert!(wire(&local, &Keys::default(), &quick()).is_ok(), "{}", service.name);
     }
 }
 
 #[test]
 fn choices_that_mean_nothing_say_why() {
     let with = |provider: &str, api: Option<&str>, base_url: Option<&str>| {
-        let choice = Connection {
-            api: api.map(String::from),
-            base_url: base_url.map(String::from),
-            ..choice(provider)
-        };
+        let choice =
+            Wanted { api: api.map(String::from), base_url: base_url.map(String::from), ..choice(provider) };
         wire(&choice, &with_key(), &quick()).unwrap_err().to_string()
     };
     assert!(
@@ -160,8 +154,8 @@ fn choices_that_mean_nothing_say_why() {
 #[test]
 fn a_model_must_be_named_where_there_is_no_usual_one() {
     let server = Server::new(vec![Answer::json(200, r#"{"data":[{"id":"m"}]}"#)]);
-    let choice = Connection { base_url: Some(server.url.clone()), ..choice("vllm") };
-    let provider = wire(&choice, &Keys::none(), &quick()).unwrap();
+    let choice = Wanted { base_url: Some(server.url.clone()), ..choice("vllm") };
+    let provider = wire(&choice, &Keys::default(), &quick()).unwrap();
     let error = ask(&provider).0.unwrap_err();
     assert_eq!(error.code(), "NO_MODEL");
     assert!(error.hint().unwrap().contains("rejoin models list --provider vllm"));
@@ -169,7 +163,7 @@ fn a_model_must_be_named_where_there_is_no_usual_one() {
     assert_eq!(models[0].id, "m");
 }
 
-fn field(choice: &Connection, name: &str) -> Option<String> {
+fn field(choice: &Wanted, name: &str) -> Option<String> {
     let fields = wired(choice).fields();
     // Every value is JSON.
     fields.iter().for_each(|(name, value)| assert!(Doc::parse(value).is_ok(), "{name}: {value}"));
@@ -179,7 +173,7 @@ fn field(choice: &Connection, name: &str) -> Option<String> {
 /// The fields of each dialect, and the quirks of services.
 #[test]
 fn requests_have_the_fields_of_their_dialect() {
-    let with = |provider: &str, model: &str| Connection {
+    let with = |provider: &str, model: &str| Wanted {
         model: Some(model.to_owned()),
         max_tokens: Some(30_000),
         effort: Some(Effort::Medium),
@@ -195,12 +189,12 @@ fn requests_have_the_fields_of_their_dialect() {
         (with("openai", "gpt-5"), "reasoning", Some(r#"{"effort":"medium","summary":"auto"}"#)),
         (with("openai", "gpt-5"), "max_output_tokens", Some("30000")),
         (
-            Connection { api: Some(String::from("chat")), ..with("openai", "gpt-5") },
+            Wanted { api: Some(String::from("chat")), ..with("openai", "gpt-5") },
             "max_completion_tokens",
             Some("30000"),
         ),
         (
-            Connection { api: Some(String::from("chat")), ..with("openai", "gpt-5") },
+            Wanted { api: Some(String::from("chat")), ..with("openai", "gpt-5") },
             "reasoning_effort",
             Some("\"medium\""),
         ),
@@ -212,7 +206,7 @@ fn requests_have_the_fields_of_their_dialect() {
         (with("mistral", "x"), "reasoning_effort", None),
         (choice("anthropic"), "max_tokens", Some("32000")),
         (choice("anthropic"), "thinking", None),
-        (Connection { model: Some(String::from("x")), ..choice("anthropic") }, "max_tokens", Some("8192")),
+        (Wanted { model: Some(String::from("x")), ..choice("anthropic") }, "max_tokens", Some("8192")),
         (
             with("anthropic", "claude-sonnet-4-5"),
             "thinking",
@@ -222,11 +216,11 @@ fn requests_have_the_fields_of_their_dialect() {
         (with("anthropic", "claude-opus-4-7"), "thinking", Some(r#"{"type":"adaptive"}"#)),
         (with("anthropic", "claude-opus-4-7"), "output_config", Some(r#"{"effort":"medium"}"#)),
         (
-            Connection { max_tokens: Some(3_000), ..with("anthropic", "claude-sonnet-4-5") },
+            Wanted { max_tokens: Some(3_000), ..with("anthropic", "claude-sonnet-4-5") },
             "thinking",
             Some(r#"{"type":"enabled","budget_tokens":1976}"#),
         ),
-        (Connection { max_tokens: Some(500), ..with("anthropic", "claude-sonnet-4-5") }, "thinking", None),
+        (Wanted { max_tokens: Some(500), ..with("anthropic", "claude-sonnet-4-5") }, "thinking", None),
         (choice("gemini"), "generationConfig", None),
         (choice("gemini"), "stream", None),
         (
@@ -248,13 +242,13 @@ fn requests_have_the_fields_of_their_dialect() {
     assert!(wired(&choice("deepseek")).replays_reasoning());
 }
 
-/// The fields stand in the body that is sent, and the dialect's own checker has nothing against it.
+/// The fields are in the body that is sent, and the dialect's checker accepts it.
 #[test]
 fn the_fields_are_in_the_body() {
     for service in registry::all().filter(|service| !service.base_url.is_empty()) {
         for api in service.apis {
             let model = Some(String::from("some-model"));
-            let choice = Connection { api: Some(api.name.to_owned()), model, ..choice(service.name) };
+            let choice = Wanted { api: Some(api.name.to_owned()), model, ..choice(service.name) };
             let provider = wired(&choice);
             let body = request(&provider, &[rejoin_record::Message::user("hello")]).body.unwrap().to_string();
             for (name, value) in provider.fields() {
@@ -281,11 +275,15 @@ fn logins_go_to_their_own_address() {
         ".credentials.json",
         &format!(r#"{{"claudeAiOauth":{{"accessToken":"{SECRET}-B","expiresAt":4102444800000}}}}"#),
     );
-    let keys = Keys::none().codex(folder.path()).claude(folder.path());
+    let keys = Keys {
+        codex: Some(folder.path().to_owned()),
+        claude: Some(folder.path().to_owned()),
+        ..Keys::default()
+    };
 
     let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
     let with =
-        |name: &str| Connection { model: Some(String::from("gpt-5")), max_tokens: Some(9), ..choice(name) };
+        |name: &str| Wanted { model: Some(String::from("gpt-5")), max_tokens: Some(9), ..choice(name) };
     let openai = wire(&with("openai"), &keys, &quick_at(&server)).unwrap().reading_with(words);
     ask(&openai).0.unwrap();
     let asked = server.asked().pop().unwrap();
@@ -308,15 +306,16 @@ fn logins_go_to_their_own_address() {
 
     // At another address, and with an API that the login does not open, they are not sent.
     for provider in ["openai", "anthropic"] {
-        let elsewhere = Connection { base_url: Some(server.url.clone()), ..with(provider) };
+        let elsewhere = Wanted { base_url: Some(server.url.clone()), ..with(provider) };
         let provider = wire(&elsewhere, &keys, &quick_at(&server)).unwrap().reading_with(words);
         ask(&provider).0.unwrap();
         assert!(!format!("{:?}", server.asked().pop().unwrap()).contains(SECRET));
     }
-    let chat = Connection { api: Some(String::from("chat")), ..with("openai") };
+    let chat = Wanted { api: Some(String::from("chat")), ..with("openai") };
     assert!(matches!(wire(&chat, &keys, &quick()), Err(ProviderError::NoKey { .. })));
-    // A key of one's own goes before a login.
-    let both = Keys::none().codex(folder.path()).variables(|_| Some(String::from("sk-own-0123456789")));
+    // A key takes precedence over a login.
+    let own = Keys::in_variables(|_| Some(String::from("sk-own-0123456789")));
+    let both = Keys { codex: Some(folder.path().to_owned()), ..own };
     let own = wire(&choice("openai"), &both, &quick_at(&server)).unwrap();
     assert_eq!(own.endpoint().url.as_deref(), Some("https://api.openai.com/v1/responses"));
 }
@@ -327,7 +326,8 @@ fn a_login_past_its_time_is_not_sent() {
     let folder = tempfile::tempdir().unwrap();
     let text = format!(r#"{{"claudeAiOauth":{{"accessToken":"{SECRET}","expiresAt":1000}}}}"#);
     std::fs::write(folder.path().join(".credentials.json"), text).unwrap();
-    let error = wire(&choice("anthropic"), &Keys::none().claude(folder.path()), &quick()).unwrap_err();
+    let in_claude = Keys { claude: Some(folder.path().to_owned()), ..Keys::default() };
+    let error = wire(&choice("anthropic"), &in_claude, &quick()).unwrap_err();
     let shown = format!("{error} {}", error.hint().unwrap());
     assert!(shown.contains("expired") && shown.contains(".credentials.json"), "{shown}");
     assert!(!shown.contains(SECRET));
@@ -338,7 +338,7 @@ fn a_login_past_its_time_is_not_sent() {
 fn an_account_is_told_by_a_hash() {
     let account = |key: &str| {
         let key = key.to_owned();
-        let keys = Keys::none().variables(move |_| Some(key.clone()));
+        let keys = Keys::in_variables(move |_| Some(key.clone()));
         let provider = wire(&choice("openai"), &keys, &quick()).unwrap();
         provider.endpoint().account.clone().unwrap()
     };

@@ -5,12 +5,12 @@ use super::*;
 const NAMED: [ChoiceSource; 4] =
     [ChoiceSource::Flag, ChoiceSource::Conversation, ChoiceSource::Environment, ChoiceSource::Settings];
 
-const PROVIDER: fn(&mut Preference) -> &mut Option<String> = |preference| &mut preference.provider;
-const MODEL: fn(&mut Preference) -> &mut Option<String> = |preference| &mut preference.model;
-const ADDRESS: fn(&mut Preference) -> &mut Option<String> = |preference| &mut preference.base_url;
-const API: fn(&mut Preference) -> &mut Option<String> = |preference| &mut preference.api;
+const PROVIDER: fn(&mut Wanted) -> &mut Option<String> = |preference| &mut preference.provider;
+const MODEL: fn(&mut Wanted) -> &mut Option<String> = |preference| &mut preference.model;
+const ADDRESS: fn(&mut Wanted) -> &mut Option<String> = |preference| &mut preference.base_url;
+const API: fn(&mut Wanted) -> &mut Option<String> = |preference| &mut preference.api;
 
-fn of(sources: &mut Sources, source: ChoiceSource) -> &mut Preference {
+fn of(sources: &mut Sources, source: ChoiceSource) -> &mut Wanted {
     match source {
         ChoiceSource::Flag => &mut sources.flags,
         ChoiceSource::Conversation => &mut sources.conversation,
@@ -20,8 +20,8 @@ fn of(sources: &mut Sources, source: ChoiceSource) -> &mut Preference {
     }
 }
 
-fn preference(provider: &str) -> Preference {
-    Preference { provider: Some(provider.to_owned()), ..Preference::default() }
+fn preference(provider: &str) -> Wanted {
+    Wanted { provider: Some(provider.to_owned()), ..Wanted::default() }
 }
 
 fn trust(provider: &str, base_url: &str) -> TrustedAddress {
@@ -35,6 +35,15 @@ fn trust(provider: &str, base_url: &str) -> TrustedAddress {
 /// Every provider has a key.
 fn account(_: &str) -> Option<String> {
     Some(String::from("a key"))
+}
+
+/// A source that has a key for every provider.
+struct AnyKey;
+
+impl KeySource for AnyKey {
+    fn keys(&self, _: &Service, _: &str) -> Vec<Key> {
+        Key::api("sk-0123456789", crate::auth::KeyOrigin::Given).into_iter().collect()
+    }
 }
 
 fn decide(sources: &Sources) -> Result<AnswerDecision, UntrustedAddress> {
@@ -55,7 +64,7 @@ fn every_combination(
     order: [ChoiceSource; 4],
     values: [&'static str; 4],
     base: &Sources,
-    field: fn(&mut Preference) -> &mut Option<String>,
+    field: fn(&mut Wanted) -> &mut Option<String>,
     decided: fn(&AnswerDecision) -> Option<&Sourced<String>>,
 ) {
     for chosen in 0..16_usize {
@@ -114,11 +123,12 @@ fn what_belongs_to_another_provider_is_not_used() {
         for weaker in NAMED.into_iter().skip(at + 1) {
             let mut sources = Sources::default();
             *of(&mut sources, stronger) = preference("anthropic");
-            *of(&mut sources, weaker) = Preference {
+            *of(&mut sources, weaker) = Wanted {
                 provider: Some("openai".into()),
                 api: Some("chat".into()),
                 model: Some("gpt-x".into()),
                 base_url: Some("http://localhost:1/v1".into()),
+                ..Wanted::default()
             };
             let decision = decide(&sources).unwrap();
             assert_eq!(value_and_source(decision.provider.as_ref()), ("anthropic", stronger));
@@ -133,10 +143,10 @@ fn what_belongs_to_another_provider_is_not_used() {
     }
 }
 
-/// Settings that name an address and no provider mean that address, whoever is asked there.
+/// Settings that name an address and no provider mean that address, with any provider.
 #[test]
 fn an_address_that_is_set_for_no_provider_applies_to_any() {
-    let settings = Preference { base_url: Some("http://localhost:1/v1".into()), ..Preference::default() };
+    let settings = Wanted { base_url: Some("http://localhost:1/v1".into()), ..Wanted::default() };
     for named in [ChoiceSource::Flag, ChoiceSource::Conversation, ChoiceSource::Environment] {
         let mut sources = Sources { settings: settings.clone(), ..Sources::default() };
         *of(&mut sources, named) = preference("openai");
@@ -153,7 +163,7 @@ fn an_address_that_is_set_for_no_provider_applies_to_any() {
 #[test]
 fn a_recorded_address_is_used_only_where_it_is_trusted_for_that_provider() {
     let there = "https://elsewhere.invalid/v1";
-    let conversation = Preference { base_url: Some(there.into()), ..preference("openai") };
+    let conversation = Wanted { base_url: Some(there.into()), ..preference("openai") };
     let with = |trusted: &[TrustedAddress]| {
         decide(&Sources {
             conversation: conversation.clone(),
@@ -171,13 +181,12 @@ fn a_recorded_address_is_used_only_where_it_is_trusted_for_that_provider() {
         assert_eq!(value_and_source(decision.base_url.as_ref()), (there, ChoiceSource::Conversation));
     }
     // The provider's own address needs no word of trust.
-    let own = Preference { base_url: Some("https://api.openai.com/v1/".into()), ..preference("openai") };
+    let own = Wanted { base_url: Some("https://api.openai.com/v1/".into()), ..preference("openai") };
     assert!(decide(&Sources { conversation: own, ..Sources::default() }).is_ok());
-    // Whoever names another provider or another address is not asked about the recorded one.
-    for flags in [
-        preference("anthropic"),
-        Preference { base_url: Some("http://mine".into()), ..Preference::default() },
-    ] {
+    // A user who names another provider or address is not asked about the recorded one.
+    for flags in
+        [preference("anthropic"), Wanted { base_url: Some("http://mine".into()), ..Wanted::default() }]
+    {
         let sources = Sources { flags, conversation: conversation.clone(), ..Sources::default() };
         assert!(decide(&sources).is_ok());
     }
@@ -187,8 +196,8 @@ fn a_recorded_address_is_used_only_where_it_is_trusted_for_that_provider() {
 #[test]
 fn an_address_is_trusted_with_the_key_that_it_was_used_with() {
     let there = "http://localhost:1/v1";
-    let recorded = Preference { base_url: Some(there.into()), ..preference("openai") };
-    let set = Preference { base_url: Some(there.into()), ..Preference::default() };
+    let recorded = Wanted { base_url: Some(there.into()), ..preference("openai") };
+    let set = Wanted { base_url: Some(there.into()), ..Wanted::default() };
     for (used_with, now, is_trusted) in [
         (Some("dummy"), Some("dummy"), true),
         (Some("dummy"), Some("real"), false),
@@ -215,7 +224,7 @@ fn an_address_is_trusted_with_the_key_that_it_was_used_with() {
 #[test]
 fn a_key_goes_to_an_address_only_if_the_user_named_both() {
     let there = "http://localhost:1/v1";
-    let address = Preference { base_url: Some(there.into()), ..Preference::default() };
+    let address = Wanted { base_url: Some(there.into()), ..Wanted::default() };
     for source in [ChoiceSource::Environment, ChoiceSource::Settings] {
         let with = |named: Option<&str>, trusted: &[TrustedAddress]| {
             let mut sources = Sources {
@@ -223,11 +232,15 @@ fn a_key_goes_to_an_address_only_if_the_user_named_both() {
                 trusted: trusted.to_vec(),
                 ..Sources::default()
             };
-            *of(&mut sources, source) = Preference { provider: named.map(str::to_owned), ..address.clone() };
+            *of(&mut sources, source) = Wanted { provider: named.map(str::to_owned), ..address.clone() };
             decide(&sources).unwrap()
         };
         let decision = with(None, &[]);
-        assert!(decision.withholds_key && decision.choice().withholds_key, "{source:?}: named for nobody");
+        let openai = registry::find("openai").unwrap();
+        assert!(
+            decision.withholds_key && decision.keys(&AnyKey).find(openai, "openai").is_none(),
+            "{source:?}: named for nobody"
+        );
         assert!(with(None, &[trust("anthropic", there)]).withholds_key, "{source:?}: trusted for another");
         assert!(!with(None, &[trust("openai", there)]).withholds_key, "{source:?}: trusted");
         assert!(!with(Some("openai"), &[]).withholds_key, "{source:?}: named for this one");
@@ -252,7 +265,7 @@ fn a_key_goes_to_an_address_only_if_the_user_named_both() {
 /// An API that was recorded at one address says nothing of a server at another.
 #[test]
 fn a_recorded_api_belongs_to_its_address() {
-    let conversation = Preference { api: Some("responses".into()), ..preference("openai") };
+    let conversation = Wanted { api: Some("responses".into()), ..preference("openai") };
     let api = |sources: &Sources| decide(sources).unwrap().api;
     let recorded = Sources { conversation, ..Sources::default() };
     assert!(api(&recorded).is_some());
@@ -268,7 +281,7 @@ fn a_recorded_api_belongs_to_its_address() {
 /// An API that is set for no provider in particular is passed over by a provider that does not have it.
 #[test]
 fn an_api_that_a_provider_lacks_is_used_only_if_asked_for() {
-    let environment = Preference { api: Some("responses".into()), ..Preference::default() };
+    let environment = Wanted { api: Some("responses".into()), ..Wanted::default() };
     let with = |provider: &str| Sources {
         flags: preference(provider),
         environment: environment.clone(),
@@ -281,12 +294,8 @@ fn an_api_that_a_provider_lacks_is_used_only_if_asked_for() {
 #[test]
 fn aliases_and_blank_values() {
     let sources = Sources {
-        flags: Preference {
-            provider: Some(" Claude ".into()),
-            model: Some("  ".into()),
-            ..Preference::default()
-        },
-        settings: Preference { model: Some("claude-x".into()), ..preference("anthropic") },
+        flags: Wanted { provider: Some(" Claude ".into()), model: Some("  ".into()), ..Wanted::default() },
+        settings: Wanted { model: Some("claude-x".into()), ..preference("anthropic") },
         ..Sources::default()
     };
     let decision = decide(&sources).unwrap();

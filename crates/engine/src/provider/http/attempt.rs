@@ -24,24 +24,24 @@ use crate::{
     provider::{Listener, ProviderError, SendProgress},
 };
 
-/// Of an answer that is an error, as much as anybody reads.
+/// The most bytes that are read of an error.
 const ERROR_BYTES: usize = 64 * 1024;
 
-/// Of an answer that is none, as much as an excerpt needs.
+/// The most bytes that are shown of something that is no answer.
 const HEAD_BYTES: usize = 1024;
 
-/// What one attempt needs to know.
+/// One attempt to send a request.
 pub struct Attempt<'a> {
-    /// Who sends.
+    /// The client that sends it.
     pub client: &'a Client,
-    /// The address, for people.
+    /// The address, as it may be shown.
     pub shown: &'a str,
-    /// What must be in no error.
+    /// The secrets that no error may contain.
     pub secrets: &'a [&'a SecretString],
 }
 
 impl Attempt<'_> {
-    /// Sends, and gives back the answer if its status is good.
+    /// Sends the request, and returns the response if its status says success.
     pub async fn begin(&self, request: RequestBuilder) -> Result<Response, FailedAttempt> {
         let request = request.header(ACCEPT_ENCODING, "identity");
         let mut response = request.send().await.map_err(|error| self.lost(error))?;
@@ -70,7 +70,7 @@ impl Attempt<'_> {
         .failure())
     }
 
-    /// Listens to an answer. From its first byte on, what goes wrong is told as its end.
+    /// Reads an answer. From its first byte on, a failure is reported as the answer's end, not as an error.
     pub async fn listen(
         &self,
         mut response: Response,
@@ -89,13 +89,13 @@ impl Attempt<'_> {
         let (mut head, mut deltas) = (Vec::new(), Vec::new());
         let (mut total, mut line) = (0, 0);
         let (mut too_long, mut silent) = (None, false);
-        // Bytes that say nothing must not put this off, so it is not left to the client's own timeout.
+        // Bytes without content must not restart this, so the client's own timeout is not enough.
         let mut silence = std::pin::pin!(tokio::time::sleep(options.read_timeout));
         while !decoder.is_done() {
             let next = tokio::select! {
                 biased;
                 next = response.chunk() => next,
-                // The turn was stopped: what is here is all that arrived.
+                // The turn was stopped: keep what arrived.
                 () = stop.asked() => break,
                 () = &mut silence => {
                     silent = true;
@@ -138,7 +138,7 @@ impl Attempt<'_> {
                 silent = true;
                 break;
             }
-            // A stream that always has more must not outrun the wish to stop it.
+            // A stream that always has more bytes ready must not prevent a stop.
             if stop.is_stopped() && !decoder.is_done() {
                 break;
             }
@@ -158,7 +158,7 @@ impl Attempt<'_> {
         self.judge(received, &head)
     }
 
-    /// An answer that said nothing at all and did not end well is no answer.
+    /// Turns an answer without content that failed into an error, and removes secrets from the error of any other.
     fn judge(&self, mut received: Received, head: &[u8]) -> Result<Received, FailedAttempt> {
         match &mut received.end {
             End::Failed(fault) => {
@@ -181,26 +181,22 @@ impl Attempt<'_> {
         Ok(received)
     }
 
-    /// An error that came in the middle of a stream, before anything was said.
+    /// An error in the middle of a stream, before any content.
     fn in_stream(&self, kind: Option<&str>, message: &str) -> FailedAttempt {
         let body = Object::new().text_if("type", kind).text("message", message).finish();
-        // Bytes of an answer have arrived: it is not sent again, whatever it says.
-        self.refusal(None, &body)
-    }
-
-    fn refusal(&self, status: Option<u16>, body: &str) -> FailedAttempt {
-        let refusal = ErrorAnswer {
+        ErrorAnswer {
             provider: self.client.provider(),
-            status,
-            body,
+            status: None,
+            body: &body,
             secrets: self.secrets,
             retry_after: None,
+            // Some of an answer has arrived, so the request is not repeated, whatever the error.
             is_final: true,
-        };
-        refusal.failure()
+        }
+        .failure()
     }
 
-    /// Something that is no answer, with the beginning of it.
+    /// The error for something that is no answer, with its beginning.
     pub fn not_an_answer(&self, why: &str, head: &[u8]) -> FailedAttempt {
         let head = String::from_utf8_lossy(&head[..head.len().min(HEAD_BYTES)]);
         self.garbage(&format!("{why}, beginning with: {head}"))
@@ -211,7 +207,7 @@ impl Attempt<'_> {
         FailedAttempt::last(ProviderError::Garbage(why))
     }
 
-    /// Nothing was said for too long. It is asked again only if not even a byte came.
+    /// The error for a provider that was silent for too long. The request is repeated only if not a single byte arrived.
     fn silent(&self, again: bool) -> FailedAttempt {
         let after = self.client.options().read_timeout;
         let error = ProviderError::TimedOut { provider: self.client.provider().to_owned(), after };
@@ -222,8 +218,8 @@ impl Attempt<'_> {
         self.client.failure(error, self.shown, self.client.options().read_timeout)
     }
 
-    /// Reads what is not streamed, up to a limit and for as long as a provider may be silent; whether the end was reached. A byte
-    /// now and then does not make it longer.
+    /// Reads a body that is not streamed, up to a limit, and says whether the end was reached. All of it must arrive in the time
+    /// that a provider may be silent.
     async fn read(&self, response: &mut Response, limit: usize) -> (Vec<u8>, Result<bool, FailedAttempt>) {
         let mut out = Vec::new();
         let deadline = tokio::time::Instant::now() + self.client.options().read_timeout;
@@ -243,7 +239,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Asks for something that is not streamed, up to a limit.
+    /// Sends a request, and returns its body, which is not streamed and has a limit.
     pub async fn fetch(&self, request: RequestBuilder, limit: usize) -> Result<String, FailedAttempt> {
         let mut response = self.begin(request).await?;
         let (bytes, ended) = self.read(&mut response, limit).await;
@@ -257,7 +253,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Whether this is the beginning of a stream, however little came of it.
+/// Whether these bytes can begin a stream, however few they are.
 fn is_begun(head: &[u8], dialect: Dialect) -> bool {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     if dialect.wire().streams_lines {
@@ -272,7 +268,7 @@ fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
 }
 
-/// How long to wait before the next attempt, and whether there is one.
+/// Decides whether there is another attempt, and waits for it.
 pub struct Patience {
     waits: backon::ExponentialBackoff,
     longest: Duration,
@@ -280,7 +276,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// As the options say.
+    /// Waits as the client's options say.
     pub fn new(client: &Client) -> Self {
         use backon::BackoffBuilder as _;
         let options = client.options();
@@ -293,10 +289,10 @@ impl Patience {
         Self { waits, longest: options.longest_retry_after, attempt: 1 }
     }
 
-    /// Waits for the next attempt and tells about it.
+    /// Waits for the next attempt and reports it.
     ///
     /// # Errors
-    /// The failure, if there is none.
+    /// The failure, if there is no other attempt.
     pub async fn wait(
         &mut self,
         failure: FailedAttempt,
@@ -305,7 +301,7 @@ impl Patience {
         let FailedAttempt { error, again } = failure;
         let Some(backoff) = self.waits.next().filter(|_| again) else { return Err(error) };
         let wait = match error.retry_after() {
-            // Coming back before that would be refused again.
+            // An earlier attempt would be refused again.
             Some(asked) if asked > self.longest => return Err(error),
             Some(asked) if !asked.is_zero() => asked,
             _ => backoff,

@@ -19,7 +19,7 @@ pub fn install_tls() {
     });
 }
 
-/// What every request and answer of one provider goes through.
+/// The HTTP client of one provider.
 #[derive(Clone)]
 pub struct Client {
     provider: Arc<str>,
@@ -36,8 +36,7 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client for this address; nothing is opened yet.
-    #[must_use]
+    /// A client for an address. Nothing is opened yet.
     pub fn new(provider: &str, url: &str, options: &HttpOptions) -> Self {
         Self {
             provider: provider.into(),
@@ -48,22 +47,17 @@ impl Client {
         }
     }
 
-    /// How it sends.
-    #[must_use]
+    /// How requests are sent.
     pub fn options(&self) -> &HttpOptions {
         &self.options
     }
 
-    /// The provider, for people.
-    #[must_use]
+    /// The provider's name, as it is shown.
     pub fn provider(&self) -> &str {
         &self.provider
     }
 
-    /// The client itself.
-    ///
-    /// # Errors
-    /// If the system has nothing to check certificates with.
+    /// The HTTP client.
     pub fn get(&self) -> Result<&reqwest::Client, ProviderError> {
         let built = self.built.get_or_init(|| self.build());
         built.as_ref().map_err(|why| {
@@ -85,13 +79,13 @@ impl Client {
         };
         match builder().build() {
             Ok(client) => Ok(client),
-            // A machine without certificates can still talk without TLS, to a model of its own for example.
+            // A machine without certificates can still talk without TLS, for example to a local model.
             Err(_) if self.plain => builder().tls_certs_only([]).build().map_err(|error| cause(&error)),
             Err(error) => Err(cause(&error)),
         }
     }
 
-    /// What a failed request means. `url` is the address for people.
+    /// The error for a request that failed. `url` is the address as it may be shown.
     pub(super) fn failure(&self, error: reqwest::Error, url: &str, after: Duration) -> FailedAttempt {
         let provider = self.provider.to_string();
         if error.is_timeout() && !error.is_connect() {
@@ -106,7 +100,7 @@ impl Client {
     }
 }
 
-/// What is at the bottom of an error, in the words of the system.
+/// The innermost cause of an error, in the words of the system.
 fn cause(error: &reqwest::Error) -> String {
     let mut last: &dyn std::error::Error = error;
     let mut bottom = error.source();
@@ -114,7 +108,7 @@ fn cause(error: &reqwest::Error) -> String {
         last = next;
         bottom = next.source();
     }
-    // The outermost words name the address, which may hold a password.
+    // The outermost message contains the address, which may contain a password.
     let text =
         if std::ptr::addr_eq(last, error) { String::from("the request is broken") } else { last.to_string() };
     harmless(&text, 200)
@@ -122,9 +116,8 @@ fn cause(error: &reqwest::Error) -> String {
 
 /// Whether an address is on this machine.
 ///
-/// It is read as the client reads it: whoever reads it by hand takes `http://elsewhere\@localhost` and `http://127.elsewhere`
-/// for this machine, and a key may go there.
-#[must_use]
+/// The client's own parser decides. Comparing text would take `http://elsewhere\@localhost` and `http://127.elsewhere` for this
+/// machine, and send a key there.
 pub fn is_local(url: &str) -> bool {
     let url = reqwest::Url::parse(url).ok();
     let host = url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
@@ -132,16 +125,15 @@ pub fn is_local(url: &str) -> bool {
     number.map_or(host == "localhost", |number| number.is_loopback())
 }
 
-/// An address as it may be shown and written down: without a password, and without what follows a question mark.
-#[must_use]
+/// An address as it may be shown and recorded: without a password and without a query.
 pub fn public(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or("");
     // The client reads a backslash as a slash: the host ends there.
     let url = url.replace('\\', "/");
     let url = url.as_str();
-    // One without a scheme is no address, but its password is one.
+    // Without a scheme it is no address, but it may still contain a password.
     let (scheme, rest) = url.find("://").map_or(("", url), |at| url.split_at(at + 3));
-    // It also passes over further slashes.
+    // It also skips further slashes.
     let rest = if scheme.is_empty() { rest } else { rest.trim_start_matches('/') };
     let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -149,55 +141,4 @@ pub fn public(url: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Keys go to this machine unasked, so nothing else may look like it.
-    #[test]
-    fn only_this_machine_is_local() {
-        for here in [
-            "http://localhost:1/v1",
-            "https://LOCALHOST",
-            "http://127.0.0.1",
-            "http://u:p@127.9.9.9:8/x",
-            "http://[::1]:1",
-        ] {
-            assert!(is_local(here), "{here}");
-        }
-        for elsewhere in [
-            "http://127.evil.example",
-            "http://127.0.0.1.evil.example/",
-            "http://evil.example\\@localhost/v1",
-            "http://localhost@evil.example",
-            "http://localhost.evil.example",
-            "http://0.0.0.0.evil.example",
-            "localhost:1",
-            "",
-        ] {
-            assert!(!is_local(elsewhere), "{elsewhere}");
-        }
-    }
-
-    #[test]
-    fn what_is_shown_has_no_password() {
-        assert_eq!(public("https://a:b@h:1/x?key=s#t"), "https://h:1/x");
-        assert_eq!(public("a:b@h/x?key=s"), "h/x");
-        assert_eq!(public("https://h/@team/x"), "https://h/@team/x");
-    }
-
-    /// What is shown and compared is where the client goes.
-    #[test]
-    fn what_is_shown_is_where_requests_go() {
-        for url in [
-            "https://evil.example\\@api.openai.com/v1",
-            "https://a:1\\@evil.example@api.openai.com/v1",
-            "https:///evil.example/@api.openai.com/v1",
-            "https://\\evil.example/v1",
-            "https://u:p@h.example:8443/v1?x=https://other",
-            "http://[::1]:8080/v1",
-        ] {
-            let host = |url: &str| reqwest::Url::parse(url).unwrap().host_str().map(str::to_owned);
-            assert_eq!(host(&public(url)), host(url), "{url} is shown as {}", public(url));
-        }
-    }
-}
+mod tests;

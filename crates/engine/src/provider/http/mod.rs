@@ -1,7 +1,7 @@
 //! Providers over HTTP: one client, one way to send, one way to listen. What differs between services is in the registry.
 //!
-//! A request is repeated only while nothing of an answer has arrived. From the first byte on, whatever happens is told as an
-//! answer that ended early, with everything that came before.
+//! A request is repeated only while nothing of an answer has arrived. From the first byte on, a failure becomes an answer that
+//! ended early, with everything that arrived.
 
 pub(crate) mod attempt;
 mod body;
@@ -23,27 +23,27 @@ pub(crate) use service::Wiring;
 /// How requests are sent.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
-    /// How long a connection may take.
+    /// The most time that connecting may take.
     pub connect_timeout: Duration,
-    /// How long a provider may say nothing, before an answer and in the middle of it. Comments and pings that keep a connection
-    /// open do not count as words. Models that think say nothing for minutes.
+    /// How long a provider may be silent, before an answer and in the middle of it. Comments and pings that keep a connection open
+    /// do not count. Models that reason are silent for minutes.
     pub read_timeout: Duration,
-    /// How often a request is repeated that did not get through.
+    /// How often a failed request is repeated.
     pub retries: u32,
     /// The first wait; it doubles each time.
     pub first_wait: Duration,
     /// The longest of these waits.
     pub longest_wait: Duration,
-    /// The longest wait that a provider may ask for. If it asks for more, its answer is told at once.
+    /// The longest wait that a provider may ask for. If it asks for more, the request fails at once.
     pub longest_retry_after: Duration,
     /// The longest line of a stream, and the longest answer that comes in one piece. Such a piece is read as one JSON value, which
     /// takes several times its length in memory.
     pub longest_line: usize,
-    /// The longest answer. What came of a longer one is kept, and the turn fails.
+    /// The longest answer. The beginning of a longer one is kept, and the turn fails.
     pub longest_answer: usize,
     /// How long a server on this machine has to answer when no provider is named. Short, because most machines have none.
     pub local_answer: Duration,
-    /// Whether the system's proxy is used. Never for this machine itself.
+    /// Whether the system's proxy is used. Requests to this machine never use it.
     pub proxy: bool,
     /// Addresses that belong to a login and not to a service.
     pub addresses: Addresses,
@@ -67,14 +67,14 @@ impl Default for HttpOptions {
     }
 }
 
-/// Where logins lead. Others only in tests, and for an enterprise of its own.
+/// The addresses for logins. They differ only in tests, and for an enterprise with its own servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addresses {
-    /// Where a ChatGPT login is answered.
+    /// The address for requests with a ChatGPT login.
     pub chatgpt: String,
-    /// Where a Claude login is answered.
+    /// The address for requests with a Claude login.
     pub claude: String,
-    /// Where a person logs in to GitHub.
+    /// The address where users log in to GitHub.
     pub github: String,
     /// GitHub's API.
     pub github_api: String,

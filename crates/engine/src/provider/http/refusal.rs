@@ -1,7 +1,7 @@
-//! What an error status means: the provider's own words, made short and harmless, and the kind of error that they are.
+//! Turns an error of a provider into a [`ProviderError`]: its kind, and the provider's message, short and without control characters.
 //!
-//! Every service has its own shape for errors. They are all read here by one reader, because services behind the same
-//! dialect mix them freely. A code decides before words do, and words only where no code says anything.
+//! Every service has its own shape for errors. One reader reads them all, because services of one dialect mix them. Codes decide
+//! first; the wording of the message decides only where no code does.
 
 use std::time::Duration;
 
@@ -11,68 +11,68 @@ use secrecy::SecretString;
 use super::super::error::{ProviderError, ProviderFault};
 use crate::auth::redact::{harmless, redact};
 
-/// The longest message that is passed on. Providers repeat parts of the request in it.
+/// The most characters of a message. Providers quote parts of the request in it.
 pub const MESSAGE_CHARACTERS: usize = 600;
 
-/// The longest word for a kind of error.
+/// The most characters of the name of a kind of error.
 pub const KIND_CHARACTERS: usize = 60;
 
-/// The longest useful piece of something that is no answer.
+/// The most characters of an excerpt of something that is no answer.
 pub const EXCERPT_CHARACTERS: usize = 120;
 
-/// An answer that is an error.
+/// An error, as a provider sent it.
 pub struct ErrorAnswer<'a> {
-    /// The provider, for people.
+    /// The provider's name, as it is shown.
     pub provider: &'a str,
     /// The HTTP status; none if it came in the middle of a stream.
     pub status: Option<u16>,
-    /// The beginning of what it said.
+    /// The beginning of the body.
     pub body: &'a str,
-    /// What must not be in the error.
+    /// The secrets that the error must not contain.
     pub secrets: &'a [&'a SecretString],
-    /// When to come back, as the headers say it.
+    /// The time after which the headers allow another attempt.
     pub retry_after: Option<Duration>,
-    /// Whether the headers say that trying again is of no use.
+    /// Whether the headers forbid another attempt.
     pub is_final: bool,
 }
 
-/// Why it failed, and whether the same request may be sent again.
+/// An attempt that failed.
 #[derive(Debug)]
 pub struct FailedAttempt {
-    /// Why.
+    /// Why it failed.
     pub error: ProviderError,
-    /// Whether it may be sent again.
+    /// Whether the same request may be sent again.
     pub again: bool,
 }
 
 impl FailedAttempt {
-    /// A failure that is tried again if its kind passes by itself.
+    /// A failure after which the request is sent again if the error is transient.
     pub fn of(error: ProviderError) -> Self {
         let again = error.is_transient();
         Self { error, again }
     }
 
-    /// A failure that stays one.
+    /// A failure after which the request is not sent again.
     pub fn last(error: ProviderError) -> Self {
         Self { error, again: false }
     }
 }
 
-/// What a provider said, whatever shape it has.
+/// What the body of an error says, whatever its shape.
 #[derive(Debug, Default)]
 struct ErrorBody {
     message: String,
-    /// The word for the kind that a person sees.
+    /// The name of the kind, as it is shown.
     kind: Option<String>,
-    /// Everything that may name the kind.
+    /// Every code that may name the kind.
     codes: Vec<String>,
     retry_after: Option<Duration>,
 }
 
 impl ErrorAnswer<'_> {
-    /// The error that it is.
+    /// Decides which error it is.
     pub fn failure(&self) -> FailedAttempt {
-        let mut said = said(self.body);
+        let mut said = read_error(self.body);
         if said.message.is_empty() {
             said.message = words_of(self.status, self.body);
         }
@@ -138,7 +138,7 @@ const TOO_LONG: &[&str] = &[
     "exceed_context_size_error",
 ];
 
-/// Words of the services, by pairs: both must be said.
+/// Pairs of phrases that services use; the message must contain both.
 const TOO_LONG_WORDS: &[(&str, &str)] = &[
     ("maximum context length", ""),
     ("maximum prompt length", ""),
@@ -179,7 +179,7 @@ const NO_MODEL: &[&str] =
 const NO_MODEL_WORDS: &[&str] =
     &["is not a valid model id", "model not exist", "invalid model:", "unknown model", "unsupported model"];
 
-/// Codes that stand for a status in the middle of a stream.
+/// Codes that replace a status in the middle of a stream.
 const TOO_MANY: &[&str] = &["rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "429"];
 const INVALID: &[&str] = &[
     "invalid_request_error",
@@ -191,7 +191,7 @@ const INVALID: &[&str] = &[
     "422",
 ];
 
-/// A short name for an answer without words.
+/// A message for an error without one.
 fn words_of(status: Option<u16>, body: &str) -> String {
     let reason = status
         .and_then(|status| reqwest::StatusCode::from_u16(status).ok())
@@ -203,13 +203,13 @@ fn words_of(status: Option<u16>, body: &str) -> String {
     }
 }
 
-/// Whether this is a page for people.
+/// Whether a body is a web page.
 pub fn is_markup(body: &str) -> bool {
     body.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).starts_with('<')
 }
 
-/// Reads any shape of error. What is no JSON is the message, unless it is a page.
-fn said(body: &str) -> ErrorBody {
+/// Reads the body of an error in any shape. A body that is no JSON is the message, unless it is a web page.
+fn read_error(body: &str) -> ErrorBody {
     let doc = Doc::parse(body.trim_start_matches('\u{feff}').trim());
     let Some(root) = doc.as_ref().ok().and_then(Doc::root) else {
         let message = if is_markup(body) { String::new() } else { body.trim().to_owned() };
@@ -244,10 +244,10 @@ fn said(body: &str) -> ErrorBody {
         let delay = detail.given("retryDelay").and_then(Value::as_str);
         said.retry_after = said.retry_after.or_else(|| seconds(delay?.strip_suffix('s')?));
     }
-    // A router names the refusal of the service behind it.
+    // A router quotes the error of the service that it forwards to.
     if let Some(raw) = holder.given("metadata").and_then(|metadata| metadata.given("raw")) {
         let raw = raw.as_str().map_or_else(|| raw.raw().to_owned(), std::borrow::Cow::into_owned);
-        let inner = behind(&raw);
+        let inner = read_quoted(&raw);
         if !inner.message.is_empty() {
             said.message = format!("{}: {}", said.message, inner.message);
             said.codes.extend(inner.codes);
@@ -257,8 +257,8 @@ fn said(body: &str) -> ErrorBody {
     said
 }
 
-/// What the service behind a router said. No deeper: a router that quotes itself for ever would not end.
-fn behind(raw: &str) -> ErrorBody {
+/// The error that a router quotes. Quotes inside it are not read: a router may quote itself without end.
+fn read_quoted(raw: &str) -> ErrorBody {
     let doc = Doc::parse(raw.trim());
     let Some(root) = doc.as_ref().ok().and_then(Doc::root) else {
         return ErrorBody { message: raw.trim().to_owned(), ..ErrorBody::default() };
@@ -270,7 +270,7 @@ fn behind(raw: &str) -> ErrorBody {
     ErrorBody { message, codes, ..ErrorBody::default() }
 }
 
-/// A list of what did not fit, with where it stands.
+/// The message of a list of invalid fields, with their paths.
 fn details(list: Value<'_>) -> Option<String> {
     let mut out = String::new();
     for detail in list.items().take(5) {
@@ -289,13 +289,13 @@ fn details(list: Value<'_>) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// Seconds, with a fraction or without.
+/// Parses seconds, with or without a fraction.
 pub fn seconds(text: &str) -> Option<Duration> {
     let seconds: f64 = text.trim().parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// When to come back, from the headers: milliseconds, seconds, or a date that is compared with the server's own clock.
+/// The wait that the headers ask for: in milliseconds, in seconds, or until a date by the server's own clock.
 pub fn retry_after(header: impl Fn(&str) -> Option<String>, now: jiff::Timestamp) -> Option<Duration> {
     if let Some(wait) = header("retry-after-ms").and_then(|text| seconds(&text)) {
         return Some(wait / 1000);

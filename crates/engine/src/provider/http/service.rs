@@ -24,31 +24,31 @@ use crate::{
     provider::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request, Sending},
 };
 
-/// The longest list of models. The longest known has a few hundred, each with a page of prose.
+/// The longest list of models, in bytes. Some list hundreds of models with a page of text each.
 const MODELS_BYTES: usize = 16 * 1024 * 1024;
 
-/// Makes what reads an answer.
+/// Makes the decoder of a dialect's answers.
 type Decoders = fn(Dialect) -> Box<dyn StreamDecoder>;
 
-/// Everything that a choice and a row say about requests.
+/// Everything that requests to one provider need.
 pub(crate) struct Wiring {
-    /// What it is and where it is.
+    /// The provider, its model and its address.
     pub endpoint: Endpoint,
-    /// What the addresses below begin with.
+    /// The base of the addresses below.
     pub base: String,
-    /// Where requests go.
+    /// The address of requests.
     pub url: String,
-    /// Where models are listed.
+    /// The address of the list of models.
     pub models_url: String,
-    /// What may stand between a given address and the paths: the version of the API, which some write along and some do not.
+    /// The version of the API, which a given address may or may not end with.
     pub version: Option<&'static str>,
     /// The headers of every request, the key among them.
     pub headers: HeaderMap,
     /// The fields of every request.
     pub fields: Vec<(&'static str, String)>,
-    /// What must be in no error.
+    /// The key, which no error may contain.
     pub secret: Option<SecretString>,
-    /// Exchanges the key for a token, for providers that ask for that.
+    /// Exchanges the key for a token, for Copilot.
     pub copilot: Option<copilot::Session>,
     /// Whether reasoning may be sent back.
     pub replays_reasoning: bool,
@@ -59,7 +59,7 @@ pub struct HttpProvider {
     wiring: Wiring,
     client: Client,
     decoders: Decoders,
-    /// Whether the version has to be put in.
+    /// Whether the version turned out to be missing from the given address.
     versioned: AtomicBool,
 }
 
@@ -80,7 +80,7 @@ impl HttpProvider {
         }
     }
 
-    /// An address as it turned out to be.
+    /// An address, with the version if that turned out to be missing.
     fn at(&self, url: &str) -> String {
         let base = &self.wiring.base;
         match (self.wiring.version, url.strip_prefix(base)) {
@@ -91,13 +91,13 @@ impl HttpProvider {
         }
     }
 
-    /// Whether there is another place to look for what was not found: with the version of the API in the address, or without.
+    /// Whether to try again at the address with the version of the API, because something was not found at the one without.
     fn looks_elsewhere(&self, error: &ProviderError, looked: &mut Option<ProviderError>) -> bool {
         if !matches!(error, ProviderError::NotFound(_)) || self.wiring.version.is_none() {
             return false;
         }
         let elsewhere = looked.is_none() && !self.versioned.load(Ordering::Relaxed);
-        // If it is not there either, the first place was the right one.
+        // If it is not found there either, the first address was the right one.
         self.versioned.store(elsewhere, Ordering::Relaxed);
         if elsewhere {
             *looked = Some(error.clone());
@@ -105,14 +105,14 @@ impl HttpProvider {
         elsewhere
     }
 
-    /// Reads answers with something else.
+    /// Reads answers with other decoders.
     #[cfg(test)]
     pub(crate) fn reading_with(mut self, decoders: Decoders) -> Self {
         self.decoders = decoders;
         self
     }
 
-    /// Of two places where it was not found, what the one says that knows what was asked for.
+    /// Of the errors of two addresses, the one that names the model.
     fn better(&self, first: Option<ProviderError>, second: ProviderError) -> ProviderError {
         let model = &self.wiring.endpoint.model;
         let knows = |error: &ProviderError| matches!(error, ProviderError::NotFound(fault) if fault.message.contains(model));
@@ -122,7 +122,7 @@ impl HttpProvider {
         }
     }
 
-    /// The headers of the next request, where it goes, and the secrets in them.
+    /// The headers of the next request, its address, and its secrets.
     async fn ticket(&self, url: &str) -> Result<(HeaderMap, String, Vec<SecretString>), FailedAttempt> {
         let mut headers = self.wiring.headers.clone();
         let mut secrets: Vec<SecretString> = self.wiring.secret.iter().cloned().collect();
@@ -173,7 +173,10 @@ impl HttpProvider {
         models::read(&text).ok_or_else(|| attempt.not_an_answer("no list of models", text.as_bytes()))
     }
 
-    /// What to do after a failure: nothing if it is tried again.
+    /// Waits for the next attempt after a failure.
+    ///
+    /// # Errors
+    /// If there is no other attempt.
     async fn after(
         &self,
         failure: FailedAttempt,
@@ -181,7 +184,7 @@ impl HttpProvider {
         renewed: &mut bool,
         listener: Listener<'_>,
     ) -> Result<(), ProviderError> {
-        // A token may be withdrawn before it expires: it is exchanged again, once.
+        // A token may be revoked before it expires. Then it is exchanged again, once.
         if let Some(session) = &self.wiring.copilot
             && matches!(failure.error, ProviderError::Unauthorized(_))
             && !std::mem::replace(renewed, true)
@@ -255,7 +258,7 @@ impl Provider for HttpProvider {
     }
 }
 
-/// What Copilot wants to know about a request: who speaks last, and whether there is something to look at.
+/// Adds the headers that Copilot requires: who spoke last, and whether there are images.
 fn copilot_headers(headers: &mut HeaderMap, request: &Request) {
     let by_agent = request.view.last().is_some_and(|item| item.role() == SoundRole::Assistant);
     headers.insert("x-initiator", HeaderValue::from_static(if by_agent { "agent" } else { "user" }));

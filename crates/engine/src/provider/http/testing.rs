@@ -13,12 +13,9 @@ pub use testkit::loopback::scripted::{Answer, Asked, Ending, Server};
 
 use super::{Addresses, HttpOptions, HttpProvider};
 use crate::{
+    Wanted,
     auth::Keys,
-    provider::{
-        Provider, ProviderError, Request, SendProgress,
-        connect::{Connection, wire},
-        context_of,
-    },
+    provider::{Provider, ProviderError, Request, SendProgress, connect::wire, context_of},
 };
 
 /// A key that must turn up nowhere.
@@ -73,13 +70,13 @@ pub fn provider_at(name: &str, server: &Server) -> HttpProvider {
 /// A provider at an address.
 pub fn provider_with(name: &str, url: &str, options: HttpOptions) -> HttpProvider {
     let model = Some(String::from("some-model"));
-    let choice = Connection {
-        provider: name.to_owned(),
+    let choice = Wanted {
+        provider: Some(name.to_owned()),
         model,
         base_url: Some(url.to_owned()),
-        ..Connection::default()
+        ..Wanted::default()
     };
-    let keys = Keys::none().variables(|_| Some(String::from(SECRET)));
+    let keys = Keys::in_variables(|_| Some(String::from(SECRET)));
     wire(&choice, &keys, &options).unwrap().reading_with(words)
 }
 

@@ -2,12 +2,12 @@
 
 use crate::tools;
 
-/// Something that a person told of themselves.
+/// A fact that the user told about themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
-    /// What it is, such as `name`.
+    /// Its subject, such as `name`.
     pub what: String,
-    /// What it is said to be.
+    /// Its value.
     pub value: String,
 }
 
@@ -16,28 +16,28 @@ pub struct Fact {
 pub enum Intent {
     /// A sum.
     Sum(String),
-    /// To read a file.
+    /// The contents of a file.
     Read(String),
-    /// To list a folder.
+    /// The names in a folder.
     List(String),
-    /// A fact was told.
+    /// Nothing: the user tells a fact.
     Told(Fact),
-    /// Something to remember.
+    /// To remember something.
     Note(String),
-    /// A fact is asked for.
+    /// A fact that was told.
     Ask(String),
-    /// Everything that was told is asked for.
+    /// Every fact that was told.
     AskAll,
-    /// What sum was asked.
+    /// The last sum.
     WhatSum,
-    /// What was said before.
+    /// The previous message.
     WhatAsked,
     /// A summary.
     Summarise,
 }
 
 impl Intent {
-    /// The tool that does it, and what it is passed.
+    /// The tool that answers it, with its argument.
     pub fn call(&self) -> Option<(&'static str, (&'static str, String))> {
         match self {
             Self::Sum(sum) => Some(("calculate", ("expression", sum.clone()))),
@@ -48,7 +48,7 @@ impl Intent {
     }
 }
 
-/// How much of a text is looked at.
+/// The part of a text that is looked at, in bytes.
 const LOOK_AT: usize = 4_000;
 
 /// What a text asks for, in order of importance.
@@ -61,13 +61,15 @@ pub fn of(text: &str) -> Vec<Intent> {
     }
     intents.extend(files(text, &lower).into_iter().map(Intent::Read));
     let fact = asked(&lower);
-    let asks_before = ["did i just", "did i ask", "did i say", "was my last", "i just ask"];
-    if fact.is_none() && asks_before.iter().any(|words| lower.contains(words)) {
-        let sum = ["math", "sum", "calculat"].iter().any(|word| lower.contains(word));
+    let has = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
+    if fact.is_none() && has(&["did i just", "did i ask", "did i say", "was my last", "i just ask"]) {
+        let sum = has(&["math", "sum", "calculat"]);
         intents.push(if sum { Intent::WhatSum } else { Intent::WhatAsked });
-    } else if ["summar", "recap"].iter().any(|word| lower.contains(word)) {
+    } else if has(&["summar", "recap"]) {
         intents.push(Intent::Summarise);
-    } else if fact.is_none() && asks_for_everything(&lower) {
+    } else if fact.is_none()
+        && has(&["know about me", "remember about me", "have i told you", "did i tell you"])
+    {
         intents.push(Intent::AskAll);
     } else {
         intents.extend(fact.map(Intent::Ask));
@@ -77,7 +79,7 @@ pub fn of(text: &str) -> Vec<Intent> {
     intents
 }
 
-/// Whether the names in a folder are wanted.
+/// Whether a text asks for the names in a folder.
 fn lists(lower: &str) -> bool {
     let words: Vec<&str> = words(lower).collect();
     let has = |names: &[&str]| words.iter().any(|word| names.contains(word));
@@ -90,7 +92,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// The files to read: names after a word that asks for it.
+/// The files that a text asks for: names after a word such as `read`.
 fn files(text: &str, lower: &str) -> Vec<String> {
     let asks = ["read", "open", "cat", "show", "in"];
     let asked = ["read", "open", "cat", "show me", "what is in", "what's in"];
@@ -98,13 +100,13 @@ fn files(text: &str, lower: &str) -> Vec<String> {
         return Vec::new();
     }
     let mut found = Vec::new();
-    let mut behind = false;
+    let mut asked_for = false;
     for word in text.split_whitespace() {
         let name = word.trim_matches(|letter: char| "\"'`,;:?!()".contains(letter)).trim_end_matches('.');
         let plain = name.to_lowercase();
         if asks.contains(&plain.as_str()) {
-            behind = true;
-        } else if behind && is_path(name) && !found.iter().any(|known| known == name) {
+            asked_for = true;
+        } else if asked_for && is_path(name) && !found.iter().any(|known| known == name) {
             found.push(name.to_owned());
         }
     }
@@ -150,7 +152,7 @@ fn sums(text: &str) -> Vec<String> {
     found
 }
 
-/// Without a parenthesis that the sentence around it opened or closed.
+/// A sum without the parentheses of the sentence around it.
 fn balanced(sum: &str) -> &str {
     let count = |letter| sum.matches(letter).count();
     match (count('('), count(')')) {
@@ -160,7 +162,7 @@ fn balanced(sum: &str) -> &str {
     }
 }
 
-/// Whether it is two numbers with a sign between them, and not a date.
+/// Whether a text is a sum of at least two numbers, and not a date.
 fn is_sum(sum: &str) -> bool {
     let signs = "+-*/%^\u{d7}\u{f7}\u{2212}";
     let inner = sum.trim_start_matches(['-', '(', ' ']);
@@ -169,18 +171,9 @@ fn is_sum(sum: &str) -> bool {
         sum.split(|letter: char| !letter.is_ascii_digit() && letter != '.').filter(|n| !n.is_empty());
     let parts: Vec<&str> = sum.split('-').collect();
     let date = matches!(parts[..], [year, month, day] if [4, 2, 2] == [year.len(), month.len(), day.len()]);
-    has_sign && numbers.count() > 1 && !date && is_calculable(sum)
-}
-
-/// Whether a sum can be calculated, or fails only because of what it says.
-fn is_calculable(sum: &str) -> bool {
-    !matches!(tools::evaluate(sum), Err(tools::SumError::Malformed(_)))
-}
-
-/// Whether everything is asked for that was told.
-fn asks_for_everything(lower: &str) -> bool {
-    let phrases = ["know about me", "remember about me", "have i told you", "did i tell you"];
-    phrases.iter().any(|words| lower.contains(words))
+    // A sum such as 1/0 is well formed, although it has no result.
+    let well_formed = !matches!(tools::evaluate(sum), Err(tools::SumError::Malformed(_)));
+    has_sign && numbers.count() > 1 && !date && well_formed
 }
 
 /// The fact that is asked for: `name` for "What did I tell you my name was?".
@@ -237,7 +230,7 @@ fn asked_at(sentence: &str, before: &str, rest: &str) -> Option<String> {
     while words.last().is_some_and(|word| closing.contains(word)) {
         words.pop();
     }
-    // What was said last is not something that a person told of themselves.
+    // The last question or message is not a fact about the user.
     let of_talk = ["question", "message", "last", "previous", "sentence", "words"];
     let fits = !words.is_empty() && words.len() <= 5 && !words.iter().any(|word| of_talk.contains(word));
     fits.then(|| words.join(" "))
@@ -253,9 +246,9 @@ pub fn facts(text: &str) -> Vec<Fact> {
             continue;
         }
         let lower = sentence.to_lowercase();
-        // Lower case may be of another length; then nothing is cut by it.
+        // Lower case may have another length; then its positions mean nothing.
         let same = lower.len() == sentence.len();
-        let behind = |words: &str| {
+        let after = |words: &str| {
             let at = lower.find(words).filter(|_| same)?;
             let before = lower[..at].chars().next_back();
             let starts = before.is_none_or(|letter| !letter.is_alphanumeric());
@@ -263,10 +256,10 @@ pub fn facts(text: &str) -> Vec<Fact> {
         };
         let name = ["call me ", "i am called ", "i'm called ", "my name's ", "my name\u{2019}s "]
             .iter()
-            .find_map(|words| behind(words));
+            .find_map(|words| after(words));
         if let Some(value) = name.filter(|value| !value.is_empty()) {
             facts.push(Fact { what: String::from("name"), value: value.to_owned() });
-        } else if let Some(rest) = behind("my ")
+        } else if let Some(rest) = after("my ")
             && let Some((what, value)) = rest.split_once(" is ")
             && what.split(' ').count() <= 4
             && !value.trim().is_empty()
@@ -278,7 +271,7 @@ pub fn facts(text: &str) -> Vec<Fact> {
     facts
 }
 
-/// Something that is to be remembered as it is.
+/// The text that the user asks to remember.
 pub fn note(text: &str) -> Option<String> {
     let lower = text.to_lowercase();
     let at = lower.find("remember that ").filter(|_| lower.len() == text.len())?;
@@ -287,87 +280,4 @@ pub fn note(text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sums_are_found_and_nothing_else_is_one() {
-        for (text, sum) in [
-            ("2+2", "2+2"),
-            ("What is 2 + 2?", "2 + 2"),
-            ("calculate (3+4)*2.", "(3+4)*2"),
-            ("what is 6 times 7", "6*7"),
-            ("is it 10/4 (or so)?", "10/4"),
-            ("-3 * 4 please", "-3 * 4"),
-        ] {
-            assert_eq!(sums(text), [sum], "{text}");
-        }
-        for text in
-            ["no numbers", "in 2026-11-16", "v1.2-3x", "a-b", "call 555", "src/1/2.rs", "1. first 2. second"]
-        {
-            assert!(sums(text).is_empty(), "{text}: {:?}", sums(text));
-        }
-    }
-
-    #[test]
-    fn facts_are_found() {
-        let fact = |what: &str, value: &str| Fact { what: what.to_owned(), value: value.to_owned() };
-        assert_eq!(facts("Hi, my name is Alice."), [fact("name", "Alice")]);
-        assert_eq!(facts("My name's Alice!"), [fact("name", "Alice")]);
-        assert_eq!(
-            facts("My favourite colour is deep blue and call me Al"),
-            [fact("favourite colour", "deep blue"), fact("name", "Al")]
-        );
-        assert!(facts("What is my name?").is_empty());
-        assert!(facts("\u{130}\u{130} my x is y").len() <= 1);
-    }
-
-    #[test]
-    fn questions_about_a_fact_are_understood() {
-        for (text, what) in [
-            ("What did I tell you my name was?", "name"),
-            ("what did i say my name is", "name"),
-            ("Do you remember my name?", "name"),
-            ("Do you still remember what my name is?", "name"),
-            ("Can you tell me my name?", "name"),
-            ("Please remind me what my name was again", "name"),
-            ("Who am I?", "name"),
-            ("Do you know who I am?", "name"),
-            ("Hi again. What\u{2019}s my name, please?", "name"),
-            ("What is my name, and how are you?", "name"),
-            ("What is my name and how are you?", "name"),
-            ("In my army days I forgot it: what is my name?", "name"),
-            ("What's my favourite colour?", "favourite colour"),
-            ("What did I say my favourite colour was?", "favourite colour"),
-            ("Which is my favourite colour?", "favourite colour"),
-            ("Did I tell you my shoe size?", "shoe size"),
-            ("What was my lucky number again?", "lucky number"),
-        ] {
-            assert_eq!(of(text), [Intent::Ask(what.to_owned())], "{text}");
-        }
-        for text in ["What was my last question?", "What did I just ask?", "What did I say before?"] {
-            assert_eq!(of(text), [Intent::WhatAsked], "{text}");
-        }
-        for text in ["What do you know about me?", "What have I told you so far?", "What did I tell you?"] {
-            assert_eq!(of(text), [Intent::AskAll], "{text}");
-        }
-        for text in ["Remember that my name is Bob", "remember my name is Bob.", "I tell you: my name is Bob"]
-        {
-            let told = of(text);
-            assert!(
-                matches!(&told[..], [Intent::Told(Fact { what, .. })] if what == "name"),
-                "{text}: {told:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn files_and_folders_are_found() {
-        assert_eq!(
-            files("read `notes.txt` and src/main.rs.", "read `notes.txt` and src/main.rs."),
-            ["notes.txt", "src/main.rs"]
-        );
-        assert!(files("notes.txt is nice", "notes.txt is nice").is_empty());
-        assert!(lists("list the files") && lists("ls") && !lists("a list of names"));
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! What the conversation says.
+//! What the responder remembers of a conversation.
 
 use std::collections::HashMap;
 
@@ -6,25 +6,25 @@ use rejoin_record::{CallId, Message, Role, json::Doc};
 
 use super::intents::{self, Fact, Intent};
 
-/// What a tool gave back.
-pub struct Looked {
+/// The result of a tool.
+pub struct Lookup {
     pub tool: String,
-    /// What it was asked for.
+    /// The first argument.
     pub asked: String,
     pub text: String,
     pub is_error: bool,
 }
 
-/// Something that a person said, and what was looked up for it.
+/// A message of the user, and the results of the tools that it led to.
 pub struct Utterance {
     pub text: String,
-    pub results: Vec<Looked>,
+    pub results: Vec<Lookup>,
 }
 
 /// A conversation, as far as the responder understands it.
 pub struct Recall {
     pub said: Vec<Utterance>,
-    /// How many calls were made.
+    /// The number of calls so far.
     pub calls: usize,
     facts: Vec<Fact>,
     notes: Vec<String>,
@@ -33,7 +33,7 @@ pub struct Recall {
 impl Recall {
     pub fn of(messages: &[Message]) -> Self {
         let mut memory = Self { said: Vec::new(), calls: 0, facts: Vec::new(), notes: Vec::new() };
-        // The tool and the first argument of the newest call of each id.
+        // The tool and the first argument of the newest call with each id.
         let mut asked: HashMap<CallId, (String, String)> = HashMap::new();
         for message in messages {
             for call in message.tool_calls() {
@@ -52,7 +52,7 @@ impl Recall {
                     .map(ToString::to_string)
                     .collect();
                 if let (Some((tool, argument)), Some(said)) = (known, memory.said.last_mut()) {
-                    said.results.push(Looked {
+                    said.results.push(Lookup {
                         tool: tool.clone(),
                         asked: argument.clone(),
                         text: texts.join("\n"),
@@ -78,19 +78,19 @@ impl Recall {
         self.said.last()
     }
 
-    /// What was said before the last time.
+    /// The message before the last one.
     pub fn before_last(&self) -> Option<String> {
         self.said.iter().rev().nth(1).map(|said| short(&said.text, 200))
     }
 
-    /// What was last told of something, in British or American spelling.
+    /// The newest value of a fact, in British or American spelling.
     pub fn fact(&self, what: &str) -> Option<&str> {
         let spelled = |what: &str| what.replace("favourite", "favorite").replace("colour", "color");
         let asked = spelled(what);
         self.facts.iter().rev().find(|fact| spelled(&fact.what) == asked).map(|fact| fact.value.as_str())
     }
 
-    /// Everything that was told, the newest of each.
+    /// The newest value of every fact, and the notes.
     pub fn all_facts(&self) -> String {
         let is_newest =
             |at: usize, fact: &Fact| !self.facts[at + 1..].iter().any(|later| later.what == fact.what);
@@ -104,14 +104,14 @@ impl Recall {
         lines.join("\n")
     }
 
-    /// The last thing that was said with a sum in it.
+    /// The newest earlier message with a sum in it.
     pub fn last_sum(&self) -> Option<String> {
         let is_sum =
             |said: &&Utterance| intents::of(&said.text).iter().any(|intent| matches!(intent, Intent::Sum(_)));
         self.said.iter().rev().skip(1).find(is_sum).map(|said| short(&said.text, 200))
     }
 
-    /// Everything in a few lines.
+    /// A summary of the conversation in a few lines.
     pub fn summary(&self) -> String {
         let before = &self.said[..self.said.len().saturating_sub(1)];
         if before.is_empty() {

@@ -1,7 +1,7 @@
-//! `offline`: a small responder that is built in. No network, no model, always the same answer to the same conversation.
+//! `offline`: a small built-in responder without a network or a model. The same conversation always gets the same answer.
 //!
-//! It remembers what it was told, does sums and looks at files through tools, tells what was asked before, and summarises.
-//! `intents.rs` finds what a text asks for, `memory.rs` what the conversation says.
+//! It remembers facts, does sums and reads files through tools, recalls earlier questions, and summarises. `intents.rs` finds what
+//! a text asks for, `memory.rs` what the conversation says.
 
 mod intents;
 mod memory;
@@ -15,12 +15,12 @@ use super::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request, 
 
 /// The provider's name.
 pub const NAME: &str = "offline";
-/// Its usual model.
+/// The default model.
 pub const MODEL: &str = "offline";
 /// A model with a small window, so that compaction can be seen.
 pub const TINY: &str = "tiny";
 
-/// What it says of itself.
+/// How it introduces itself.
 const WHAT_IT_IS: &str = "I am rejoin's offline responder: built in, no network, no language model.";
 const WHAT_IT_DOES: &str = "I remember what you tell me (\"my name is …\"), do sums, list and read files here, say what you asked \
 before, and summarise. For a real model: `rejoin auth login`, or `--provider`.";
@@ -38,15 +38,13 @@ impl Default for Offline {
 }
 
 impl Offline {
-    /// One of its models.
-    #[must_use]
+    /// The responder with one of its models.
     pub fn new(model: &str) -> Self {
         let endpoint = Endpoint { provider: NAME.to_owned(), model: model.to_owned(), ..Endpoint::default() };
         Self { endpoint }
     }
 
-    /// What it offers.
-    #[must_use]
+    /// The models that it offers.
     pub fn known_models() -> Vec<Model> {
         let model = |id: &str, window| Model { id: id.to_owned(), window: Some(window), ..Model::default() };
         vec![model(MODEL, 128_000), model(TINY, 4_096)]
@@ -103,7 +101,7 @@ impl Provider for Offline {
     }
 }
 
-/// What it says to a conversation.
+/// The answer to a conversation: calls of tools, or text.
 fn answer(messages: &[Message], can: &dyn Fn(&str) -> bool) -> Message {
     let memory = Recall::of(messages);
     let Some(said) = memory.last() else {
@@ -121,14 +119,14 @@ fn answer(messages: &[Message], can: &dyn Fn(&str) -> bool) -> Message {
             })
             .collect();
         if !calls.is_empty() {
-            // Words before the calls would stand before every answer, and scripts read the answer alone.
+            // No text before the calls: scripts read the text of a turn as the answer.
             return Message::new(Role::Assistant, calls);
         }
     }
     Message::assistant(reply(&memory, &intents))
 }
 
-/// Its words, once there is nothing left to look up.
+/// The text of an answer, after the tools have run.
 fn reply(memory: &Recall, intents: &[Intent]) -> String {
     let Some(said) = memory.last() else { return WHAT_IT_IS.to_owned() };
     let mut parts: Vec<String> = Vec::new();
@@ -179,67 +177,4 @@ fn reply(memory: &Recall, intents: &[Intent]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn all(_: &str) -> bool {
-        true
-    }
-
-    fn talk(messages: &mut Vec<Message>, text: &str) -> String {
-        messages.push(Message::user(text));
-        loop {
-            let said = answer(messages, &all);
-            messages.push(said.clone());
-            let calls: Vec<ToolCall> = said.tool_calls().cloned().collect();
-            if calls.is_empty() {
-                return said.content().unwrap_or_default();
-            }
-            for call in calls {
-                let doc = rejoin_record::json::Doc::parse(call.arguments.text()).unwrap();
-                let argument = doc.root().unwrap().fields().next().unwrap().1.as_str().unwrap().into_owned();
-                let text = match &*call.name {
-                    "calculate" => {
-                        crate::tools::evaluate(&argument).map_or_else(|e| e.to_string(), |v| v.to_string())
-                    }
-                    "list_dir" => String::from("notes.txt"),
-                    _ => format!("text of {argument}"),
-                };
-                messages.push(Message::tool(call.id.clone(), text.as_str()));
-            }
-        }
-    }
-
-    /// S3-67: the obvious test: a name, a sum, what was asked, a summary.
-    #[test]
-    fn it_remembers_calculates_and_summarises() {
-        let mut messages = Vec::new();
-        assert!(talk(&mut messages, "my name is Alice").contains("Alice"));
-        assert_eq!(talk(&mut messages, "What's my name?"), "Your name is Alice.");
-        assert_eq!(talk(&mut messages, "What did I tell you my name was?"), "Your name is Alice.");
-        talk(&mut messages, "By the way, my favorite color is teal.");
-        assert_eq!(talk(&mut messages, "What's my favourite colour?"), "Your favourite colour is teal.");
-        assert_eq!(
-            talk(&mut messages, "What do you know about me?"),
-            "Your name is Alice.\nYour favorite color is teal."
-        );
-        assert_eq!(talk(&mut messages, "What is 2+2?"), "2+2 = 4");
-        assert_eq!(talk(&mut messages, "What math question did I just ask?"), "You asked: What is 2+2?");
-        let summary = talk(&mut messages, "Summarize our conversation");
-        assert!(summary.contains("Alice") && summary.contains("2+2"), "{summary}");
-        assert!(
-            talk(&mut messages, "list the files and read notes.txt, and what is 6*7?").contains("6*7 = 42")
-        );
-        let three = messages.iter().rfind(|message| message.tool_calls().count() == 3);
-        assert!(three.is_some(), "three calls at once");
-        assert!(talk(&mut messages, "what is my shoe size").contains("not told me your shoe size"));
-        assert!(talk(&mut messages, "tell me a joke").contains("no model"));
-    }
-
-    #[test]
-    fn it_says_what_it_is() {
-        let mut messages = Vec::new();
-        assert!(talk(&mut messages, "hello").contains("offline responder"));
-        assert!(answer(&[], &all).content().unwrap().contains("offline responder"));
-    }
-}
+mod tests;

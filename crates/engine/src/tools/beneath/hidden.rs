@@ -1,7 +1,6 @@
-//! Files that no tool shows, wherever they are and whatever they are called: files with keys, and rejoin's own stores.
+//! Files that no tool shows, under any path: files with keys, and rejoin's own stores.
 //!
-//! A file has many paths: links, hard links, other spellings. So not paths are compared but files: the device and the number
-//! that the system gives each of them.
+//! A file may have many paths: links, hard links, other spellings. So files are compared by device and inode, not by path.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +8,7 @@ use rejoin_store::Location;
 
 use super::Opened;
 
-/// What is not shown.
+/// The files and stores that are not shown.
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct Hidden {
     files: Vec<PathBuf>,
@@ -34,10 +33,10 @@ impl Hidden {
             std::fs::metadata(path).is_ok_and(|file| (file.dev(), file.ino()) == (found.dev(), found.ino()))
         };
         let in_store = |store: &Location| {
-            // A store that cannot be looked at has no files that could be opened in it, but they may have other names.
+            // Files in a store that cannot be read cannot be opened there, but perhaps under another name.
             rejoin_store::files::belongs_to(store, &opened.file).unwrap_or(found.nlink() > 1)
         };
-        // The kernel's view of this process has its environment in it, and keys are in that.
+        // `/proc` shows the environment of this process, which may contain keys.
         let in_kernel = std::fs::metadata("/proc/self/environ").is_ok_and(|own| own.dev() == found.dev());
         in_kernel || self.files.iter().any(|path| is_it(path)) || self.stores.iter().any(in_store)
     }

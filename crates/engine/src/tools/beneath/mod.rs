@@ -1,9 +1,8 @@
-//! Paths inside one folder, and never outside of it, whatever happens to the folders on the way.
+//! Opens paths inside one folder, and never outside of it, even if folders are replaced by links meanwhile.
 //!
-//! A path that was checked and then opened can lead elsewhere in between. So nothing is checked first: on Unix the folder is
-//! held open, and a path is walked from that handle (`unix.rs`). Links are followed as long as they stay inside. Systems without
-//! such handles get a check before and after (`by_path.rs`), which someone who changes the folder at the right moment can get
-//! around.
+//! A path that is checked and then opened may lead elsewhere in between. So nothing is checked first: on Unix the folder is held
+//! open, and a path is walked from that handle (`unix.rs`). Links are followed as long as they stay inside. On systems without such
+//! handles, paths are checked before and after opening (`by_path.rs`), which a change at the right moment can defeat.
 //!
 //! Every tool that touches files goes through [`Beneath`]; [`Hidden`] says which files in the folder tools may not see.
 
@@ -30,7 +29,7 @@ use self::unix::Root;
 /// Why a path was not opened.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
-    /// It leads out of the folder. Whether anything is there is not said, because it was not looked at.
+    /// It leads out of the folder. Whether such a path exists is not revealed.
     #[error("it is outside of the working folder, or a link on the way leads out of it")]
     Outside,
     /// It is a folder, a pipe or a device.
@@ -48,7 +47,7 @@ pub(super) enum Refused {
 #[derive(Debug, Clone)]
 pub(super) struct Beneath {
     folder: PathBuf,
-    /// Opened when it is first possible, and kept: the working folder stays the one that it was, as that of a process does.
+    /// Opened as soon as possible, and kept: like that of a process, the working folder stays the same folder when it is renamed.
     root: Arc<OnceLock<Root>>,
 }
 
@@ -66,7 +65,7 @@ impl Beneath {
     pub(super) fn new(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
         let beneath = Self { folder, root: Arc::default() };
-        // If it is not there yet, the tool that needs it fails.
+        // If it does not exist yet, the tool that needs it fails.
         let _ = beneath.root();
         beneath
     }
@@ -81,7 +80,7 @@ impl Beneath {
         Ok(self.root.get().expect("BUG: it was just set"))
     }
 
-    /// A path as it is seen from the folder. An absolute one is understood if it names the folder literally.
+    /// A path relative to the folder. An absolute path is accepted if it begins with the folder's own.
     fn relative<'p>(&self, root: &Root, path: &'p str) -> Result<&'p Path, Refused> {
         let path = Path::new(path);
         if !path.has_root() && !path.is_absolute() {

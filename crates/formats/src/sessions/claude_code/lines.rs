@@ -110,6 +110,14 @@ pub(super) struct MessageLine {
     pub content: (usize, usize),
 }
 
+impl MessageLine {
+    /// Words of a person in another field than `message`.
+    fn beside(field: ContentField, root: Value<'_>, content: Value<'_>) -> What {
+        let content = (content.start() - root.start(), content.end() - root.start());
+        What::Message(Box::new(Self { field, content, ..Self::default() }))
+    }
+}
+
 /// The field of a line that holds the message.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum ContentField {
@@ -246,11 +254,7 @@ fn queued(root: Value<'_>) -> What {
     let prompt = attachment.and_then(|attachment| attachment.given("prompt"));
     match prompt.filter(|_| kind.is_some_and(|kind| kind.is_str("queued_command"))) {
         Some(prompt) if matches!(prompt.kind(), Kind::String | Kind::Array) => {
-            What::Message(Box::new(MessageLine {
-                field: ContentField::Prompt,
-                content: (prompt.start() - root.start(), prompt.end() - root.start()),
-                ..MessageLine::default()
-            }))
+            MessageLine::beside(ContentField::Prompt, root, prompt)
         }
         _ => What::Attachment(owned(kind).unwrap_or_default()),
     }
@@ -261,11 +265,7 @@ fn system(root: Value<'_>) -> What {
     let kind = root.get("subtype").and_then(Value::as_str).unwrap_or_default();
     match (&*kind, root.get("content").filter(|content| content.kind() == Kind::String)) {
         ("compact_boundary", _) => boundary(root),
-        ("local_command", Some(content)) => What::Message(Box::new(MessageLine {
-            field: ContentField::Content,
-            content: (content.start() - root.start(), content.end() - root.start()),
-            ..MessageLine::default()
-        })),
+        ("local_command", Some(content)) => MessageLine::beside(ContentField::Content, root, content),
         (_, content) => {
             let says = content.and_then(Value::as_str).is_some_and(|content| !content.trim().is_empty());
             What::System(says.then(|| Box::from(&*kind)))

@@ -22,6 +22,10 @@ pub(crate) use write::write;
 /// The name of the format.
 const FORMAT: &str = "claude-code";
 
+/// The field that marks a block for the cache. The provider limits the number of marks, so blocks that have one are written
+/// again without it.
+const MARK: &str = "\"cache_control\"";
+
 /// Fields of a line that hold no words of the conversation, or the same words in another form.
 pub(crate) const KNOWN: &[Known] = &[
     // The result of a tool, for display in the program.

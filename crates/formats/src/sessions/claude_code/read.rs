@@ -9,10 +9,10 @@ use rejoin_record::{
     Block, BlockKind, Form, Message, Native, NativeItem, Raw, Role, Span, Text,
     json::{Doc, Value},
 };
-use rejoin_view::{Action, Finding, Rule};
+use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::{
-    FORMAT,
+    FORMAT, MARK,
     lines::{ContentField, Line, Lines, What},
     tree::{self, Shape},
 };
@@ -24,10 +24,6 @@ use crate::{
     sessions::lines,
     wire::{registry::Dialect, render},
 };
-
-/// The field that marks a block for the cache. The provider limits the number of marks, so blocks that have one are written
-/// again without it.
-const MARK: &str = "\"cache_control\"";
 
 /// Reads the conversation in a file, line by line.
 pub(crate) fn read_stream(stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
@@ -87,31 +83,27 @@ impl<'l> Builder<'l> {
 
     /// Reports lines with text that is in no message: attachments, which the model saw in other words, and notes that only
     /// people saw.
-    fn not_shown(&self) -> impl Iterator<Item = Finding> + '_ {
-        let own = || self.lines.iter().filter(|line| line.sidechain == self.shape.sidechain);
-        let counted = move |kind: fn(&Line) -> Option<&str>, about: &str, why: &str| {
-            let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
-            let mut first = None;
-            for (line, kind) in own().filter_map(|line| Some((line, kind(line)?))) {
-                *kinds.entry(kind).or_default() += 1;
-                first = first.or(Some(lines::at(line.place)));
-            }
-            let named: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
-            let finding = Finding::new(Rule::ForeignBlock, first?, Action::SetAside).about(about);
-            Some(finding.because(format!("{}: {why}", named.join(", "))))
+    fn not_shown(&self) -> Vec<Finding> {
+        let mut found: BTreeMap<&str, (Position, BTreeMap<&str, usize>)> = BTreeMap::new();
+        for line in self.lines.iter().filter(|line| line.sidechain == self.shape.sidechain) {
+            let (about, kind) = match &line.what {
+                What::Attachment(kind) => ("attachment", &**kind),
+                What::System(Some(kind)) => ("system", &**kind),
+                _ => continue,
+            };
+            let (_, kinds) = found.entry(about).or_insert((lines::at(line.place), BTreeMap::new()));
+            *kinds.entry(kind).or_default() += 1;
+        }
+        let finding = |(about, (first, kinds)): (&str, (Position, BTreeMap<&str, usize>))| {
+            let why = match about {
+                "attachment" => "the model saw it in other words",
+                _ => "people saw it and the model did not",
+            };
+            let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
+            let finding = Finding::new(Rule::ForeignBlock, first, Action::SetAside).about(about);
+            finding.because(format!("{}: {why}", kinds.join(", ")))
         };
-        fn attachment(line: &Line) -> Option<&str> {
-            if let What::Attachment(kind) = &line.what { Some(kind) } else { None }
-        }
-        fn note(line: &Line) -> Option<&str> {
-            if let What::System(kind) = &line.what { kind.as_deref() } else { None }
-        }
-        [
-            counted(attachment, "attachment", "the model saw it in other words"),
-            counted(note, "system", "people saw it and the model did not"),
-        ]
-        .into_iter()
-        .flatten()
+        found.into_iter().map(finding).collect()
     }
 
     /// The id of the conversation derives from the session's; a sub-agent's from the session's and the agent's.

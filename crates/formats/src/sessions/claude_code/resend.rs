@@ -12,14 +12,10 @@ use crate::{
 };
 
 /// The messages that Claude Code would send, followed by a prompt to continue.
-#[must_use]
-pub fn resend(session: &Session) -> Resent {
+pub(crate) fn resend(session: &Session) -> Resent {
     let mut resent = Resent::default();
-    for (place, message) in session.messages.iter().enumerate() {
-        for mut line in natives(message) {
-            let spoken = line.get_mut("message").map_or(Value::Null, Value::take);
-            say(&mut resent, spoken, Some(place));
-        }
+    for (place, spoken) in natives(session, &mut resent.bytes, |line| line.get("message")) {
+        say(&mut resent, spoken, Some(place));
     }
     say(&mut resent, next_word(), None);
     let mut called = Vec::new();

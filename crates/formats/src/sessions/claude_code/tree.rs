@@ -17,10 +17,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use rejoin_record::{CallId, limits};
-use rejoin_view::{Action, BlockAt, Finding, Pairing, Position, Rule, Severity};
+use rejoin_record::{Block, Message, Role, ToolCall, ToolResult, limits};
+use rejoin_view::{Action, BlockAt, Finding, Pairing, Rule, Severity};
 
 use super::lines::{Line, MessageLine, Messages, Parent, What};
+use crate::sessions::lines::at;
 
 /// Of a larger file, Claude Code reads only the part after the last compaction.
 const READ_WHOLE_BYTES: usize = 5 * 1024 * 1024;
@@ -87,7 +88,8 @@ pub(super) fn shape(lines: &[Line]) -> Option<Shape> {
     let units = Units::new(&tree, &above);
     let leaf = tree.leaf(&units, &above, &unread)?;
     let path = tree.path(leaf, &mut above);
-    let compacted = tree.compacted(&path);
+    let boundary = |place: &usize| matches!(lines[path[*place]].what, What::Boundary(_));
+    let compacted: Vec<usize> = (0..path.len()).filter(boundary).collect();
     let cut = compacted.last().map_or(0, |last| last + 1);
     let compacted: Vec<usize> = compacted.into_iter().map(|place| path[place]).collect();
     for &line in &path[cut..] {
@@ -115,8 +117,7 @@ impl<'l> Tree<'l> {
             let first = line.uuid.as_deref().map_or(index, |uuid| *by_uuid.entry(uuid).or_insert(index));
             kept[index] = first == index;
             if first != index && !says_the_same(&lines[first], line) {
-                let at = Position { line: line.place.line, ..Position::default() };
-                let finding = Finding::new(Rule::BrokenChain, at, Action::SetAside);
+                let finding = Finding::new(Rule::BrokenChain, at(line.place), Action::SetAside);
                 let finding = finding.about(line.uuid.as_deref().unwrap_or_default());
                 let finding = finding.because("an earlier line has the same id and says something else");
                 findings.push(Finding { severity: Severity::Warning, ..finding });
@@ -208,26 +209,18 @@ impl<'l> Tree<'l> {
             _ => None,
         })?;
         let tip = self.by_uuid.get(&**noted).copied().filter(|line| !unread[*line] && self.is_tip(*line))?;
-        let mut known: Vec<Option<bool>> = vec![None; self.lines.len()];
-        known[tip] = Some(true);
-        let mut trail = Vec::new();
-        for line in 0..self.lines.len() {
-            let mut here = line;
-            let answer = loop {
-                if let Some(answer) = known[here] {
-                    break answer;
-                }
-                // Coming here again means a circle.
-                known[here] = Some(false);
-                trail.push(here);
-                match parents[here].line {
-                    Some(parent) => here = parent,
-                    None => break false,
-                }
-            };
-            trail.drain(..).for_each(|line| known[line] = Some(answer));
+        let mut followers: Vec<Vec<usize>> = vec![Vec::new(); self.lines.len()];
+        for (line, over) in parents.iter().enumerate() {
+            over.line.into_iter().for_each(|parent| followers[parent].push(line));
         }
-        Some(known.into_iter().map(|answer| answer == Some(true)).collect())
+        let mut descends = vec![false; self.lines.len()];
+        let mut next = vec![tip];
+        while let Some(line) = next.pop() {
+            if !std::mem::replace(&mut descends[line], true) {
+                next.append(&mut followers[line]);
+            }
+        }
+        Some(descends)
     }
 
     fn link(&self, index: usize) -> Link {
@@ -411,18 +404,11 @@ impl<'l> Tree<'l> {
         path
     }
 
-    /// The places on the path at which a compaction replaced everything before.
-    fn compacted(&self, path: &[usize]) -> Vec<usize> {
-        let boundary = |place: &usize| matches!(self.lines[path[*place]].what, What::Boundary(_));
-        (0..path.len()).filter(boundary).collect()
-    }
-
     /// Reports the link of the path that could not be followed.
     fn report(&mut self, index: usize, above: &Above) {
         let Some(broken) = above.broken else { return };
         let line = &self.lines[broken];
-        let at = Position { line: line.place.line, ..Position::default() };
-        let finding = Finding::new(Rule::BrokenChain, at, Action::Kept);
+        let finding = Finding::new(Rule::BrokenChain, at(line.place), Action::Kept);
         let finding = match &line.parent {
             Parent::Named(parent) => finding.about(&**parent),
             Parent::Absent | Parent::Root => finding,
@@ -561,12 +547,12 @@ impl Units {
     /// The calls of these units that none of them answers, and the units that made each: an id may be used again.
     fn open_calls<'l>(&self, tree: &Tree<'l>, order: &[usize]) -> HashMap<&'l str, Vec<usize>> {
         let said = |unit: usize| self.all[unit].iter().filter_map(|line| tree.said(*line));
-        let ids = |ids: &[Box<str>]| ids.iter().map(|id| CallId::from(&**id)).collect::<Vec<_>>();
         let mut pairing = Pairing::default();
         for &unit in order {
-            let calls: Vec<CallId> = said(unit).flat_map(|said| ids(&said.calls)).collect();
-            let results: Vec<CallId> = said(unit).flat_map(|said| ids(&said.results)).collect();
-            pairing.add_ids(&calls, &results);
+            let calls = said(unit).flat_map(|said| &said.calls).map(|id| ToolCall::new(&**id, "", ""));
+            let results = said(unit).flat_map(|said| &said.results).map(|id| ToolResult::new(&**id, ""));
+            let blocks = calls.map(Block::call).chain(results.map(Block::result)).collect();
+            pairing.add(&Message::new(Role::Assistant, blocks));
         }
         let mut unanswered = pairing.open_calls().peekable();
         let mut open: HashMap<&str, Vec<usize>> = HashMap::new();

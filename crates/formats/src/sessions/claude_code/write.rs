@@ -14,13 +14,13 @@ use rejoin_record::{
     hash::short_name,
     json::{Doc, Kind, Object, Value, write},
 };
-use rejoin_view::{Action, Finding, Position, Rule, SoundRole, SoundView, sound::PartRef};
+use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 
-use super::{FORMAT, lines::is_true};
+use super::{FORMAT, MARK, lines::is_true};
 use crate::{
     convert::Target,
     session::{Session, instant},
-    sessions::writing::{Writing, Written, left_out},
+    sessions::writing::{Writing, Written},
     wire::{TooLarge, registry::Dialect, render},
 };
 
@@ -30,8 +30,6 @@ const VERSION: &str = "2.1.0";
 const UNKNOWN_MODEL: &str = "<unknown>";
 /// The usage of a response whose tokens were not counted.
 const NO_USAGE: &str = "{\"input_tokens\":0,\"output_tokens\":0}";
-/// The field that marks a block for the cache.
-const MARK: &str = "\"cache_control\"";
 /// The field that marks words of the program in the name of a person.
 const META: &str = "isMeta";
 /// The marks that a line may have beside its message.
@@ -44,7 +42,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
     let doc = Doc::parse(&encoded.body).expect("BUG: a codec writes JSON");
     let body = doc.root().expect("BUG: a body is an object");
     let messages: Vec<Value<'_>> = body.get("messages").into_iter().flat_map(Value::items).collect();
-    let sources = sources(view, &encoded.findings, &messages);
+    let sources = encoded.sources.iter().copied();
     // Only a request declares tools and settings.
     let mut findings = encoded.findings;
     findings.retain(|finding| !matches!(finding.rule, Rule::StubTools | Rule::ThinkingOff));
@@ -88,50 +86,6 @@ fn left_out_fields(session: &Session, body: Value<'_>) -> Vec<Finding> {
         Finding::new(Rule::ForeignField, Position::default(), Action::LeftOut).about(&*name)
     };
     names.filter(own).map(finding).collect()
-}
-
-/// The source message of each message of a body, if the two lists can be matched.
-fn sources(view: &SoundView, findings: &[Finding], messages: &[Value<'_>]) -> Vec<Option<usize>> {
-    let gone = left_out(findings);
-    let mut expected: Vec<(&str, Option<usize>)> = Vec::new();
-    let mut leading = 0;
-    // The message that held the last results: the rest of it goes with them.
-    let mut results_of = None;
-    for item in view.items() {
-        let index = item.index();
-        let joined = results_of.take().is_some_and(|results| results == index);
-        match item.role() {
-            SoundRole::System | SoundRole::Developer if index == leading => leading += 1,
-            _ if gone.contains(&index) => {}
-            SoundRole::User => {
-                let orphan = item.parts().any(|part| matches!(part, PartRef::Orphan(..)));
-                if orphan || !joined {
-                    expected.push(("user", Some(index)));
-                }
-            }
-            SoundRole::System | SoundRole::Developer => expected.push(("user", Some(index))),
-            SoundRole::Assistant => {
-                if expected.is_empty() {
-                    expected.push(("user", None));
-                }
-                expected.push(("assistant", Some(index)));
-                let results = || item.exchanges().flat_map(|(exchange, _)| exchange.results());
-                if item.exchanges().next().is_some() {
-                    expected.push(("user", results().last().map(|result| result.at().0)));
-                }
-                let in_place = item.exchanges().filter_map(|(exchange, _)| exchange.in_place()).last();
-                results_of = in_place.map(|result| result.at().0);
-            }
-        }
-    }
-    let fits = |(message, (role, _)): (&Value<'_>, &(&str, Option<usize>))| {
-        message.get("role").is_some_and(|given| given.is_str(role))
-    };
-    if expected.len() == messages.len() && messages.iter().zip(&expected).all(fits) {
-        expected.into_iter().map(|(_, source)| source).collect()
-    } else {
-        vec![None; messages.len()]
-    }
 }
 
 /// A transcript as it is written.
@@ -347,26 +301,15 @@ fn plain_block<'b>(block: Value<'b>, ids: &BTreeMap<String, String>) -> Cow<'b, 
         match other_id {
             Some(id) if key.is_str("id") || key.is_str("tool_use_id") => write::string(&mut out, id),
             _ if result && key.is_str("content") && value.kind() == Kind::Array => {
-                let inside: Vec<String> = value.items().map(without_mark).collect();
-                render::array(&mut out, inside.iter().map(String::as_str));
+                let inside: Vec<Cow<'_, str>> =
+                    value.items().map(|inner| plain_block(inner, &BTreeMap::new())).collect();
+                render::array(&mut out, inside.iter().map(|inner| &**inner));
             }
             _ => out.push_str(&one_line(value.raw())),
         }
     }
     out.push('}');
     out.into()
-}
-
-/// A block inside a result, without its own mark.
-fn without_mark(block: Value<'_>) -> String {
-    let fields = block.fields().filter(|(key, _)| !key.is_str("cache_control"));
-    let mut out = String::from("{");
-    for (key, value) in fields {
-        write::key(&mut out, &key.as_str().unwrap_or_default());
-        out.push_str(&one_line(value.raw()));
-    }
-    out.push('}');
-    out
 }
 
 /// JSON on one line. JSON strings cannot contain line breaks, so all of them are between values.

@@ -1,17 +1,16 @@
 //! Codex rollouts: one JSON object per line, with a time, a type and a payload. The model saw the payloads of
-//! `response_item` lines, which are Responses items. `read.rs` reads them, `write.rs` writes a rollout that `codex resume`
-//! accepts, and `origins.rs` finds the source message of each written line.
+//! `response_item` lines, which are Responses items. `read.rs` reads them, and `write.rs` writes a rollout that
+//! `codex resume` accepts.
 
-mod origins;
 mod read;
 mod resend;
 mod write;
 
 use crate::accounting::Known;
 
-pub use read::{read_stream, sniff};
-pub use resend::resend;
-pub use write::write;
+pub(crate) use read::{read_stream, sniff};
+pub(crate) use resend::resend;
+pub(crate) use write::write;
 
 /// Fields of an item that hold no words of the conversation.
 pub(crate) const KNOWN: &[Known] = &[
@@ -23,5 +22,5 @@ pub(crate) const KNOWN: &[Known] = &[
     Known::fields("payload.internal_chat_message_metadata_passthrough"),
 ];
 
-/// The format's name.
-pub const FORMAT: &str = "codex";
+/// The name of the format.
+pub(crate) const FORMAT: &str = "codex";

@@ -28,8 +28,7 @@ const LOOK_AT: usize = 50;
 const FORKS: usize = 64;
 
 /// Whether a text looks like a rollout.
-#[must_use]
-pub fn sniff(sample: &Sample<'_>) -> bool {
+pub(crate) fn sniff(sample: &Sample<'_>) -> bool {
     sample.any_line(LOOK_AT, is_rollout_line)
 }
 
@@ -62,11 +61,8 @@ const ENVELOPES: &[&str] = &[
     "token_usage_record",
 ];
 
-/// Reads the conversation of a rollout, line by line.
-///
-/// # Errors
-/// If there is none in it, or it cannot be read.
-pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
+/// Reads the conversation in a rollout, line by line.
+pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     let mut rollout = Rollout::new(stream.companions);
     lines::read(&mut stream, &mut rollout)?;
     rollout.finish(stream.name).map(|session| vec![session])

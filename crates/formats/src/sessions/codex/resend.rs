@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     session::Session,
-    sessions::resend::{Resent, as_they_stand, next_word},
+    sessions::resend::{Resent, natives, next_word},
 };
 
 /// Calls that Codex answers, and the type of their outputs.
@@ -22,45 +22,35 @@ const ANSWERED: &[(&str, &str)] = &[
 const UNSENT: &[&str] = &["ghost_snapshot", "other"];
 
 /// The items that Codex would send, followed by a prompt to continue.
-#[must_use]
-pub fn resend(session: &Session) -> Resent {
-    let recorded = as_they_stand(session);
-    let items: Vec<(Value, Option<usize>)> =
-        recorded.list.into_iter().map(item_of).zip(recorded.places).collect();
-    let ids = |wanted: fn(&str) -> bool| -> HashSet<String> {
-        let of_kind = items.iter().filter(|(item, _)| wanted(kind(item)));
-        of_kind.filter_map(|(item, _)| Some(item["call_id"].as_str()?.to_owned())).collect()
-    };
-    let called = ids(|kind| ANSWERED.iter().any(|(call, _)| *call == kind));
-    let answered = ids(|kind| ANSWERED.iter().any(|(_, output)| *output == kind));
+pub(crate) fn resend(session: &Session) -> Resent {
     let mut resent = Resent::default();
-    for (mut item, place) in items {
-        let kind = kind(&item).to_owned();
-        let id = item["call_id"].as_str().unwrap_or_default().to_owned();
-        let orphan = ANSWERED.iter().any(|(_, output)| *output == kind) && !called.contains(&id);
-        if orphan || UNSENT.contains(&kind.as_str()) {
+    // The item of a line is its payload, if it has one.
+    let items = natives(session, &mut resent.bytes, |line| line.get("payload").or(Some(line)));
+    let output_of = |kind: &str| ANSWERED.iter().find(|(call, _)| *call == kind).map(|(_, output)| *output);
+    let is_output = |kind: &str| ANSWERED.iter().any(|(_, output)| *output == kind);
+    let (mut called, mut answered) = (HashSet::new(), HashSet::new());
+    for (_, item) in &items {
+        let Some(id) = item["call_id"].as_str() else { continue };
+        if output_of(kind(item)).is_some() {
+            called.insert(id.to_owned());
+        } else if is_output(kind(item)) {
+            answered.insert(id.to_owned());
+        }
+    }
+    for (place, mut item) in items {
+        let kind = kind(&item);
+        let id = item["call_id"].as_str().unwrap_or_default();
+        if UNSENT.contains(&kind) || (is_output(kind) && !called.contains(id)) {
             continue;
         }
-        let output = ANSWERED.iter().find(|(call, _)| *call == kind).map(|(_, output)| *output);
-        if let Some(fields) = item.as_object_mut() {
-            fields.remove("id");
-        }
-        resent.push(item, place);
-        if let Some(output) = output.filter(|_| !id.is_empty() && !answered.contains(&id)) {
-            let answer = json!({"type": output, "call_id": id, "output": "aborted"});
-            resent.push(answer, None);
-        }
+        let output = output_of(kind).filter(|_| !id.is_empty() && !answered.contains(id));
+        let answer = output.map(|output| json!({"type": output, "call_id": id, "output": "aborted"}));
+        item.as_object_mut().map(|fields| fields.remove("id"));
+        resent.push(item, Some(place));
+        answer.into_iter().for_each(|answer| resent.push(answer, None));
     }
     resent.push(next_word(), None);
     resent
-}
-
-/// The item of a line: its payload, where it has one.
-fn item_of(mut line: Value) -> Value {
-    match line.get_mut("payload") {
-        Some(payload) => payload.take(),
-        None => line,
-    }
 }
 
 fn kind(item: &Value) -> &str {

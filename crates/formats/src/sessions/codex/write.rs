@@ -3,19 +3,22 @@
 //! The items are those of a Responses request, which are sound by construction. Codex drops whole lines that it does not
 //! understand, so everything is rewritten in a form that it knows.
 
-use std::collections::{HashSet, VecDeque};
+use std::{
+    borrow::Cow,
+    collections::{HashSet, VecDeque},
+};
 
 use rejoin_record::{
-    Text, Timestamp,
+    EntryId, Timestamp,
     json::{Doc, Kind, Object, Value, list, quoted},
 };
 use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 
-use super::origins::origins;
+use super::FORMAT;
 use crate::{
     convert::Target,
-    session::{Aside, Session, instant},
-    sessions::writing::{Writing, Written, uuid},
+    session::{Aside, Session, SetAside, instant},
+    sessions::writing::{Writing, Written},
     wire::openai_responses::read::{Call, Hosted, Side, is_put_there, is_said_by_a_person},
     wire::{TooLarge, registry::Dialect, render},
 };
@@ -38,10 +41,7 @@ const NOT_CARRIED: &[&str] =
 const TOKEN_COUNT: &str = "token_count";
 
 /// Writes the view of a session as a rollout.
-///
-/// # Errors
-/// If something in it is larger than OpenAI takes.
-pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
+pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
     let model = writing.model.map(str::to_owned);
     let target = Target { model, closes: false, ..Target::of(&session.context) };
     let encoded = Dialect::OpenAiResponses.wire().encode(view, &target)?;
@@ -49,7 +49,7 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
     let body = doc.as_ref().ok().and_then(Doc::root);
     let items: Vec<Value<'_>> =
         body.and_then(|body| body.get("input")).into_iter().flat_map(Value::items).collect();
-    let origins = origins(view, &encoded.findings, &items);
+    let origins: Vec<Option<usize>> = encoded.sources.iter().copied().collect();
     let mut rollout = Rollout {
         out: String::new(),
         now: first_time(session).unwrap_or(writing.now),
@@ -78,17 +78,38 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
     Ok(Written { text: rollout.out, findings: rollout.findings })
 }
 
+/// The payloads of the lines of one type in a source that is itself a rollout, as `look` sees them, each with the number of
+/// messages before it.
+fn payloads<'s, T>(
+    asides: &'s [SetAside],
+    kind: &'static str,
+    look: impl Fn(Value<'_>) -> Option<T> + 's,
+) -> impl DoubleEndedIterator<Item = (usize, T)> + 's {
+    asides.iter().filter_map(move |item| {
+        let doc = Doc::parse(item.raw().filter(|line| line.contains(kind))?).ok()?;
+        let root = doc.root().filter(|root| root.get("type").is_some_and(|own| own.is_str(kind)))?;
+        Some((item.after, look(root.get("payload")?)?))
+    })
+}
+
+/// Texts in the first line of a source that is itself a rollout.
+fn source_meta<const N: usize>(session: &Session, names: [&str; N]) -> [Option<String>; N] {
+    let texts = |meta: Value<'_>| {
+        Some(names.map(|name| meta.given(name).and_then(Value::as_str).map(Cow::into_owned)))
+    };
+    let first = payloads(&session.set_aside, "session_meta", texts).next();
+    first.map_or([const { None }; N], |(_, texts)| texts)
+}
+
 /// The first time in the source: that of its first line if it is a rollout, otherwise of its first message.
 fn first_time(session: &Session) -> Option<Timestamp> {
-    let line = source_meta(session);
-    let doc = line.as_ref().and_then(|line| Doc::parse(line).ok());
-    let began =
-        doc.as_ref().and_then(|doc| instant(&doc.root()?.get("payload")?.given("timestamp")?.as_str()?));
-    began.or_else(|| session.details.iter().find_map(|detail| instant(detail.time.as_ref()?)))
+    let [began] = source_meta(session, ["timestamp"]);
+    let messages = || session.details.iter().find_map(|detail| instant(detail.time.as_ref()?));
+    began.and_then(|time| instant(&time)).or_else(messages)
 }
 
 /// Events of a source that is itself a rollout, each with the number of messages before it.
-fn carried_events(session: &Session, writing: &Writing<'_>) -> VecDeque<(usize, Text)> {
+fn carried_events(session: &Session, writing: &Writing<'_>) -> VecDeque<(usize, String)> {
     // Another model has another context and counts tokens differently.
     if writing.model.is_some_and(|model| session.context.model().is_some_and(|own| own != model)) {
         return VecDeque::new();
@@ -97,15 +118,12 @@ fn carried_events(session: &Session, writing: &Writing<'_>) -> VecDeque<(usize, 
     let since = &session.set_aside[compacted.map_or(0, |at| at + 1)..];
     // Turns that were undone have no messages any more.
     let taken_back = since.iter().any(|item| matches!(item.what, Aside::Hidden(..)));
-    let carried = |line: &Text| {
-        let doc = Doc::parse(line).ok()?;
-        let root = doc.root().filter(|root| root.get("type").is_some_and(|kind| kind.is_str("event_msg")))?;
-        let payload = root.get("payload")?;
+    let carried = |payload: Value<'_>| {
         let kind = payload.get("type")?.as_str()?;
         let wanted = if taken_back { kind == TOKEN_COUNT } else { !NOT_CARRIED.contains(&&*kind) };
-        wanted.then(|| Text::new(payload.raw()))
+        wanted.then(|| payload.raw().to_owned())
     };
-    since.iter().filter_map(|item| Some((item.after, carried(item.raw()?)?))).collect()
+    payloads(since, "event_msg", carried).collect()
 }
 
 /// The items that are displayed as words of a person. Codex lists a session under the first of them, and each begins a turn,
@@ -113,8 +131,12 @@ fn carried_events(session: &Session, writing: &Writing<'_>) -> VecDeque<(usize, 
 fn shown_as_said(session: &Session, items: &[Value<'_>], origins: &[Option<usize>]) -> Vec<bool> {
     let is_user = |item: &Value<'_>| item.get("role").is_some_and(|role| role.is_str("user"));
     // A rollout records what people said.
-    let own: HashSet<String> =
-        session.set_aside.iter().filter_map(|item| said_by_event(item.raw()?)).collect();
+    let own: HashSet<String> = payloads(&session.set_aside, "event_msg", |payload| {
+        payload.get("type").filter(|kind| kind.is_str("user_message"))?;
+        Some(payload.get("message")?.as_str()?.trim().to_owned())
+    })
+    .map(|(_, words)| words)
+    .collect();
     let said = |origin: Option<usize>, item: &Value<'_>| {
         let message = session.messages.get(origin?)?;
         Some(if own.is_empty() { is_said_by_a_person(message) } else { own.contains(words(*item).trim()) })
@@ -131,15 +153,6 @@ fn shown_as_said(session: &Session, items: &[Value<'_>], origins: &[Option<usize
         best.into_iter().for_each(|(place, _)| shown[place] = true);
     }
     shown
-}
-
-/// The words of a person in an event of a rollout.
-fn said_by_event(line: &str) -> Option<String> {
-    let doc = Doc::parse(line).ok().filter(|_| line.contains("user_message"))?;
-    let root = doc.root().filter(|root| root.get("type").is_some_and(|kind| kind.is_str("event_msg")))?;
-    let payload = root.get("payload")?;
-    payload.get("type").filter(|kind| kind.is_str("user_message"))?;
-    Some(payload.get("message")?.as_str()?.trim().to_owned())
 }
 
 /// The text of a message's item.
@@ -160,7 +173,7 @@ struct Rollout {
     now: Timestamp,
     findings: Vec<Finding>,
     /// Events that are still to be written, each with the number of source messages before it.
-    events: VecDeque<(usize, Text)>,
+    events: VecDeque<(usize, String)>,
 }
 
 impl Rollout {
@@ -186,39 +199,33 @@ impl Rollout {
         self.line("event_msg", &payload.finish(), None);
     }
 
-    /// Writes the first line, without which there is no session. It has a new id, so that the source can stay.
+    /// Writes the first line, without which there is no session.
     fn meta(&mut self, session: &Session, body: Option<Value<'_>>, writing: &Writing<'_>) {
-        let source = source_meta(session);
-        let doc = source.as_ref().and_then(|line| Doc::parse(line).ok());
-        let payload = doc.as_ref().and_then(|doc| doc.root()?.get("payload"));
-        let own = |name: &str| payload.and_then(|payload| payload.given(name)?.as_str());
-        let id = uuid(session, "codex");
+        let [version, provider] = source_meta(session, ["cli_version", "model_provider"]);
+        // The source can stay, because the copy has another id, which is always the same.
+        let id = EntryId::derive(&session.id, "written", FORMAT);
         let instructions = body.and_then(|body| body.given("instructions")).and_then(Value::as_str);
         let instructions = instructions.filter(|text| !text.is_empty());
         let instructions = instructions.map(|text| Object::new().text("text", text).finish());
         let meta = Object::new()
-            .text("id", &id)
-            .text("session_id", &id)
+            .text("id", id)
+            .text("session_id", id)
             .text("timestamp", rfc3339(self.now))
             .text("cwd", session.directory().as_deref().unwrap_or(writing.directory))
             .text("originator", "rejoin")
-            .text("cli_version", own("cli_version").as_deref().unwrap_or(VERSION))
+            .text("cli_version", version.as_deref().unwrap_or(VERSION))
             // Codex neither lists nor resumes a session of a provider other than the configured one.
-            .text_if("model_provider", own("model_provider"))
+            .text_if("model_provider", provider)
             .raw_if("base_instructions", instructions.as_deref());
         self.line("session_meta", &meta.finish(), None);
     }
 
     fn turn_context(&mut self, session: &Session, model: &str, writing: &Writing<'_>) {
         // The last one of the source contains more than the model.
-        let source = session.set_aside.iter().rev().filter_map(|item| item.raw()).find_map(|line| {
-            let doc = Doc::parse(line).ok()?;
-            let root = doc.root()?;
-            root.get("type")?
-                .is_str("turn_context")
-                .then(|| root.get("payload").map(|p| p.raw().to_owned()))?
-        });
-        let payload = source.filter(|_| writing.model.is_none()).unwrap_or_else(|| {
+        let raw = |payload: Value<'_>| Some(payload.raw().to_owned());
+        let source = payloads(&session.set_aside, "turn_context", raw).next_back();
+        let source = source.map(|(_, payload)| payload).filter(|_| writing.model.is_none());
+        let payload = source.unwrap_or_else(|| {
             let context = Object::new().text("cwd", writing.directory).text("approval_policy", "on-request");
             let context = context.object("sandbox_policy", Object::new().text("type", "read-only"));
             context.text("model", model).text("summary", "auto").finish()
@@ -352,16 +359,6 @@ impl Rollout {
             _ => input_text(&self.label(part)),
         }))
     }
-}
-
-/// The first line of a source that is itself a rollout.
-fn source_meta(session: &Session) -> Option<Text> {
-    let is_meta = |line: &&Text| {
-        let doc = Doc::parse(line).ok().filter(|_| line.contains("\"session_meta\""));
-        let root = doc.as_ref().and_then(Doc::root);
-        root.and_then(|root| root.get("type")).is_some_and(|kind| kind.is_str("session_meta"))
-    };
-    session.set_aside.iter().filter_map(|item| item.raw()).find(is_meta).cloned()
 }
 
 /// Reasoning as Codex reads it: with a summary, even an empty one.

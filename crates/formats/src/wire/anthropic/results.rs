@@ -20,6 +20,8 @@ pub(in super::super) struct Pending {
     source: Option<(usize, Arc<Message>)>,
     /// How many blocks from the start of that message are unchanged; `None` as soon as one is not.
     exact: Option<usize>,
+    /// The message with the last result, in its place or elsewhere.
+    last: Option<usize>,
 }
 
 impl Pending {
@@ -39,7 +41,9 @@ impl Pending {
 impl Encoder {
     /// Takes the results of an assistant message's calls, in call order.
     pub(super) fn results(&mut self, calls: &[(ExchangeRef<'_>, &ToolCall, String)]) {
-        let mut pending = Pending { pieces: Vec::new(), source: None, exact: Some(0) };
+        let last = calls.iter().flat_map(|(exchange, ..)| exchange.results()).last();
+        let last = last.map(|result| result.at().0);
+        let mut pending = Pending { pieces: Vec::new(), source: None, exact: Some(0), last };
         let mut media = Vec::new();
         for (exchange, call, id) in calls.iter().map(|(exchange, call, id)| (*exchange, *call, id)) {
             let before = self.sheet.ledger.findings.len();
@@ -174,6 +178,7 @@ impl Encoder {
     /// Writes the message with results, if one is open.
     pub(super) fn flush(&mut self) {
         let Some(pending) = self.pending.take() else { return };
+        let source = std::mem::replace(&mut self.sheet.list.source, pending.last);
         if let Some((_, message)) = pending
             .source
             .as_ref()
@@ -183,5 +188,6 @@ impl Encoder {
         } else {
             self.push_new("user", pending.pieces.into_iter().map(|json| Json::Block(json.into())));
         }
+        self.sheet.list.source = source;
     }
 }

@@ -42,10 +42,13 @@ struct Growth {
 impl MessagesAssembly {
     fn begin(&mut self, index: u64, block: Value<'_>, out: &mut Vec<Delta>) {
         let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
+        // Half a character at its end is shown when the other half arrives.
+        let beginning =
+            |name| block.given(name).map(|text| Streamed::default().push(text)).unwrap_or_default();
         match &*kind {
             "tool_use" => show(word(block, "name"), Delta::Call, out),
-            "text" => show(word(block, "text"), Delta::Text, out),
-            "thinking" => show(word(block, "thinking"), Delta::Reasoning, out),
+            "text" => show(beginning("text"), Delta::Text, out),
+            "thinking" => show(beginning("thinking"), Delta::Reasoning, out),
             _ => {}
         }
         self.places.insert(index, self.blocks.len());
@@ -177,6 +180,7 @@ impl Growth {
     fn end(&mut self, complete: bool) -> bool {
         if complete {
             self.input.end();
+            self.fields.end();
         }
         let arguments = Arguments::new(self.input.as_str());
         let whole = match arguments.class() {

@@ -34,19 +34,17 @@ pub(super) struct ResponseAssembly {
 /// An item, as far as it was received.
 #[derive(Default)]
 struct Growth {
-    /// The JSON of the complete item.
+    /// The complete item; empty if it is a message that holds less than was shown.
     done: Option<String>,
     kind: String,
     call_id: String,
     name: String,
-    /// Texts with their numbers, and whether each is a refusal.
+    /// Texts that the complete item does not hold, with their numbers, and whether each is a refusal.
     texts: Vec<(u64, Streamed, bool)>,
     /// The reasoning, or the arguments of a call.
     input: Streamed,
     /// Whether any of it was shown.
     shown: bool,
-    /// Bytes of text in the complete item; `None` if it is no message.
-    told: Option<usize>,
 }
 
 impl ResponseAssembly {
@@ -58,10 +56,15 @@ impl ResponseAssembly {
         self.items.entry(self.current).or_default()
     }
 
+    /// Moves to the item after the last one, for servers that send no numbers.
+    fn next(&mut self) {
+        self.current = self.items.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
+    }
+
     fn begin(&mut self, event: Value<'_>, out: &mut Vec<Delta>) {
         let Some(item) = event.given("item") else { return };
         if event.given("output_index").is_none() {
-            self.current = self.items.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
+            self.next();
         }
         let growth = self.item(event);
         growth.kind = word(item, "type");
@@ -76,6 +79,10 @@ impl ResponseAssembly {
     fn done(&mut self, event: Value<'_>, out: &mut Vec<Delta>) {
         let Some(item) = event.given("item") else { return };
         let refuses = refuses(item);
+        let is_done = self.items.get(&self.current).is_some_and(|growth| growth.done.is_some());
+        if is_done && event.given("output_index").is_none() {
+            self.next();
+        }
         self.item(event).complete(item, out);
         self.refused |= refuses;
     }
@@ -119,10 +126,8 @@ impl ResponseAssembly {
         for (index, item) in response.given("output").into_iter().flat_map(Value::items).enumerate() {
             self.refused |= refuses(item);
             let growth = self.items.entry(index as u64).or_default();
-            // A completed item wins; some servers complete items only here.
-            if growth.done.is_none() {
-                growth.complete(item, out);
-            }
+            // Some servers complete an item only here.
+            growth.complete(item, out);
         }
         let status = word(response, "status");
         let status = if status.is_empty() { ended_as } else { &status };
@@ -189,7 +194,7 @@ impl Assembly for ResponseAssembly {
     fn item(self, _: &Seen, complete: bool) -> Option<Item> {
         let whole = complete && self.items.values().all(|growth| growth.done.is_some());
         let halted = self.items.last_key_value().is_some_and(|(_, growth)| growth.done.is_none());
-        let items = self.items.into_values().flat_map(Growth::into_items);
+        let items = self.items.values().flat_map(Growth::written);
         Some(Item { json: list(items), whole, halted })
     }
 
@@ -223,12 +228,20 @@ fn said(part: Value<'_>) -> Option<String> {
 }
 
 impl Growth {
-    /// Takes the complete item, and shows it if nothing of it was shown before.
+    /// Takes the complete item, which only the first event can set, and shows it if nothing of it was shown before.
     fn complete(&mut self, item: Value<'_>, out: &mut Vec<Delta>) {
-        self.done = Some(item.raw().to_owned());
-        let length = |part| said(part).map_or(0, |text| text.len());
-        let parts = || item.given("content").into_iter().flat_map(Value::items);
-        self.told = (word(item, "type") == "message").then(|| parts().map(length).sum());
+        if self.done.is_some() {
+            return;
+        }
+        let is_message = word(item, "type") == "message";
+        let parts = item.given("content").into_iter().flat_map(Value::items).filter(|_| is_message);
+        let told: usize = parts.filter_map(said).map(|text| text.len()).sum();
+        // Text that was shown is kept, whatever the complete item holds.
+        if self.streamed() <= told {
+            self.texts.clear();
+        }
+        let replaced = is_message && !self.texts.is_empty();
+        self.done = Some(if replaced { String::new() } else { item.raw().to_owned() });
         if std::mem::replace(&mut self.shown, true) {
             return;
         }
@@ -251,32 +264,43 @@ impl Growth {
         }
     }
 
-    /// The complete item, or what was received of it. Text that was shown is kept, whatever the complete item holds.
-    fn into_items(self) -> Vec<String> {
-        let streamed: usize = self.texts.iter().map(|(_, text, _)| text.as_str().len()).sum();
-        let texts = self.texts.iter().map(|(_, text, refusal)| {
-            let (kind, field) = if *refusal { ("refusal", "refusal") } else { ("output_text", "text") };
-            Object::new().text("type", kind).text(field, text.as_str()).finish()
-        });
-        let message = Object::new().text("type", "message").text("role", "assistant");
-        let message = message.list("content", texts).finish();
+    /// The item as far as it was received, and a message with the texts that it does not hold.
+    fn written(&self) -> impl Iterator<Item = String> {
+        let item = self.done.clone().unwrap_or_else(|| self.cut());
+        let texts = (self.streamed() > 0).then(|| self.message());
+        Some(item).filter(|item| !item.is_empty()).into_iter().chain(texts)
+    }
+
+    /// An incomplete item; empty for a message, which consists of its texts.
+    fn cut(&self) -> String {
         let item = Object::new().text("type", &self.kind);
-        let item = match (self.done, self.told) {
-            (Some(_), Some(told)) if streamed > told => return vec![message],
-            (Some(raw), Some(_)) => return vec![raw],
-            (Some(raw), None) => raw,
-            (None, _) if self.kind == "reasoning" => {
+        match &*self.kind {
+            "reasoning" => {
                 let summary = Object::new().text("type", "summary_text").text("text", self.input.as_str());
                 item.list("summary", [summary.finish()]).finish()
             }
-            (None, _) if is_call(&self.kind) => {
-                let input = if self.kind == "custom_tool_call" { "input" } else { "arguments" };
+            kind if is_call(kind) => {
+                let field = if kind == "custom_tool_call" { "input" } else { "arguments" };
                 let item = item.text("call_id", &self.call_id).text("name", &self.name);
-                item.text(input, self.input.as_str()).finish()
+                item.text(field, self.input.as_str()).finish()
             }
-            (None, _) => return vec![message],
-        };
-        if streamed > 0 { vec![item, message] } else { vec![item] }
+            _ => String::new(),
+        }
+    }
+
+    /// Bytes of text that were received in pieces.
+    fn streamed(&self) -> usize {
+        self.texts.iter().map(|(_, text, _)| text.as_str().len()).sum()
+    }
+
+    /// A message with the texts that were received in pieces.
+    fn message(&self) -> String {
+        let parts = self.texts.iter().map(|(_, said, refusal)| {
+            let (kind, field) = if *refusal { ("refusal", "refusal") } else { ("output_text", "text") };
+            Object::new().text("type", kind).text(field, said.as_str()).finish()
+        });
+        let message = Object::new().text("type", "message").text("role", "assistant");
+        message.list("content", parts).finish()
     }
 }
 

@@ -8,7 +8,7 @@ use rejoin_record::{
     json::{Doc, Object, Value},
 };
 use rejoin_view::{
-    Action, ArgumentsUse, ExchangeRef, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
+    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
     sound::{self, PartRef},
 };
 
@@ -69,7 +69,10 @@ impl Pass for Encoder {
             && self.sheet.target.context.whole_body
         {
             around.list = Some(native.raw.as_str().to_owned());
-            self.sheet.ledger.findings.retain(|finding| finding.rule != Rule::IrregularContent);
+            // Its message is not rewritten after all. A finding about a field around it stays.
+            let stays =
+                |finding: &Finding| finding.rule != Rule::IrregularContent || finding.at.message.is_none();
+            self.sheet.ledger.findings.retain(stays);
         }
         around
     }
@@ -403,6 +406,7 @@ impl Encoder {
 
     fn result(&mut self, Sent { exchange, call, id, kind }: &Sent<'_>) {
         let results: Vec<ResultRef<'_>> = exchange.results().collect();
+        self.sheet.list.source = results.last().map(|result| result.at().0);
         if let Some(result) = only(*exchange) {
             let message = result.message();
             if !WIRE.is_own(message) {

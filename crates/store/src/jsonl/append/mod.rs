@@ -1,10 +1,9 @@
-//! Appending to a file: one lock, one write, one sync.
+//! Appends to a file: one lock, one write, one sync.
 //!
-//! A new conversation is written under another name and gets its own when all of it is on the disk, so a process that is killed
-//! meanwhile leaves the whole of it or nothing.
+//! A new conversation is written under a temporary name and renamed when it is durable, so a killed process leaves all of it or nothing.
 //!
-//! What is known of a file's end is kept, so that an append has to look at its length only. When a write or its sync fails, the
-//! file is cut back to what was synced; where even that fails, it is remembered, and cut back before anything is added.
+//! The end of each file is remembered, so that an append only has to compare its length. When a write or its sync fails, the file is
+//! truncated to what was synced. If even that fails, it is truncated before the next append.
 
 use std::{
     collections::HashMap,
@@ -31,20 +30,20 @@ use crate::{
     store::Item,
 };
 
-/// What is known of the end of a file.
+/// The remembered end of a file.
 #[derive(Debug)]
 pub(super) struct End {
-    /// Which file it was.
+    /// The identity of the file.
     identity: files::Identity,
-    /// How long it was.
+    /// Its length.
     len: u64,
-    /// How much of that was synced. The bytes after it were never acknowledged.
+    /// The length that was synced. Later bytes were never acknowledged.
     synced: u64,
     /// The newest entry.
     pub(super) tail: Option<Tail>,
-    /// What has to be written before the next entry, so that it gets a line of its own.
+    /// What must be written before the next entry, so that it begins a new line.
     pub(super) before_next: String,
-    /// Entries that are known to be there.
+    /// Known entries of the file.
     seen: HashMap<EntryId, (u64, Hash)>,
 }
 
@@ -54,7 +53,7 @@ impl End {
         self.identity == files::identity(metadata) && self.len == metadata.len()
     }
 
-    /// Whether there are bytes after it that must not be believed.
+    /// Whether the file has bytes that were never acknowledged.
     pub(super) fn is_doubtful(&self) -> bool {
         self.synced < self.len
     }
@@ -64,14 +63,14 @@ impl End {
 pub(super) struct Locked {
     pub(super) file: File,
     pub(super) end: End,
-    /// Whether this process looks at the file for the first time: then its name may not be durable yet.
+    /// Whether this process opens the file for the first time. Then its name may not be durable yet.
     first_look: bool,
     birth: Birth,
     path: PathBuf,
 }
 
 impl Locked {
-    /// An error of the system, with what was tried on the file.
+    /// An error of the system, with the operation on the file.
     pub(super) fn failed(&self, what: &str) -> impl FnOnce(io::Error) -> StoreError + use<> {
         StoreError::io(format!("{what} {}", self.path.display()))
     }
@@ -80,20 +79,20 @@ impl Locked {
 /// Whether a file has the name of its conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Birth {
-    /// It had it before.
+    /// It had the name before.
     Known,
-    /// It is being written and has another name.
+    /// It is being written under a temporary name.
     Unnamed,
-    /// It was given its name by this append.
+    /// This append gave it the name.
     Named,
 }
 
-/// The name of a file that is not whole yet.
+/// The temporary name of a new file.
 fn unnamed(conversation: ConversationId) -> String {
     format!(".{conversation}{UNNAMED}")
 }
 
-/// How such names end.
+/// The ending of temporary names.
 const UNNAMED: &str = ".new";
 
 /// Appends entries after a tail.
@@ -113,14 +112,14 @@ pub(super) fn append(
         });
     };
     let appended = append_to(store, conversation, &mut locked, after, entries);
-    // The lock is held until what is known of the file is kept.
+    // The lock is held until the end of the file is remembered.
     let Locked { file, end, birth, .. } = locked;
-    // If nothing was stored, nothing is there.
+    // If nothing was stored, a new file is removed.
     let gone = appended.is_err()
         && match birth {
             Birth::Known => false,
             Birth::Unnamed => {
-                // What cannot be removed now is used or swept later.
+                // A file that cannot be removed now is reused or swept later.
                 let _ = store.folder.remove(unnamed(conversation));
                 true
             }
@@ -172,10 +171,10 @@ fn append_to(
     end.tail.ok_or(StoreError::BrokenBatch("there is nothing to append"))
 }
 
-/// How much of a new conversation is written at once, so that a long one is not in memory twice.
+/// The bytes of a new conversation that are written at once, so that a long one is not in memory twice.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// Writes entries at the end, in one go if others see the file. Returns the number of bytes.
+/// Writes entries at the end, in one write if others can see the file. Returns the number of bytes.
 fn write(locked: &Locked, entries: &[Entry]) -> StoreResult<u64> {
     let mut written = 0;
     let mut before = locked.end.before_next.as_str();
@@ -187,17 +186,17 @@ fn write(locked: &Locked, entries: &[Entry]) -> StoreResult<u64> {
             locked.birth != Birth::Unnamed || bytes <= PIECE_BYTES
         };
         let count = rest.iter().take_while(fits).count().max(1);
-        let (piece, behind) = rest.split_at(count);
+        let (piece, others) = rest.split_at(count);
         let mut lines = lines_of(piece)?;
         lines.insert_str(0, before);
         (&locked.file).write_all(lines.as_bytes()).map_err(locked.failed("writing"))?;
         written += lines.len() as u64;
-        (before, rest) = ("", behind);
+        (before, rest) = ("", others);
     }
     Ok(written)
 }
 
-/// Opens and locks a conversation's file, and looks at its end. None: it is not there, and not to be made.
+/// Opens and locks a conversation's file, and looks at its end. None if it does not exist and is not to be created.
 pub(super) fn open(store: &Jsonl, conversation: ConversationId, make: bool) -> StoreResult<Option<Locked>> {
     let Some((file, metadata, birth)) = lock(store, conversation, make)? else { return Ok(None) };
     let kept = store.take(conversation).filter(|end| end.is_of(&metadata));
@@ -207,7 +206,7 @@ pub(super) fn open(store: &Jsonl, conversation: ConversationId, make: bool) -> S
         None => look(store, conversation, &file, &metadata)?,
     };
     if end.is_doubtful() {
-        // An append failed here and could not be undone. Until it is, nothing can be added.
+        // An earlier append failed and could not be undone. Nothing can be added until it is.
         let cut = file.set_len(end.synced).and_then(|()| file.sync_data());
         if let Err(why) = cut {
             store.keep(conversation, end);
@@ -218,7 +217,7 @@ pub(super) fn open(store: &Jsonl, conversation: ConversationId, make: bool) -> S
     Ok(Some(Locked { file, end, first_look, birth, path: store.path(conversation) }))
 }
 
-/// Opens and locks a conversation's file. None: it is not there, and not to be made.
+/// Opens and locks a conversation's file. None if it does not exist and is not to be created.
 pub(super) fn lock(
     store: &Jsonl,
     conversation: ConversationId,
@@ -232,7 +231,7 @@ pub(super) fn lock(
         let (file, birth) = match store.folder.open_to_append(name(conversation), false) {
             Ok(file) => (file, Birth::Known),
             Err(why) if why.kind() == io::ErrorKind::NotFound && make => {
-                // It was there when the store was opened. Made again, it might lie where a disk belongs.
+                // The folder existed when the store was opened. If it was created again, it might hide a disk that is mounted later.
                 if !store.folder.has_outer() {
                     return Err(StoreError::Missing(store.folder.path()));
                 }
@@ -250,14 +249,14 @@ pub(super) fn lock(
         }
         let metadata = file.metadata().map_err(failed("reading"))?;
         // The last holder of the lock may have replaced or deleted the file.
-        if !files::is_gone(&metadata) {
+        if files::names(&metadata) > 0 {
             return Ok(Some((file, metadata, birth)));
         }
     }
 }
 
-/// Whether a file that is locked can become a new conversation. While its lock was waited for, another process may have given
-/// it its name, or given up and removed it. What a killed process left in it is thrown away.
+/// Whether a locked file can become a new conversation. While this process waited for the lock, another one may have renamed or removed
+/// it. What a killed process left in it is removed.
 fn is_ours_to_name(store: &Jsonl, conversation: ConversationId, file: &File) -> io::Result<bool> {
     let unnamed = unnamed(conversation);
     if !store.folder.is_named(file, &unnamed) {
@@ -271,12 +270,12 @@ fn is_ours_to_name(store: &Jsonl, conversation: ConversationId, file: &File) -> 
     Ok(true)
 }
 
-/// Removes what killed processes left of conversations that they were creating: it may hold what is being erased.
+/// Removes unfinished files of killed processes: they may hold content that is being erased.
 pub(super) fn sweep(store: &Jsonl) -> io::Result<()> {
     let id = |name: &str| name.strip_prefix('.')?.strip_suffix(UNNAMED)?.parse::<ConversationId>().ok();
     for left in store.folder.names()? {
         let Some(left) = left.to_str().filter(|left| id(left).is_some()) else { continue };
-        // One that is locked is being written; what cannot be opened is none of ours.
+        // A locked file is being written; one that cannot be opened is not ours.
         let Ok(file) = store.folder.open_to_append(left, false) else { continue };
         if file.try_lock().is_ok() && store.folder.is_named(&file, left) {
             store.folder.remove(left)?;
@@ -285,7 +284,7 @@ pub(super) fn sweep(store: &Jsonl) -> io::Result<()> {
     Ok(())
 }
 
-/// Looks at the end of a file that this process has not appended to. What is damaged there is set aside.
+/// Looks at the end of a file that this process has not appended to. Damage is set aside.
 fn look(
     store: &Jsonl,
     conversation: ConversationId,
@@ -299,7 +298,7 @@ fn look(
             newer.get_or_insert_with(|| damage.why.clone());
         }
         if let Err(why) = store.asides.keep(&conversation.to_string(), &damage.bytes) {
-            // Its bytes stay where they are as well: a file is only ever appended to.
+            // Its bytes also stay in the file, which is only ever appended to.
             tracing::warn!("{} of {conversation} could not be set aside: {why}", damage.place);
         }
     })
@@ -315,7 +314,7 @@ fn look(
     Ok(End { identity, len, synced: len, tail, before_next, seen: HashMap::new() })
 }
 
-/// What ends the last line of a file, if nothing does: a newline, and before it a mark unless the line is a whole entry.
+/// What ends the last line of a file, if it has no end: a newline, and before it a mark unless the line is a whole entry.
 fn before_next(file: &File, len: u64) -> io::Result<String> {
     if len == 0 || files::read_at(file, len - 1, 1)? == b"\n" {
         return Ok(String::new());
@@ -334,25 +333,25 @@ pub(super) fn stored_already(locked: &Locked, after: Option<Tail>, entries: &[En
     if found == after {
         return Ok(0);
     }
-    let mut behind: Vec<(EntryId, Hash)> = Vec::new();
+    let mut later: Vec<(EntryId, Hash)> = Vec::new();
     let mut reached = after.is_none();
     let span = Span { from: after.map_or(0, |tail| tail.seq), locked: true };
     let read = read::read(&locked.file, span, &mut |read| {
         if let Item::Entry(entry) = read.item {
             match after {
                 Some(after) if entry.envelope().seq <= after.seq => reached |= Tail::of(&entry) == after,
-                _ => behind.push((entry.id(), entry.hash())),
+                _ => later.push((entry.id(), entry.hash())),
             }
         }
-        // More than was handed in is more than needs to be known.
-        if behind.len() > entries.len() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        // More than the given entries need not be read.
+        if later.len() > entries.len() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     read.map_err(locked.failed("reading"))?;
-    let already = if reached { scan::already(&behind, entries) } else { None };
+    let already = if reached { scan::already(&later, entries) } else { None };
     already.ok_or(StoreError::TailMoved { expected: after, found })
 }
 
-/// Checks that each entry is sealed onto one that is there, and that its id is new.
+/// Checks that each entry is sealed onto an existing one, and that its id is new.
 pub(super) fn check_parents(locked: &mut Locked, entries: &[Entry]) -> StoreResult<()> {
     let failed = locked.failed("reading");
     let Locked { file, end, .. } = locked;
@@ -421,7 +420,7 @@ fn sync(store: &Jsonl, conversation: ConversationId, locked: &mut Locked) -> Sto
     work().map_err(failed)
 }
 
-/// Takes back what a failed append may have written.
+/// Removes what a failed append may have written.
 fn cut_back(locked: &mut Locked) {
     let Locked { file, end, .. } = locked;
     if let Err(why) = file.set_len(end.len).and_then(|()| file.sync_data()) {

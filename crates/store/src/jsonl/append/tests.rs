@@ -1,4 +1,4 @@
-//! What an append does about bytes that a failed one left behind.
+//! How an append treats bytes that a failed one left.
 
 use std::{fs, io::Write as _};
 
@@ -38,7 +38,7 @@ fn say(chain: &mut Chain, number: u8) -> Entry {
 fn leave_unsynced(store: &Jsonl, conversation: ConversationId, line: &str) {
     let mut file = store.folder.open_to_append(name(conversation), false).unwrap();
     writeln!(file, "{line}").unwrap();
-    let mut ends = store.ends();
+    let mut ends = crate::lock::guard(&store.ends);
     ends.get_mut(&conversation).unwrap().len = file.metadata().unwrap().len();
 }
 

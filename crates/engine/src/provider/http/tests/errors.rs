@@ -398,7 +398,7 @@ fn errors_with_a_good_status_are_errors() {
     }
 }
 
-/// What is no answer is shown in a line that harms nobody.
+/// Something that is no answer is shown on one line, without control characters.
 #[test]
 fn pages_and_noise_are_garbage() {
     let page = "<html>\x1b[2J<body>Sign in to the hotel's network</body>";
@@ -432,7 +432,7 @@ fn errors_without_end_are_read_only_so_far() {
     assert!(error.to_string().chars().count() < 800);
 }
 
-/// Nobody is there: the address stands in the error, the key and the password do not.
+/// Nothing answers: the error names the address, without the key and the password.
 #[test]
 fn nobody_answers() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -12,7 +12,7 @@ use super::testing::*;
 use crate::provider::{Provider, registry};
 
 /// S0-03, S0-49, S3-01: every service goes through the same trait, and the same things happen: the body has the length that was
-/// announced, the answer arrives, the tokens of its dialect stand in its fields.
+/// announced, the answer arrives, the tokens are in the fields of its dialect.
 #[test]
 fn every_service_is_asked_the_same_way() {
     for service in registry::all() {
@@ -45,13 +45,13 @@ fn every_service_is_asked_the_same_way() {
 fn ollama_answers_in_one_piece() {
     let line = r#"{"model":"llama2","message":{"role":"assistant","content":"42"},"done":true,"done_reason":"stop","prompt_eval_count":7,"eval_count":2}"#;
     let server = Server::new(vec![Answer::of(200, "application/json", line)]);
-    let choice = crate::provider::registry::Connection {
-        provider: String::from("ollama"),
+    let choice = crate::Wanted {
+        provider: Some(String::from("ollama")),
         model: Some(String::from("llama2")),
         base_url: Some(server.url.clone()),
         ..Default::default()
     };
-    let provider = registry::connect(&choice, &crate::auth::Keys::none(), &quick()).unwrap();
+    let provider = registry::connect(&choice, &crate::auth::Keys::default(), &quick()).unwrap();
     let answer = run(provider.complete(&[Message::user("6 * 7")], &[])).unwrap();
     assert_eq!(answer.message.content().as_deref(), Some("42"));
     let usage = answer.token_usage.unwrap();

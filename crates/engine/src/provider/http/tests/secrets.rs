@@ -101,8 +101,8 @@ fn a_key_is_in_no_excerpt() {
 /// A key with a line break in it is not sent, and the error names where it comes from.
 #[test]
 fn a_key_that_cannot_be_sent_is_named_by_its_place() {
-    let keys = crate::auth::Keys::none().variables(|_| Some(String::from("sk-line\nbreak-0123456789")));
-    let choice = registry::Connection { provider: String::from("openai"), ..Default::default() };
+    let keys = crate::auth::Keys::in_variables(|_| Some(String::from("sk-line\nbreak-0123456789")));
+    let choice = crate::Wanted { provider: Some(String::from("openai")), ..Default::default() };
     let error = registry::connect(&choice, &keys, &quick()).map(|_| ()).unwrap_err();
     assert!(matches!(&error, ProviderError::NoKey { .. }));
     let shown = format!("{error} {error:?} {:?}", error.hint());

@@ -12,7 +12,7 @@ use super::{Assembler, Call, FORMAT, Source};
 use crate::{
     context::{Context, Field},
     input::{Input, Stream},
-    session::{Aside, Place, ReadError, Session, replaced_bytes, unreadable_rest},
+    session::{Aside, Place, ReadError, Session, replaced_bytes, unreadable_from, unreadable_rest},
     sessions::sample::Sample,
     wire::registry::Dialect,
 };
@@ -133,8 +133,9 @@ pub fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError
         let cut = items().last().is_some_and(Value::is_cut);
         let index = if cut { count - 1 } else { count };
         if !cut {
-            let place = Place { index, offset: error.offset, line: None };
-            assembler.aside(place, Aside::Raw(Text::new(&input.text[error.offset..])));
+            let offset = unreadable_from(body, list, error);
+            let place = Place { index, offset, line: None };
+            assembler.aside(place, Aside::Raw(Text::new(&input.text[offset..])));
         }
         assembler.findings.push(unreadable_rest(input, error, index));
     }

@@ -1,0 +1,39 @@
+//! A draft that was cut off.
+
+use rejoin_record::json::write;
+
+use super::*;
+
+fn draft(pieces: &str) -> LeftDraft {
+    let stamp = |n| Stamp {
+        id: EntryId::new(n, [n as u8; 10]),
+        timestamp: rejoin_record::Timestamp::UNIX_EPOCH,
+        salt: rejoin_record::Salt([0; 16]),
+        source_time: None,
+    };
+    let mut chain = Chain::empty();
+    let message = Message::new(Role::Assistant, vec![thought(Origin::default(), "")]);
+    let message = chain.append(Kind::Message, &Content::Message(message), stamp(1));
+    let mark = chain.append(Kind::Turn, &interrupted(), stamp(2));
+    let text = format!("{}\n{}\n{pieces}", message.to_line(), mark.to_line());
+    LeftDraft::parse(text.as_bytes()).unwrap()
+}
+
+/// Wherever a draft is cut, what can be read is a beginning of what was written, and at most one character is missing.
+#[test]
+fn a_draft_that_is_cut_anywhere_keeps_every_whole_character() {
+    let said = "a \"quoted\" \u{1} line\nß 😀 \\ end";
+    let mut line = String::from("{\"text\":");
+    write::string(&mut line, said);
+    line.push_str("}\n");
+    assert_eq!(draft(&line).text, said);
+    let mut known = String::new();
+    for end in 0..line.len() {
+        let Some(cut) = line.get(..end) else { continue };
+        let read = draft(cut).text;
+        assert!(said.starts_with(&read), "{cut}: {read}");
+        assert!(read.len() >= known.len(), "{cut}");
+        known = read;
+    }
+    assert_eq!(known, said);
+}
