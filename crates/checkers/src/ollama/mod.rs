@@ -112,7 +112,8 @@ impl Check<'_, Ollama> {
         let holds_something =
             |field: &&str| is_filled(&message[*field]) || !list(&message[*field]).is_empty();
         let stands_in = ["tool_calls", "thinking", "images"].iter().any(holds_something);
-        if !content.is_string() && !(content.is_null() && stands_in) {
+        let fits = content.is_string() || (content.is_null() && stands_in);
+        if !fits {
             self.unfit("OLL-02", &content, "string");
         }
         let images = message.get("images");

@@ -189,11 +189,10 @@ impl<'a> Check<'a, OpenAiResponses> {
         match choice.value {
             None => {}
             Some(Value::String(mode)) if mode == "none" || mode == "auto" => {}
+            Some(Value::String(mode)) if mode == "required" && !list(&body["tools"]).is_empty() => {}
             Some(Value::String(mode)) if mode == "required" => {
-                if list(&body["tools"]).is_empty() {
-                    let message = "Tool choice 'required' must be specified with 'tools' parameter.";
-                    self.refuse("RSP-schema", &choice, message);
-                }
+                let message = "Tool choice 'required' must be specified with 'tools' parameter.";
+                self.refuse("RSP-schema", &choice, message);
             }
             Some(Value::Object(_)) => match choice["type"].as_str() {
                 Some(kind @ ("function" | "custom")) => {

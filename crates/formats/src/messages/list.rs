@@ -442,7 +442,7 @@ impl<S: Shape> Builder<S> {
                 if matches!(&*name, "session_id" | "conversation_id" | "sessionId") {
                     own_id = value.as_str().map(std::borrow::Cow::into_owned);
                 }
-                // A field that was cut off with the file is not a field: it is set aside with the rest.
+                // A field that was cut off is set aside with the rest.
                 if value.is_cut() {
                     continue;
                 }

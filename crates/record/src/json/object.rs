@@ -1,7 +1,7 @@
 //! Writing one JSON object field by field, in the order of the calls.
 //!
-//! For shapes that programs read: what a command prints with `--json`, what a server answers, small files of our own. Encoders
-//! of dialects write straight into their body instead.
+//! For shapes that programs read (what a command prints with `--json`, what a server answers, small files of our own) and for the
+//! small objects of a request. Encoders of dialects write long texts straight into their body instead.
 
 use std::fmt::Display;
 

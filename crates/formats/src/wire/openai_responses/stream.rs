@@ -56,7 +56,7 @@ impl ResponseAssembly {
         self.items.entry(self.current).or_default()
     }
 
-    /// Goes on to the item after the last one, where the server gives no numbers.
+    /// Moves to the item after the last one, for servers that send no numbers.
     fn next(&mut self) {
         self.current = self.items.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
     }
@@ -236,7 +236,7 @@ impl Growth {
         let is_message = word(item, "type") == "message";
         let parts = item.given("content").into_iter().flat_map(Value::items).filter(|_| is_message);
         let told: usize = parts.filter_map(said).map(|text| text.len()).sum();
-        // What was shown is kept, whatever the item says in the end.
+        // Text that was shown is kept, whatever the complete item holds.
         if self.streamed() <= told {
             self.texts.clear();
         }
@@ -264,14 +264,14 @@ impl Growth {
         }
     }
 
-    /// The item as JSON, as far as it came, and a message of the texts that it does not hold.
+    /// The item as far as it was received, and a message with the texts that it does not hold.
     fn written(&self) -> impl Iterator<Item = String> {
         let item = self.done.clone().unwrap_or_else(|| self.cut());
         let texts = (self.streamed() > 0).then(|| self.message());
         Some(item).filter(|item| !item.is_empty()).into_iter().chain(texts)
     }
 
-    /// An item that never became complete; nothing for a message, which is its texts.
+    /// An incomplete item; empty for a message, which consists of its texts.
     fn cut(&self) -> String {
         let item = Object::new().text("type", &self.kind);
         match &*self.kind {
@@ -288,12 +288,12 @@ impl Growth {
         }
     }
 
-    /// How many bytes of text came in pieces.
+    /// Bytes of text that were received in pieces.
     fn streamed(&self) -> usize {
         self.texts.iter().map(|(_, text, _)| text.as_str().len()).sum()
     }
 
-    /// A message of the texts that came in pieces.
+    /// A message with the texts that were received in pieces.
     fn message(&self) -> String {
         let parts = self.texts.iter().map(|(_, said, refusal)| {
             let (kind, field) = if *refusal { ("refusal", "refusal") } else { ("output_text", "text") };
