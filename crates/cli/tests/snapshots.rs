@@ -632,7 +632,7 @@ fn explain() {
 
     **What rejoin does.** `keep` turns it into a user message in the same place. It begins with a label,
     `[tool result of tool grep for call A, whose call is not in this conversation]`, and the output
-    follows, with its images and documents. Between the results of a batch it moves behind them. `drop`
+    follows, with its images and documents. Between the results of a batch it moves after them. `drop`
     leaves it out.
 
     **What you can do.** If an older copy of the file still has the call, put that message back.
