@@ -145,16 +145,13 @@ fn registered(problems: &mut Vec<String>) -> Result<()> {
     for entry in fs::read_dir("crates/formats/src/wire")? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if entry.path().is_dir() {
-            if !registry.contains(&format!("&{name}::")) {
-                problems.push(format!("crates/formats/src/wire/{name}: not in the registry"));
-            }
-            if !Path::new("crates/checkers/fixtures").join(name.replace('_', "-")).is_dir() {
-                problems.push(format!("crates/formats/src/wire/{name}: has no fixtures"));
-            }
-            if !Path::new("crates/checkers/src").join(&name).is_dir() {
-                problems.push(format!("crates/formats/src/wire/{name}: has no checker"));
-            }
+        let needs = [
+            (registry.contains(&format!("&{name}::")), "line in the registry"),
+            (Path::new("crates/checkers/fixtures").join(name.replace('_', "-")).is_dir(), "fixtures"),
+            (Path::new("crates/checkers/src").join(&name).is_dir(), "checker"),
+        ];
+        for (_, what) in needs.iter().filter(|(has, _)| entry.path().is_dir() && !has) {
+            problems.push(format!("crates/formats/src/wire/{name}: has no {what}"));
         }
     }
     let rules = fs::read_to_string("crates/view/src/rules.rs")?;

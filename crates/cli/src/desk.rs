@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use rejoin::{
     ConversationId,
-    engine::{self, Clock as _, EngineError, Mode, Recorded, SystemClock, Writer},
-    store::{Access, Holder, Location, Query, Store, StoreError},
+    engine::{self, EngineError, Mode, Recorded, SystemClock, Writer},
+    store::{Access, Location, Query, Store, StoreError},
 };
 
 pub use crate::args::Flags;
@@ -23,6 +23,9 @@ pub struct Desk {
     pub folder: PathBuf,
     pager: bool,
 }
+
+/// A store, if it exists, and the conversation in it that was named.
+type Found = (Option<Box<dyn Store>>, Option<ConversationId>);
 
 impl Desk {
     /// Reads the settings; opens nothing.
@@ -98,6 +101,14 @@ impl Desk {
         Ok((store, id))
     }
 
+    /// Opens the store to read one conversation, or all of them if none is given; no store if it does not exist.
+    pub fn find_or_all(&self, given: Option<&str>) -> Result<Found, Failure> {
+        match given {
+            Some(given) => self.find(given).map(|(store, id)| (Some(store), Some(id))),
+            None => self.read_store().map(|store| (store, None)),
+        }
+    }
+
     /// Opens the store to change a conversation; creates no store.
     pub fn find_to_write(&self, given: &str) -> Result<(Box<dyn Store>, ConversationId), Failure> {
         self.read_store()?.ok_or_else(|| unknown(given))?;
@@ -160,10 +171,6 @@ pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorde
 /// A writer to the store; processes that wait for its lock are shown the command.
 pub fn writer<'s>(store: &'s dyn Store, command: &'s str) -> Writer<'s> {
     Writer { store, clock: &SystemClock, command }
-}
-
-pub fn holder(command: &str) -> Holder {
-    Holder::this(command, SystemClock.now())
 }
 
 /// Brings the index up to date after writing. No entry is lost if that fails, and the next one tries again.

@@ -86,13 +86,6 @@ impl Failure {
         )
     }
 
-    pub fn too_large(name: impl Display, why: impl Display) -> Self {
-        Self::failed(
-            format!("{name} cannot be sent: {why}"),
-            "leave out what is no longer needed, or split the conversation",
-        )
-    }
-
     pub fn auth(why: impl Display) -> Self {
         Self::failed(why.to_string(), "`rejoin auth status` lists the keys")
     }

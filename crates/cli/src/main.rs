@@ -29,7 +29,7 @@ mod subject;
 use std::process::ExitCode;
 
 use clap::{
-    CommandFactory as _, FromArgMatches as _,
+    CommandFactory as _, FromArgMatches as _, ValueEnum as _,
     error::{ContextKind, ContextValue},
 };
 
@@ -72,11 +72,8 @@ fn colour(arguments: &args::CommandLine) -> args::Colour {
     }
     let home = home::Home::from_environment().ok();
     let settings = home.and_then(|home| settings::Settings::load(&home.config).ok()).unwrap_or_default();
-    match settings.value("color") {
-        Some("always") => args::Colour::Always,
-        Some("never") => args::Colour::Never,
-        _ => args::Colour::Auto,
-    }
+    let set = settings.value("color").and_then(|value| args::Colour::from_str(value, false).ok());
+    set.unwrap_or(args::Colour::Auto)
 }
 
 /// Prints help, the version, or a usage error.

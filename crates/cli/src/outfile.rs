@@ -48,27 +48,26 @@ fn file(output: &OutputArguments) -> Option<&Path> {
     output.output.as_deref().filter(|path| *path != Path::new("-"))
 }
 
-/// What must not be overwritten, whatever is asked for.
-#[derive(Debug, Default)]
-pub struct Untouched {
-    pub file: Option<PathBuf>,
-    pub store: Option<Location>,
+/// The source of a conversation, which must not be overwritten, whatever is asked for.
+#[derive(Debug)]
+pub enum Untouched {
+    File(PathBuf),
+    Store(Location),
 }
 
 impl Untouched {
     fn is(&self, path: &Path) -> bool {
         let Ok(path) = fs::canonicalize(path) else { return false };
-        let same = |other: &Path| fs::canonicalize(other).is_ok_and(|other| other == path);
-        let in_store = match &self.store {
+        match self {
+            Self::File(file) => fs::canonicalize(file).is_ok_and(|file| file == path),
             // The log and the index lie beside the database and are called after it.
-            Some(Location::Sqlite(database)) => fs::canonicalize(database)
+            Self::Store(Location::Sqlite(database)) => fs::canonicalize(database)
                 .is_ok_and(|database| path.to_string_lossy().starts_with(&*database.to_string_lossy())),
-            Some(Location::Jsonl(folder)) => {
+            Self::Store(Location::Jsonl(folder)) => {
                 fs::canonicalize(folder).is_ok_and(|folder| path.starts_with(folder))
             }
-            Some(Location::Memory) | None => false,
-        };
-        in_store || self.file.as_deref().is_some_and(same)
+            Self::Store(Location::Memory) => false,
+        }
     }
 }
 

@@ -63,14 +63,14 @@ fn of_file(path: &str, options: &ReadOptions<'_>) -> Result<(Subject, Untouched)
             });
         }
     }
-    Ok((subject, Untouched { file: Some(PathBuf::from(path)), store: None }))
+    Ok((subject, Untouched::File(PathBuf::from(path))))
 }
 
 fn of_store(given: &str, options: &ReadOptions<'_>) -> Result<(Subject, Untouched), Failure> {
     let desk = Desk::new(options.flags)?;
     let (store, id) = desk.find(given)?;
     let recorded = desk::read(&*store, id, options.mode)?;
-    Ok((Subject::of_record(recorded), Untouched { file: None, store: Some(desk.location.clone()) }))
+    Ok((Subject::of_record(recorded), Untouched::Store(desk.location.clone())))
 }
 
 /// Whether a text is spelled like a path, so that the store need not be asked: a separator, or one word with an ending.

@@ -149,12 +149,12 @@ fn copies_are_the_same() {
         for store in [&home.store, &there, &back] {
             assert_eq!(home.run(&["verify", "--store", store]).code, 0);
         }
-        // One that went on differently is not written over, and does not stop the others.
+        // One that continues differently there is not overwritten, and does not stop the others.
         home.out(&["history", "rename", &id, "There", "--store", &there]);
         home.out(&["history", "rename", &id, "Here"]);
         let ran = home.run(&["copy", "--all", "--to", &there]);
         assert_eq!(ran.code, 1);
-        has(&ran.err, &["went on differently there", "1 of 3 failed"]);
+        has(&ran.err, &["continues differently there", "1 of 3 failed"]);
         let ran = home.run(&["copy", "--all", "--store", "jsonl:nowhere", "--to", &there]);
         assert_eq!(ran.code, 2);
         has(&ran.err, &["there is no store at jsonl:nowhere to copy from"]);

@@ -52,7 +52,8 @@ pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
             digest.words = words(message.role.as_str(), text_of(&message));
         }
         Content::Meta(meta) => {
-            let title = meta.title.map(|title| one_line(&title)).filter(|title| !title.is_empty());
+            let one_line = |title: Text| title.split_whitespace().collect::<Vec<_>>().join(" ");
+            let title = meta.title.map(one_line).filter(|title| !title.is_empty());
             digest.words = title.clone().and_then(|title| words("title", title));
             digest.title = title.map(Title::Given);
             digest.forked_from = meta.scope.as_ref().and_then(|scope| forked_from(scope.as_str()));
@@ -98,11 +99,6 @@ fn title_from(message: &Message) -> Option<String> {
     let text = texts.into_iter().find(|text| !text.is_blank() && !session::is_put_there(text))?;
     let line = text.trim().lines().next()?.trim_end();
     Some(line.chars().take(limits::TITLE_CHARS).collect())
-}
-
-/// A title on one line.
-fn one_line(title: &str) -> String {
-    title.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The searchable texts of a message, one per line. A single text is shared, not copied.

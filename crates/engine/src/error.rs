@@ -45,7 +45,7 @@ pub enum EngineError {
     #[error("there is no message {0} in the conversation")]
     NoSuchMessage(String),
     /// The other store has the conversation, and it continues differently there.
-    #[error("Conversation {0} is in the other store and went on differently there")]
+    #[error("Conversation {0} is in the other store and continues differently there")]
     Diverged(ConversationId),
     /// A file of rejoin's own entries is not imported like a session of another agent: see [`Writer::import_record`](crate::Writer::import_record).
     #[error(

@@ -191,7 +191,9 @@ fn place(tree: &Tree<'_>, head: Option<EntryId>, asking: &Entry, result: &ToolRe
     let mut last = asking;
     for entry in tree.in_order() {
         let follows = entry.envelope().parent.is_some_and(|parent| ours.contains(&parent));
-        if follows && entry.envelope().kind == Kind::Message && is_result(entry) {
+        let is_result =
+            || matches!(Content::of(entry), Content::Message(message) if message.role == Role::Tool);
+        if follows && is_result() {
             if holds(entry, result) {
                 return Placed::Already(Box::new(entry.clone()));
             }
@@ -200,10 +202,6 @@ fn place(tree: &Tree<'_>, head: Option<EntryId>, asking: &Entry, result: &ToolRe
         }
     }
     Placed::Elsewhere((last.id(), last.hash()))
-}
-
-fn is_result(entry: &Entry) -> bool {
-    matches!(Content::of(entry), Content::Message(message) if message.role == Role::Tool)
 }
 
 /// Whether an entry holds this result.

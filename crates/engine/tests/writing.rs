@@ -195,7 +195,7 @@ fn a_copy_has_the_same_hashes_and_grows() {
     let back = writer(&*here, &clock).copy_from(&*there, id).unwrap();
     assert_eq!((back.added, back.total), (0, 7));
     assert_eq!(writer(&*there, &clock).copy_from(&*here, id).unwrap().added, 1);
-    // Two that went on differently are never mixed.
+    // Two that continue differently are never mixed.
     writer(&*here, &clock).rename(id, "Here").unwrap();
     writer(&*there, &clock).rename(id, "There").unwrap();
     let before = stored(&*here, id);

@@ -217,12 +217,8 @@ pub(crate) fn parts(words: &str) -> Vec<(Vec<String>, bool)> {
     parts
 }
 
-/// How many words a query has.
-pub(crate) fn query_words(words: &str) -> usize {
-    all_parts(words).iter().map(|(words, _)| words.len()).sum()
-}
-
-fn all_parts(words: &str) -> Vec<(Vec<String>, bool)> {
+/// All parts of a query, however many there are.
+pub(crate) fn all_parts(words: &str) -> Vec<(Vec<String>, bool)> {
     let mut parts = Vec::new();
     for (number, stretch) in words.split('"').enumerate() {
         if number % 2 == 1 {

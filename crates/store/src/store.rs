@@ -275,7 +275,8 @@ pub struct Search {
 impl Search {
     /// Whether there are more words than a search takes. In scripts without spaces every character is a word.
     pub fn is_too_long(&self) -> bool {
-        scan::query_words(&self.words) > rejoin_record::limits::QUERY_WORDS
+        scan::all_parts(&self.words).iter().map(|(words, _)| words.len()).sum::<usize>()
+            > rejoin_record::limits::QUERY_WORDS
     }
 }
 

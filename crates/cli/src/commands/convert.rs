@@ -3,9 +3,7 @@
 use std::fmt::Display;
 
 use rejoin::{
-    Choice, ConvertError, Converted, Finding, OnBroken, Session,
-    check::Subject,
-    checkers, convert_with,
+    Choice, ConvertError, Converted, Finding, OnBroken, Session, checkers, convert_with,
     engine::{Clock as _, Mode, SystemClock},
     record::Entry,
     sessions::{self, Writing},
@@ -14,7 +12,7 @@ use rejoin::{
 
 use super::{install::AgentCopy, report};
 use crate::{
-    args::{ConvertArguments, Destination},
+    args::{ConvertArguments, Destination, InstallArguments},
     desk::Flags,
     failure::Failure,
     home::Home,
@@ -37,59 +35,48 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
         Some(given) => given,
         None => policy(&Settings::load(&Home::from_environment()?.config)?),
     };
-    if arguments.place.install {
-        return install(&subject, session, to, arguments, on_broken);
-    }
-    if let Some(entries) = subject.record.as_deref().filter(|_| is_own(to)) {
-        tell(&subject, session, session.findings.clone(), arguments, Finding::deed)?;
-        outfile::put(&arguments.output, to, &verbatim(entries), &written(session))?;
-        return Ok(0);
+    let tell = |findings: Vec<Finding>, deed: fn(&Finding) -> &'static str| {
+        let findings = subject.with_lines(session, findings);
+        if let Some(path) = &arguments.report {
+            outfile::put_report(path, &shape::findings(&findings))?;
+        }
+        let lines = report::summary(&findings, arguments.place.verbose, deed);
+        lines.iter().for_each(|line| output::talk(line));
+        Ok::<(), Failure>(())
+    };
+    let put = |text: &str| {
+        let written = output::plural(session.messages.len(), "message");
+        outfile::put(&arguments.output, to, text, &written)
+    };
+    let InstallArguments { install, json, .. } = arguments.place;
+    if let Some(entries) = subject.record.as_deref().filter(|_| is_own(to) && !install) {
+        tell(session.findings.clone(), Finding::deed)?;
+        return put(&verbatim(entries)).map(|()| 0);
     }
     let choice = Choice { model: arguments.model.as_deref(), max_tokens: arguments.max_tokens };
-    match make(session, to, choice, on_broken) {
-        Ok(converted) => {
-            say_what_is_refused(to, &converted.body);
+    let made = if install {
+        AgentCopy::make(session, to, choice.model, on_broken)?.map(|(copy, made)| (Some(copy), made))
+    } else {
+        make(session, to, choice, on_broken).map(|made| (None, made))
+    };
+    match made {
+        Ok((copy, Converted { body, findings, .. })) => {
+            say_what_is_refused(to, &body);
             // The report first: once the body is written, the work is done.
-            tell(&subject, session, converted.findings, arguments, Finding::deed)?;
-            outfile::put(&arguments.output, to, &converted.body, &written(session))?;
+            tell(findings, Finding::deed)?;
+            match copy {
+                Some(copy) => copy.put(&body, json)?,
+                None => put(&body)?,
+            }
             Ok(0)
         }
-        Err(error) => Err(refused(&subject, session, arguments, &error)?),
-    }
-}
-
-fn written(session: &Session) -> String {
-    output::plural(session.messages.len(), "message")
-}
-
-fn install(
-    subject: &Subject,
-    session: &Session,
-    to: Destination,
-    arguments: &ConvertArguments,
-    on_broken: OnBroken,
-) -> Result<u8, Failure> {
-    match AgentCopy::make(session, to, arguments.model.as_deref(), on_broken)? {
-        Ok(made) => {
-            tell(subject, session, made.converted.findings.clone(), arguments, Finding::deed)?;
-            made.put(arguments.place.json)?;
-            Ok(0)
+        Err(error) => {
+            if let ConvertError::Refused(findings) = &error {
+                tell(findings.clone(), |_| "nothing is sent")?;
+            }
+            Err(failure(&subject.name, &error))
         }
-        Err(error) => Err(refused(subject, session, arguments, &error)?),
     }
-}
-
-/// Shows the findings of a refused conversation, and makes the error.
-fn refused(
-    subject: &Subject,
-    session: &Session,
-    arguments: &ConvertArguments,
-    error: &ConvertError,
-) -> Result<Failure, Failure> {
-    if let ConvertError::Refused(findings) = error {
-        tell(subject, session, findings.clone(), arguments, |_| "nothing is sent")?;
-    }
-    Ok(failure(&subject.name, error))
 }
 
 pub fn make(
@@ -145,7 +132,8 @@ pub fn failure(name: impl Display, error: &ConvertError) -> Failure {
         ConvertError::TooLarge(error) => {
             let place =
                 error.at.message.map_or_else(String::new, |message| format!(", in message {message}"));
-            Failure::too_large(name, format!("{error}{place}"))
+            let what = format!("{name} cannot be sent: {error}{place}");
+            Failure::failed(what, "leave out what is no longer needed, or split the conversation")
         }
     }
 }
@@ -179,19 +167,4 @@ fn choose<'s>(path: &str, sessions: &'s [Session], wanted: Option<usize>) -> Res
             Err(Failure::usage(what, "choose one with `--session N`"))
         }
     }
-}
-
-fn tell(
-    subject: &Subject,
-    session: &Session,
-    findings: Vec<Finding>,
-    arguments: &ConvertArguments,
-    deed: impl Fn(&Finding) -> &'static str,
-) -> Result<(), Failure> {
-    let findings = subject.with_lines(session, findings);
-    if let Some(path) = &arguments.report {
-        outfile::put_report(path, &shape::findings(&findings))?;
-    }
-    report::summary(&findings, arguments.place.verbose, deed).iter().for_each(|line| output::talk(line));
-    Ok(())
 }

@@ -110,20 +110,17 @@ fn for_people(diagnosis: &Diagnosis, all: bool) -> Result<(), Failure> {
             paint("good:", output::GOOD)
         ));
     }
-    let mut why = Vec::new();
-    for (count, words) in [
+    let why = [
         (total.of(Health::Refused), "refused by the provider"),
         (total.of(Health::CannotBeOpened), "that their agent cannot open"),
         (total.unreadable, "unreadable"),
-    ] {
-        if count > 0 {
-            why.push(format!("{count} {words}"));
-        }
-    }
+    ];
+    let why =
+        why.into_iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
     output::data(&format!(
         "{} {dead} of {sessions} cannot be resumed: {}. Nothing was changed.",
         paint("broken:", output::ERROR),
-        why.join(", ")
+        why.collect::<Vec<_>>().join(", ")
     ))?;
     output::data("  rejoin check PATH                                says what is wrong and where")?;
     // The command is for a file that it can be used on.

@@ -66,7 +66,7 @@ pub fn shortened(text: &str, most: usize) -> String {
     shortened_line(&harmless(&text.split_whitespace().collect::<Vec<_>>().join(" ")), most)
 }
 
-fn shortened_line(line: &str, most: usize) -> String {
+pub fn shortened_line(line: &str, most: usize) -> String {
     let short: String = line.chars().take(most).collect();
     if short.len() < line.len() { format!("{short}…") } else { short }
 }

@@ -21,10 +21,8 @@ use crate::{
 /// How many ids are tried before it is given up: each is taken only if there is a copy under it already.
 const ATTEMPTS: usize = 1000;
 
-/// A session file, and where it belongs.
+/// Where a session file belongs: the agent, and the session that the file describes.
 pub struct AgentCopy {
-    /// What was made, and what was found on the way.
-    pub converted: Converted,
     agent: &'static AgentPlace,
     new: NewSession,
 }
@@ -36,7 +34,7 @@ impl AgentCopy {
         to: Destination,
         model: Option<&str>,
         on_broken: OnBroken,
-    ) -> Result<Result<Self, ConvertError>, Failure> {
+    ) -> Result<Result<(Self, Converted), ConvertError>, Failure> {
         let agent = agent(to)?;
         for attempt in 0..ATTEMPTS {
             let session = renamed(session, attempt);
@@ -46,7 +44,7 @@ impl AgentCopy {
             };
             let new = described(&converted.body, &session);
             if !agent.has(&new.id) {
-                return Ok(Ok(Self { converted, agent, new }));
+                return Ok(Ok((Self { agent, new }, converted)));
             }
         }
         let what = format!("{} has {ATTEMPTS} copies of this conversation already", agent.name);
@@ -54,8 +52,8 @@ impl AgentCopy {
     }
 
     /// Writes the file and prints the command that resumes the session.
-    pub fn put(self, json: bool) -> Result<(), Failure> {
-        let Self { converted, agent, new } = self;
+    pub fn put(self, body: &str, json: bool) -> Result<(), Failure> {
+        let Self { agent, new } = self;
         let home = agent.home().ok_or_else(|| Failure::Usage {
             what: format!("the folder of {} is not known, because there is no home folder", agent.name),
             hint: None,
@@ -66,7 +64,7 @@ impl AgentCopy {
             let home = home.display();
             output::talk(&format!("{} was not used here before: creating {home}", agent.name));
         }
-        home::write_with_folders(&path, converted.body.as_bytes(), Existing::Kept)
+        home::write_with_folders(&path, body.as_bytes(), Existing::Kept)
             .map_err(|why| Failure::unwritable(path.display(), &why))?;
         output::talk(&format!("wrote {}", output::shown(&path)));
         if !json {

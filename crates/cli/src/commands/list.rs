@@ -14,6 +14,7 @@ use rejoin::{
     store::{Filter, StoreError, Summary},
 };
 
+use super::exchange::shortened_line;
 use crate::{
     args::ListArguments,
     desk::{self, Desk, Flags},
@@ -93,7 +94,7 @@ impl Drawn {
         let mark = if self.active == Some(summary.id) { "*" } else { " " };
         let id = paint(&summary.id.to_string(), output::STRONG);
         let untitled = if summary.damaged { "(title unreadable)" } else { "(untitled)" };
-        let title = short(&harmless(summary.title.as_deref().unwrap_or(untitled)));
+        let title = shortened_line(&harmless(summary.title.as_deref().unwrap_or(untitled)), TITLE_CHARS);
         let state = paint(&format!("[{}]", summary.shown_state().word()), output::NOTE);
         let unknown = |value: &Option<String>| harmless(value.as_deref().unwrap_or("unknown"));
         self.text.push_str(&format!("\n{mark} {id}  {title} {state}\n"));
@@ -133,13 +134,4 @@ fn more(ListCounts { shown, total }: ListCounts) -> String {
 fn updated(summary: &Summary) -> String {
     let known = summary.updated != Timestamp::UNIX_EPOCH;
     if known { local_time(summary.updated) } else { String::from("unknown") }
-}
-
-/// A title that fits on a line.
-fn short(title: &str) -> String {
-    let mut short: String = title.chars().take(TITLE_CHARS).collect();
-    if short.len() < title.len() {
-        short.push('…');
-    }
-    short
 }

@@ -198,8 +198,7 @@ fn in_words_of(found: &Resumption) -> String {
     let messages = output::plural(found.messages, "message");
     let rest = match found.damaged {
         0 => String::from("nothing is lost"),
-        1 => String::from("1 part cannot be read, everything else is used"),
-        count => format!("{count} parts cannot be read, everything else is used"),
+        count => format!("{} cannot be read, everything else is used", output::plural(count, "part")),
     };
     match found.state {
         SessionState::Empty if found.damaged > 0 => {

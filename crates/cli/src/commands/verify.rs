@@ -9,18 +9,12 @@ use crate::{
     args::VerifyArguments,
     desk::{self, Desk, Flags},
     failure::{FAILED, Failure},
-    output::{self, harmless, paint, plural},
+    output::{self, agreeing, harmless, paint, plural},
 };
 
 pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
-    let (store, id) = match &arguments.conversation {
-        Some(given) => {
-            let (store, id) = desk.find(given)?;
-            (Some(store), Some(id))
-        }
-        None => (desk.read_store()?, None),
-    };
+    let (store, id) = desk.find_or_all(arguments.conversation.as_deref())?;
     let mut problems = Vec::new();
     let verified = match &store {
         None => Verified::default(),
@@ -60,7 +54,8 @@ fn for_people(desk: &Desk, verified: Verified, problems: &[Problem], there: bool
     let note = if torn == 0 {
         String::new()
     } else {
-        format!(" {} cut off and never acknowledged: nothing that was saved is missing.", times(torn))
+        let writes = format!("{} {}", plural(torn, "write"), agreeing(torn, "was", "were"));
+        format!(" {writes} cut off and never acknowledged: nothing that was saved is missing.")
     };
     if damaged == 0 {
         output::data(&format!(
@@ -74,10 +69,6 @@ fn for_people(desk: &Desk, verified: Verified, problems: &[Problem], there: bool
             plural(damaged, "problem")
         ))
     }
-}
-
-fn times(count: u64) -> String {
-    if count == 1 { String::from("1 write was") } else { format!("{count} writes were") }
 }
 
 fn place(problem: &Problem) -> String {

@@ -45,9 +45,7 @@ pub fn checked(key: &Setting, value: &str) -> Result<String, Failure> {
 /// Sets a setting in the file, which is created if it does not exist.
 pub fn set(path: &Path, key: &Setting, value: &str) -> Result<(), Failure> {
     let kept = checked(key, value)?;
-    let text = text(path)?.unwrap_or_default();
-    let mut document: DocumentMut = text.parse().map_err(|error| not_toml(path, &text, &error))?;
-    let mut new = match key.takes {
+    let new = match key.takes {
         Takes::Flag => Value::from(kept == "true"),
         Takes::Number | Takes::Count => {
             kept.parse::<i64>().map_or_else(|_| Value::from(kept.as_str()), Value::from)
@@ -56,45 +54,42 @@ pub fn set(path: &Path, key: &Setting, value: &str) -> Result<(), Failure> {
         Takes::Share => kept.parse().unwrap_or_else(|_| Value::from(kept.as_str())),
         _ => Value::from(kept.as_str()),
     };
-    let (table, name) = match key.name.rsplit_once('.') {
-        Some((table, name)) => (Some(table), name),
-        None => (None, key.name),
-    };
-    let holder = match table {
-        None => Some(document.as_table_mut() as &mut dyn toml_edit::TableLike),
-        Some(table) => document.entry(table).or_insert(Item::Table(Table::new())).as_table_like_mut(),
-    };
-    let Some(holder) = holder else {
-        return Err(bad(path, &text, 0, &format!("`{}` is no table", table.unwrap_or_default())));
-    };
-    // A comment after the old value stays there.
-    if let Some(old) = holder.get(name).and_then(Item::as_value) {
-        *new.decor_mut() = old.decor().clone();
-    }
-    match holder.get_mut(name) {
-        Some(item) => *item = Item::Value(new),
-        None => drop(holder.insert(name, Item::Value(new))),
-    }
-    write(path, &document)
+    edit(path, key, Some(new))
 }
 
 /// Removes a setting from the file.
 pub fn unset(path: &Path, key: &Setting) -> Result<(), Failure> {
-    let Some(text) = text(path)? else { return Ok(()) };
-    let mut document: DocumentMut = text.parse().map_err(|error| not_toml(path, &text, &error))?;
-    let removed = match key.name.rsplit_once('.') {
-        Some((table, name)) => {
-            document.get_mut(table).and_then(Item::as_table_like_mut).and_then(|table| table.remove(name))
-        }
-        None => document.remove(key.name),
-    };
-    if removed.is_none() {
-        return Ok(());
-    }
-    write(path, &document)
+    edit(path, key, None)
 }
 
-fn write(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
+fn edit(path: &Path, key: &Setting, new: Option<Value>) -> Result<(), Failure> {
+    let text = text(path)?.unwrap_or_default();
+    let mut document: DocumentMut = text.parse().map_err(|error| not_toml(path, &text, &error))?;
+    let (table, name) = key.name.rsplit_once('.').unwrap_or(("", key.name));
+    let holder = match table {
+        "" => Some(document.as_table_mut() as &mut dyn toml_edit::TableLike),
+        table if new.is_none() => document.get_mut(table).and_then(Item::as_table_like_mut),
+        table => document.entry(table).or_insert(Item::Table(Table::new())).as_table_like_mut(),
+    };
+    match (holder, new) {
+        (None, Some(_)) => return Err(bad(path, &text, 0, &format!("`{table}` is no table"))),
+        (None, None) => return Ok(()),
+        (Some(holder), None) => {
+            if holder.remove(name).is_none() {
+                return Ok(());
+            }
+        }
+        (Some(holder), Some(mut new)) => {
+            // A comment after the old value stays there.
+            if let Some(old) = holder.get(name).and_then(Item::as_value) {
+                *new.decor_mut() = old.decor().clone();
+            }
+            match holder.get_mut(name) {
+                Some(item) => *item = Item::Value(new),
+                None => drop(holder.insert(name, Item::Value(new))),
+            }
+        }
+    }
     home::write_with_folders(path, document.to_string().as_bytes(), Existing::Replaced)
         .map_err(|why| Failure::unwritable(path.display(), &why))
 }

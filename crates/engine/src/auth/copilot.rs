@@ -243,10 +243,14 @@ impl Session {
             .header("editor-plugin-version", concat!("rejoin/", env!("CARGO_PKG_VERSION")));
         let text = match attempt.fetch(request, ANSWER_BYTES).await {
             Ok(text) => text,
-            Err(failure) => {
+            Err(mut failure) => {
                 // Some accounts have no exchange: Copilot accepts their token as it is.
-                let closed = match &failure.error {
-                    ProviderError::Unauthorized(fault) => fault.status == Some(403),
+                let closed = match &mut failure.error {
+                    ProviderError::Unauthorized(fault) => {
+                        // The user knows nothing of the exchange.
+                        fault.provider = String::from("copilot");
+                        fault.status == Some(403)
+                    }
                     ProviderError::NotFound(_) => true,
                     _ => false,
                 };
@@ -254,7 +258,7 @@ impl Session {
                     tracing::debug!("GitHub exchanges no token for this account; its own is used");
                     return Ok(own());
                 }
-                return Err(named_copilot(failure));
+                return Err(failure);
             }
         };
         let answer = parsed(&text);
@@ -271,14 +275,6 @@ impl Session {
         let base = answer["endpoints"]["api"].as_str().filter(|base| is_copilot(base)).map(str::to_owned);
         Ok(Held { secret: SecretString::from(token.trim()), until, base })
     }
-}
-
-/// Names Copilot in the error about a login that is no longer valid: the user knows nothing of the exchange.
-fn named_copilot(mut failure: FailedAttempt) -> FailedAttempt {
-    if let ProviderError::Unauthorized(fault) = &mut failure.error {
-        fault.provider = String::from("copilot");
-    }
-    failure
 }
 
 /// Whether an address belongs to Copilot. A token goes nowhere else.

@@ -210,8 +210,6 @@ pub struct Status {
     pub needs_key: bool,
     /// The key that would be used.
     pub key: Option<KeyStatus>,
-    /// The page where users get a key.
-    pub get_a_key: &'static str,
     /// The environment variables that may hold one.
     pub variables: &'static [&'static str],
 }
@@ -243,7 +241,6 @@ pub fn status(keys: &dyn KeySource, now: Timestamp) -> Vec<Status> {
             kind: key.kind,
             expires: key.expires,
         }),
-        get_a_key: service.get_a_key,
         variables: service.key_variables,
     };
     registry::all().map(of).collect()

@@ -55,7 +55,8 @@ impl Conversation {
             return;
         }
         let Some(left) = LeftDraft::find(&*home.store, self.id) else { return };
-        let found = Found::among(&left, &self.entries);
+        let mut found = Found::default();
+        self.entries.iter().for_each(|entry| found.note(&left, entry));
         let Some(tail) = self.unsaved().last().map(Tail::of).or(self.after) else { return };
         let entries = left.entries(&found, tail);
         if let Some(last) = entries.last() {
@@ -70,9 +71,8 @@ impl Conversation {
     /// Appends the answer that a draft belongs to.
     #[cfg(feature = "agent")]
     pub(crate) fn append_drafted(&mut self, content: &Content, draft: AnswerDraft) -> Appended {
-        let stamp = draft.stamp();
-        self.draft = draft.into_file().map(|file| Drafted(Some(file)));
-        self.append_as(content, stamp)
+        self.draft = draft.file.map(|file| Drafted(Some(file)));
+        self.append_as(content, draft.stamp)
     }
 
     /// Removes the draft, because everything is stored.

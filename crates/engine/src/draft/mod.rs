@@ -158,14 +158,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    #[cfg(feature = "agent")]
-    pub(crate) fn among<'e>(draft: &LeftDraft, entries: impl IntoIterator<Item = &'e Entry>) -> Self {
-        let mut found = Self::default();
-        entries.into_iter().for_each(|entry| found.note(draft, entry));
-        found
-    }
-
-    fn note(&mut self, draft: &LeftDraft, entry: &Entry) {
+    pub(crate) fn note(&mut self, draft: &LeftDraft, entry: &Entry) {
         self.recorded |= entry.id() == draft.message.id;
         if Some(entry.id()) == draft.parent {
             self.parent = Some(entry.hash());

@@ -14,10 +14,11 @@ pub(crate) struct AnswerDraft {
     store: Arc<dyn Store>,
     conversation: ConversationId,
     /// Id, time and salt of the message that the answer becomes.
-    stamp: Stamp,
+    pub(crate) stamp: Stamp,
     /// The first two lines, until they are written.
     beginning: String,
-    file: Option<DraftFile>,
+    /// The file, once something was written. It is removed when the message is recorded.
+    pub(crate) file: Option<DraftFile>,
     /// Whether the file could not be created. The answer continues without one.
     failed: bool,
 }
@@ -37,11 +38,6 @@ impl AnswerDraft {
         let mark = chain.append(Kind::Turn, &interrupted(), mark);
         let beginning = format!("{}\n{}\n", message.to_line(), mark.to_line());
         Self { store, conversation, stamp, beginning, file: None, failed: false }
-    }
-
-    /// Id, time and salt of the message that the answer becomes.
-    pub(crate) fn stamp(&self) -> Stamp {
-        self.stamp.clone()
     }
 
     /// Writes a piece of the answer: of its `text` or its `reasoning`. If the disk fails, the turn continues and the piece is shown
@@ -71,11 +67,6 @@ impl AnswerDraft {
         if let Err(why) = file.append(line.as_bytes()) {
             tracing::debug!("a piece of the draft is not written yet: {why}");
         }
-    }
-
-    /// The file, if something was written. Its owner removes it once the message is recorded.
-    pub(crate) fn into_file(self) -> Option<DraftFile> {
-        self.file
     }
 
     /// Removes the file: there is no message to keep.

@@ -208,16 +208,14 @@ impl ProviderError {
                 )
             }
             Self::NoModel { provider } => {
-                format!(
-                    "name one with `--model`; `rejoin models list --provider {provider}` says what there is"
-                )
+                format!("name one with `--model`; `rejoin models list --provider {provider}` lists them")
             }
             Self::NotFound(fault) => {
-                format!("see what there is: `rejoin models list --provider {}`", fault.provider)
+                format!("list the models: `rejoin models list --provider {}`", fault.provider)
             }
             Self::RateLimited { retry_after: Some(time), .. } => {
                 format!(
-                    "it asks to be left alone for {} seconds; then `rejoin resume`; nothing is lost",
+                    "wait {} seconds, as the provider asks, then `rejoin resume`; nothing is lost",
                     time.as_secs()
                 )
             }
@@ -226,8 +224,7 @@ impl ProviderError {
                 String::from("`rejoin resume` continues; nothing is lost")
             }
             Self::TooLarge(_) => String::from(
-                "say less, or in several messages; what was said is kept on a branch of its own, and the conversation goes on \
-                 from before it",
+                "send less text, or several messages; the message is kept on a branch, and the conversation continues from before it",
             ),
             Self::ContextLength(_) => String::from(
                 "the conversation is too long for this model: choose one with a larger window (`--model`)",

@@ -44,13 +44,9 @@ fn number(value: f64) -> String {
         let text = format!("{value:.12}");
         let text = text.trim_end_matches('0').trim_end_matches('.');
         // A fixed number of decimal places would show too few digits of a small number.
-        if value.abs() < 1e-3 { format!("{:e}", rounded(value)) } else { text.to_owned() }
+        let rounded: f64 = format!("{value:.11e}").parse().unwrap_or(value);
+        if value.abs() < 1e-3 { format!("{rounded:e}") } else { text.to_owned() }
     }
-}
-
-/// A number rounded to twelve significant digits.
-fn rounded(value: f64) -> f64 {
-    format!("{value:.11e}").parse().unwrap_or(value)
 }
 
 /// Why an expression has no value.

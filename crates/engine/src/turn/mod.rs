@@ -85,7 +85,7 @@ pub enum TurnError {
         explanation: Vec<Finding>,
     },
     /// There is nothing to continue: the conversation has no message.
-    #[error("there is nothing to go on with: nothing was said yet")]
+    #[error("there is nothing to continue: the conversation has no messages")]
     Nothing,
 }
 

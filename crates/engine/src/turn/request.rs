@@ -11,7 +11,7 @@ use rejoin_record::{
     content::{Branch, TurnState},
 };
 
-use super::{Ending, Event, Limit, Stop, TurnError, TurnInProgress, Worker, compose::Basis};
+use super::{Ending, Event, Limit, TurnError, TurnInProgress, Worker, compose::Basis};
 use crate::{
     draft::{AnswerDraft, cut_message},
     provider::{ProviderError, SendProgress},
@@ -73,7 +73,10 @@ impl Worker {
                 // An answer that is complete when the turn is stopped stays complete.
                 biased;
                 answer = provider.send(&composed.request, &mut listener) => Some(answer),
-                () = given_up(&stop) => None,
+                () = async {
+                    stop.asked().await;
+                    tokio::time::sleep(GRACE).await;
+                } => None,
             }
         };
         running.draft = partial.draft.take();
@@ -202,12 +205,6 @@ impl Worker {
 
 /// How long a provider may take to give back what arrived after it was stopped.
 const GRACE: Duration = Duration::from_millis(250);
-
-/// Waits until the turn is stopped and the provider's [`GRACE`] is over.
-async fn given_up(stop: &Stop) {
-    stop.asked().await;
-    tokio::time::sleep(GRACE).await;
-}
 
 fn add(total: &mut Usage, usage: Option<Usage>) {
     let Some(usage) = usage else { return };

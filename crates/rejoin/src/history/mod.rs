@@ -95,6 +95,10 @@ fn what(entry: &Entry) -> Option<ShownContent> {
     })
 }
 
+fn numbers(shown: &[Shown<'_>]) -> HashMap<EntryId, usize> {
+    shown.iter().enumerate().map(|(number, shown)| (shown.entry.id(), number)).collect()
+}
+
 /// The line of each message in its file, by the message's number.
 #[derive(Debug, Default)]
 pub struct MessageLines(HashMap<usize, usize>);
@@ -113,8 +117,7 @@ impl MessageLines {
 /// Numbers the messages of a session as [`shown`] does, so that findings and lists speak of the same ones. Returns the lines
 /// that the messages had.
 pub fn renumber(entries: &[Entry], session: &mut Session) -> MessageLines {
-    let numbers: HashMap<EntryId, usize> =
-        shown(entries).iter().enumerate().map(|(number, shown)| (shown.entry.id(), number)).collect();
+    let numbers = numbers(&shown(entries));
     let mut lines = HashMap::new();
     for (place, detail) in session.places.iter_mut().zip(&session.details) {
         let entry: Option<EntryId> = detail.id.as_ref().and_then(|id| id.parse().ok());
@@ -144,9 +147,8 @@ pub fn numbers_of(store: &dyn rejoin_store::Store, hits: &[rejoin_store::Hit]) -
             tracing::debug!("{conversation} has no message numbers: {why}");
             continue;
         }
-        let shown = shown(&entries);
-        let numbered = shown.iter().enumerate().map(|(number, shown)| (shown.entry.id(), number));
-        found.extend(numbered.filter(|(entry, _)| hits.iter().any(|hit| hit.entry == *entry)));
+        let numbers = numbers(&shown(&entries));
+        found.extend(numbers.into_iter().filter(|(entry, _)| hits.iter().any(|hit| hit.entry == *entry)));
     }
     found
 }

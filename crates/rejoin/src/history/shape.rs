@@ -81,13 +81,15 @@ impl Shown<'_> {
 /// The texts of a message in order, with a word in brackets for what is no text; none where there is nothing.
 #[must_use]
 pub fn text_of(message: &Message) -> Option<String> {
-    let mut pieces = Vec::new();
-    for block in &message.blocks {
-        match &block.kind {
-            BlockKind::ToolResult(result) => pieces.extend(result.content.iter().filter_map(piece)),
-            _ => pieces.extend(piece(block)),
-        }
-    }
+    let blocks = message.blocks.iter();
+    joined(blocks.flat_map(|block| match &block.kind {
+        BlockKind::ToolResult(result) => &result.content[..],
+        _ => std::slice::from_ref(block),
+    }))
+}
+
+fn joined<'b>(blocks: impl IntoIterator<Item = &'b Block>) -> Option<String> {
+    let pieces: Vec<String> = blocks.into_iter().filter_map(piece).collect();
     (!pieces.is_empty()).then(|| pieces.join("\n"))
 }
 
@@ -107,7 +109,6 @@ fn kind(media_type: Option<&str>) -> String {
 
 /// Adds the fields of a message to an object.
 pub(crate) fn with_message(object: Object, message: &Message) -> Object {
-    let own = Message { blocks: own_blocks(message), ..message.clone() };
     let calls = json::list(message.tool_calls().map(|call| {
         let object = Object::new().text("id", call.id.as_str()).text("name", &call.name);
         object.text("arguments", call.arguments.text()).finish()
@@ -115,13 +116,10 @@ pub(crate) fn with_message(object: Object, message: &Message) -> Object {
     let results = json::list(message.tool_results().map(|result| {
         let id = result.call_id.as_ref().map(|id| id.as_str());
         let object = Object::new().text_or_null("tool_call_id", id);
-        object
-            .text_or_null("content", result_text(result).as_deref())
-            .flag("is_error", result.is_error)
-            .finish()
+        object.text_or_null("content", joined(&*result.content)).flag("is_error", result.is_error).finish()
     }));
     object
-        .text_or_null("content", text_of(&own).as_deref())
+        .text_or_null("content", joined(own_blocks(message)))
         .raw_if("tool_calls", Some(calls.as_str()).filter(|calls| *calls != "[]"))
         .raw_if("tool_results", Some(results.as_str()).filter(|results| *results != "[]"))
 }
@@ -129,8 +127,7 @@ pub(crate) fn with_message(object: Object, message: &Message) -> Object {
 /// A message in the shape of OpenAI Chat: its results as messages of their own, then what else it says.
 fn openai(message: &Message) -> Vec<String> {
     let mut out: Vec<String> = message.tool_results().map(openai_result).collect();
-    let own = Message { blocks: own_blocks(message), ..message.clone() };
-    if out.is_empty() || !own.blocks.is_empty() {
+    if out.is_empty() || own_blocks(message).next().is_some() {
         let calls = json::list(message.tool_calls().map(|call| {
             let function = Object::new().text("name", &call.name).text("arguments", call.arguments.text());
             let object = Object::new().text("id", call.id.as_str()).text("type", "function");
@@ -138,7 +135,7 @@ fn openai(message: &Message) -> Vec<String> {
         }));
         let object = Object::new()
             .text("role", message.role.as_str())
-            .text_or_null("content", text_of(&own).as_deref())
+            .text_or_null("content", joined(own_blocks(message)))
             .raw_if("tool_calls", Some(calls.as_str()).filter(|calls| *calls != "[]"));
         out.push(object.finish());
     }
@@ -149,18 +146,13 @@ fn openai_result(result: &ToolResult) -> String {
     Object::new()
         .text("role", "tool")
         .raw_if("tool_call_id", result.call_id.as_ref().map(|id| quoted(id.as_str())).as_deref())
-        .text("content", result_text(result).unwrap_or_default())
+        .text("content", joined(&*result.content).unwrap_or_default())
         .finish()
 }
 
-fn result_text(result: &ToolResult) -> Option<String> {
-    let pieces: Vec<String> = result.content.iter().filter_map(piece).collect();
-    (!pieces.is_empty()).then(|| pieces.join("\n"))
-}
-
-/// The blocks that are no results.
-fn own_blocks(message: &Message) -> Vec<Block> {
-    message.blocks.iter().filter(|block| block.as_result().is_none()).cloned().collect()
+/// The blocks that are not results.
+fn own_blocks(message: &Message) -> impl Iterator<Item = &Block> {
+    message.blocks.iter().filter(|block| block.as_result().is_none())
 }
 
 #[cfg(test)]

@@ -59,8 +59,7 @@ pub fn last(rows: &[ViewRow], limit: Option<usize>) -> &[ViewRow] {
 /// The messages of the view in order, and between them those that are not in it.
 #[must_use]
 pub fn rows(session: &Session, shown: &[Shown<'_>], on_broken: OnBroken) -> Vec<ViewRow> {
-    let numbers: HashMap<EntryId, usize> =
-        shown.iter().enumerate().map(|(number, shown)| (shown.entry.id(), number)).collect();
+    let numbers = super::numbers(shown);
     let number = |message: usize| {
         let entry = session.details.get(message).and_then(|detail| detail.id.as_ref()?.parse().ok());
         entry.and_then(|entry: EntryId| numbers.get(&entry).copied())

@@ -25,11 +25,6 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
-    /// Whether it is in the same place as another one.
-    pub(crate) fn is_at(&self, other: &Self) -> bool {
-        (self.conversation, self.seq) == (other.conversation, other.seq)
-    }
-
     /// The problem to report.
     pub(crate) fn problem(&self) -> Problem {
         let Self { seq, .. } = self;

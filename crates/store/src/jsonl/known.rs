@@ -47,11 +47,7 @@ impl Known {
         envelope.seq == self.complete_to
             && parent
             && !self.has(entry.id())
-            && entry.verifies(envelope.parent.and_then(|parent| self.hash_of(parent)))
-    }
-
-    fn hash_of(&self, id: EntryId) -> Option<Hash> {
-        self.hashes.get(&id).map(|(hash, _)| *hash)
+            && entry.verifies(envelope.parent.and_then(|parent| Some(self.hashes.get(&parent)?.0)))
     }
 
     /// Judges an entry. One that was found inside a line (`leads` is false) has to prove more: text in a damaged line must never become an

@@ -178,16 +178,11 @@ impl Inner {
     }
 
     /// The key of a conversation's first entry and the `seq` of its newest one.
-    fn ends_of(&self, id: ConversationId) -> StoreResult<Option<(i64, u64)>> {
+    pub(super) fn ends_of(&self, id: ConversationId) -> StoreResult<Option<(i64, u64)>> {
         let first = "SELECT key FROM entry WHERE conversation = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1";
         let newest = "SELECT seq FROM entry WHERE conversation = ?1 AND seq >= ?2 ORDER BY seq DESC LIMIT 1";
         let newest: Option<i64> = self.ask_of(id, newest, 0)?;
         Ok(self.ask_of(id, first, 0)?.zip(newest.map(i64::unsigned_abs)))
-    }
-
-    /// Whether a conversation exists.
-    pub(super) fn has_entries(&self, id: ConversationId) -> StoreResult<bool> {
-        Ok(self.ends_of(id)?.is_some())
     }
 
     /// The seal of the file, by which changes of others are noticed; none while it is being written.
@@ -257,8 +252,10 @@ impl Inner {
         if state::<i64>(index, "removed")? != self.removed()? {
             let read: i64 = state(index, "seen")?;
             let missed_before = lost::missed(index)?;
-            let was_gone =
-                |lost: &Lost| missed_before.iter().any(|before| before.rest.is_none() && before.is_at(lost));
+            let was_gone = |lost: &Lost| {
+                let place = |lost: &Lost| (lost.conversation, lost.seq);
+                missed_before.iter().any(|before| before.rest.is_none() && place(before) == place(lost))
+            };
             // A conversation that is missing as a whole was probably deleted, unless it was missing before. One that begins after
             // everything that was read was deleted and imported again.
             found.retain(|(lost, ends)| ends.map_or_else(|| was_gone(lost), |(first, _)| first <= read));

@@ -133,7 +133,8 @@ pub(super) fn rows_from(
         let unverified = if rows::is_in_place(row, key)? {
             rows::read_row(row, key, connection, unpacker, &mut parents)
         } else {
-            Err(rows::Broken::misplaced(seq))
+            let why = "the index of entries leads to another entry";
+            Err(rows::Broken { damage: Damage::at(Place::Row(seq), why, Vec::new()), page: true })
         };
         if hand((seq, unverified)).is_break() {
             return Ok(0);

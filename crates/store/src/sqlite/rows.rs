@@ -177,14 +177,6 @@ pub(super) struct Broken {
     pub(super) page: bool,
 }
 
-impl Broken {
-    /// A row that is not the one that the index says.
-    pub(super) fn misplaced(seq: u64) -> Self {
-        let damage = damaged(seq, "the index of entries leads to another entry", Vec::new());
-        Self { damage, page: true }
-    }
-}
-
 /// Reads the columns of a row.
 pub(super) fn read_row(
     row: &Row<'_>,

@@ -221,7 +221,8 @@ impl Private {
     pub(super) fn beside(path: &Path) -> StoreResult<Self> {
         sweep(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = format!("{name}{PRIVATE}{}", unguessable());
+        let random = || RandomState::new().build_hasher().finish();
+        let name = format!("{name}{PRIVATE}{:016x}{:016x}", random(), random());
         let folder = path.parent().unwrap_or(Path::new("")).join(&name);
         Self::make(folder).or_else(|_| Self::make(std::env::temp_dir().join(format!("rejoin-{name}"))))
     }
@@ -255,12 +256,6 @@ pub(super) fn sweep(path: &Path) {
             let _ = fs::remove_dir_all(file.path());
         }
     }
-}
-
-/// Random characters.
-fn unguessable() -> String {
-    let random = || RandomState::new().build_hasher().finish();
-    format!("{:016x}{:016x}", random(), random())
 }
 
 /// The log of a file.

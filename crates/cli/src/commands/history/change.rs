@@ -8,11 +8,11 @@ use std::{
 use indicatif::ProgressBar;
 use rejoin::{
     ConversationId,
-    engine::{self, EngineError, Mode, Removal, Sharer},
+    engine::{self, Clock as _, EngineError, Mode, Removal, Sharer, SystemClock},
     history::{self, Shown, ShownContent},
     record::EntryId,
     shape,
-    store::{Store, Summary},
+    store::{Holder, Store, Summary},
 };
 
 use crate::{
@@ -100,7 +100,8 @@ pub fn delete(arguments: &DeleteArguments, flags: &Flags) -> Result<u8, Failure>
     let messages = plural(summary.messages, "message");
     let deed = Deed { verb: "delete", id, of: format!("{id} ({}, {messages})", title(&summary)) };
     deed.run(&*store, arguments.which.given(), None, &arguments.removal, || {
-        let lock = store.lock(id, &desk::holder("rejoin history delete")).map_err(EngineError::Store)?;
+        let holder = Holder::this("rejoin history delete", SystemClock.now());
+        let lock = store.lock(id, &holder).map_err(EngineError::Store)?;
         store.delete(id).map_err(EngineError::Store)?;
         drop(lock);
         active::forget(&desk.home.data, id);

@@ -13,7 +13,7 @@ use crate::{
 
 pub fn run(arguments: &ExportArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
-    outfile::check(&arguments.output, &Untouched { file: None, store: Some(desk.location.clone()) })?;
+    outfile::check(&arguments.output, &Untouched::Store(desk.location.clone()))?;
     let to = outfile::destination(arguments.to, &arguments.output, Some("jsonl"))?;
     let (store, id) = desk.find(arguments.which.given())?;
     let mut recorded = desk::read(&*store, id, Mode::Recover)?;

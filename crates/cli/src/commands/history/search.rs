@@ -17,25 +17,19 @@ use crate::{
 pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let words = arguments.words.join(" ");
-    let search = Search { words: words.clone(), limit: arguments.limit, within: None };
+    let (store, within) = desk.find_or_all(arguments.session.as_deref())?;
+    let search = Search { words: words.clone(), limit: arguments.limit, within };
     if search.is_too_long() {
         return Err(Failure::usage(
             format!("a search takes at most {} words", limits::QUERY_WORDS),
             "search for a few words that stand out: rejoin history search \"a phrase\"",
         ));
     }
-    let store = match &arguments.session {
-        Some(given) => Some(desk.find(given).map(|(store, id)| (store, Some(id)))?),
-        None => desk.read_store()?.map(|store| (store, None)),
-    };
     let hits = match &store {
         None => Vec::new(),
-        Some((store, within)) => {
-            let search = Search { within: *within, ..search };
-            store.search(&search).map_err(|why| desk::unusable(store.location(), why))?
-        }
+        Some(store) => store.search(&search).map_err(|why| desk::unusable(store.location(), why))?,
     };
-    let numbers = store.as_ref().map(|(store, _)| history::numbers_of(&**store, &hits)).unwrap_or_default();
+    let numbers = store.as_deref().map(|store| history::numbers_of(store, &hits)).unwrap_or_default();
     if arguments.json {
         hits.iter()
             .try_for_each(|hit| output::json_data(&shape::hit(hit, numbers.get(&hit.entry).copied())))?;

@@ -149,10 +149,7 @@ impl Drawing {
         match self.style {
             Style::Json => {}
             Style::Live => {
-                if self.in_line {
-                    self.print("\n");
-                    self.in_line = false;
-                }
+                self.end_line();
                 if !self.spoke && !turned.response.is_empty() {
                     self.print(&format!("{}\n", harmless_lines(&turned.response)));
                 }
@@ -191,10 +188,7 @@ impl Drawing {
 
     /// Shows why the turn failed.
     pub fn failed(&mut self, error: &TurnError) {
-        if self.in_line {
-            self.print("\n");
-            self.in_line = false;
-        }
+        self.end_line();
         if matches!(self.style, Style::Piped) {
             self.end_pipe();
         }
@@ -231,10 +225,14 @@ impl Drawing {
 
     fn talk(&mut self, line: &str) {
         self.thought();
+        self.end_line();
+        output::talk(line);
+    }
+
+    fn end_line(&mut self) {
         if std::mem::take(&mut self.in_line) {
             self.print("\n");
         }
-        output::talk(line);
     }
 
     fn print_json(&mut self, line: &str) {

@@ -213,11 +213,11 @@ pub fn stop_on_signals(stop: Stop, leave: Arc<AtomicBool>, again: Again) -> Join
     // A file that grows beyond its limit is a full disk like any other, and no reason to die.
     #[cfg(unix)]
     let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ));
-    // They are listened to from here on, before anybody is told that they may press a key.
-    let mut signals = Signals::new();
+    // Signals are handled from here on, before the user is told to press a key.
+    let mut signals = signals();
     tokio::spawn(async move {
         loop {
-            let by_person = signals.next().await;
+            let by_person = next(&mut signals).await;
             leave.fetch_or(!by_person, Ordering::Relaxed);
             if stop.is_stopped() && (again == Again::Leaves || !by_person) {
                 // What was acknowledged is stored; what is not was never said to be.
@@ -232,54 +232,40 @@ pub fn stop_on_signals(stop: Stop, leave: Arc<AtomicBool>, again: Again) -> Join
 #[cfg(unix)]
 const SIGXFSZ: i32 = 25;
 
-/// Whoever asks to stop.
+/// Ctrl-C, and the signals by which the system asks a process to end. None if they cannot be listened to.
 #[cfg(unix)]
-struct Signals {
-    /// Ctrl-C comes first.
-    all: Option<[tokio::signal::unix::Signal; 4]>,
-}
+type Signals = Option<[tokio::signal::unix::Signal; 4]>;
 
 #[cfg(unix)]
-impl Signals {
-    fn new() -> Self {
-        use tokio::signal::unix::{SignalKind, signal};
-        let kinds =
-            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
-        let [Ok(interrupt), Ok(terminate), Ok(hangup), Ok(quit)] = kinds.map(signal) else {
-            return Self { all: None };
-        };
-        Self { all: Some([interrupt, terminate, hangup, quit]) }
-    }
-
-    /// Waits for a signal, and returns whether it is Ctrl-C.
-    async fn next(&mut self) -> bool {
-        let Some([interrupt, terminate, hangup, quit]) = &mut self.all else {
-            return std::future::pending().await;
-        };
-        tokio::select! {
-            _ = interrupt.recv() => true,
-            _ = terminate.recv() => false,
-            _ = hangup.recv() => false,
-            _ = quit.recv() => false,
-        }
+fn signals() -> Signals {
+    use tokio::signal::unix::{SignalKind, signal};
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
+    match kinds.map(signal) {
+        [Ok(interrupt), Ok(terminate), Ok(hangup), Ok(quit)] => Some([interrupt, terminate, hangup, quit]),
+        _ => None,
     }
 }
 
-/// Whoever asks to stop.
-#[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    fn new() -> Self {
-        Self
+/// Waits for a signal, and returns whether it is Ctrl-C.
+#[cfg(unix)]
+async fn next(signals: &mut Signals) -> bool {
+    let Some([interrupt, terminate, hangup, quit]) = signals else { return std::future::pending().await };
+    tokio::select! {
+        _ = interrupt.recv() => true,
+        _ = terminate.recv() => false,
+        _ = hangup.recv() => false,
+        _ = quit.recv() => false,
     }
+}
 
-    /// Waits for Ctrl-C.
-    async fn next(&mut self) -> bool {
-        match tokio::signal::ctrl_c().await {
-            Ok(()) => true,
-            Err(_) => std::future::pending().await,
-        }
+#[cfg(not(unix))]
+fn signals() {}
+
+/// Waits for Ctrl-C.
+#[cfg(not(unix))]
+async fn next((): &mut ()) -> bool {
+    match tokio::signal::ctrl_c().await {
+        Ok(()) => true,
+        Err(_) => std::future::pending().await,
     }
 }

@@ -7,7 +7,7 @@ use rejoin_record::{CallId, Message, Role, json::Doc};
 use super::intents::{self, Fact, Intent};
 
 /// The result of a tool.
-pub struct Lookup {
+pub struct RecalledResult {
     pub tool: String,
     /// The first argument.
     pub asked: String,
@@ -18,7 +18,7 @@ pub struct Lookup {
 /// A message of the user, and the results of the tools that it led to.
 pub struct Utterance {
     pub text: String,
-    pub results: Vec<Lookup>,
+    pub results: Vec<RecalledResult>,
 }
 
 /// A conversation, as far as the responder understands it.
@@ -52,7 +52,7 @@ impl Recall {
                     .map(ToString::to_string)
                     .collect();
                 if let (Some((tool, argument)), Some(said)) = (known, memory.said.last_mut()) {
-                    said.results.push(Lookup {
+                    said.results.push(RecalledResult {
                         tool: tool.clone(),
                         asked: argument.clone(),
                         text: texts.join("\n"),
