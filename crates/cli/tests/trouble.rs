@@ -386,7 +386,7 @@ fn what_is_too_large_is_passed_by() {
     assert_eq!(ask(&home, &server, provider, &["chat", "hello there"]).code, 0);
     let ran = Ran::fed(command(&home, &server, provider, &["chat", "-"]), "far too much ".repeat(900_000));
     assert_eq!(ran.code, 1, "{}", ran.err);
-    support::has(&ran.err, &["takes at most", "branch of its own"]);
+    support::has(&ran.err, &["takes at most", "kept on a branch"]);
     goes_on(&home, &server, provider, "too large");
     assert!(home.out(&["history", "search", "far too much", "--json"]).contains("far"), "it is kept");
 }
