@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use rejoin_record::{
     Block, Message,
-    json::{Object, Value, list},
+    json::{Object, Value, write},
 };
 
 use super::WIRE;
@@ -194,8 +194,10 @@ impl Assembly for ResponseAssembly {
     fn item(self, _: &Seen, complete: bool) -> Option<Item> {
         let whole = complete && self.items.values().all(|growth| growth.done.is_some());
         let halted = self.items.last_key_value().is_some_and(|(_, growth)| growth.done.is_none());
-        let items = self.items.values().flat_map(Growth::written);
-        Some(Item { json: list(items), whole, halted })
+        let mut json = String::from("[");
+        self.items.into_values().for_each(|growth| growth.write(&mut json));
+        json.push(']');
+        Some(Item { json, whole, halted })
     }
 
     fn read(list: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
@@ -264,11 +266,28 @@ impl Growth {
         }
     }
 
-    /// The item as far as it was received, and a message with the texts that it does not hold.
-    fn written(&self) -> impl Iterator<Item = String> {
+    /// Writes the item as far as it was received, and a message with the texts that it does not hold. A text may be as large as an
+    /// answer can be, so it is copied only once.
+    fn write(self, out: &mut String) {
+        let comma = |out: &mut String| out.push_str(if out.ends_with('[') { "" } else { "," });
         let item = self.done.clone().unwrap_or_else(|| self.cut());
-        let texts = (self.streamed() > 0).then(|| self.message());
-        Some(item).filter(|item| !item.is_empty()).into_iter().chain(texts)
+        if !item.is_empty() {
+            comma(out);
+            out.push_str(&item);
+        }
+        if self.streamed() == 0 {
+            return;
+        }
+        comma(out);
+        out.push_str(r#"{"type":"message","role":"assistant","content":["#);
+        for (_, said, refusal) in self.texts {
+            comma(out);
+            let (kind, field) = if refusal { ("refusal", "refusal") } else { ("output_text", "text") };
+            out.push_str(&format!(r#"{{"type":"{kind}","{field}":"#));
+            write::string(out, said.as_str());
+            out.push('}');
+        }
+        out.push_str("]}");
     }
 
     /// An incomplete item; empty for a message, which consists of its texts.
@@ -291,16 +310,6 @@ impl Growth {
     /// Bytes of text that were received in pieces.
     fn streamed(&self) -> usize {
         self.texts.iter().map(|(_, text, _)| text.as_str().len()).sum()
-    }
-
-    /// A message with the texts that were received in pieces.
-    fn message(&self) -> String {
-        let parts = self.texts.iter().map(|(_, said, refusal)| {
-            let (kind, field) = if *refusal { ("refusal", "refusal") } else { ("output_text", "text") };
-            Object::new().text("type", kind).text(field, said.as_str()).finish()
-        });
-        let message = Object::new().text("type", "message").text("role", "assistant");
-        message.list("content", parts).finish()
     }
 }
 
