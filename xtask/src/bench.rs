@@ -47,7 +47,7 @@ pub fn bench(name: Option<&str>, part: Option<&str>) -> Result<()> {
 
 /// rejoin's whole conversion beside rig-core's. Needs the network once, for rig-core.
 fn peers() -> Result<()> {
-    // A folder of its own: other features and other versions would make everything else be built again.
+    // A separate folder: other features and versions would cause everything else to be rebuilt.
     let folder = target()?.join("bench-peers");
     let manifest = ["--manifest-path", "xtask/rig/Cargo.toml"];
     run(cargo(&["run", "--release"]).args(manifest).arg("--target-dir").arg(folder))

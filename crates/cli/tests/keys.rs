@@ -419,7 +419,7 @@ fn settings_show_no_password() {
     assert!(fs::read_to_string(home.path("home/config.toml")).unwrap().contains("hunter2"));
 }
 
-/// Whoever chose a login is not served by a key in the environment or in rejoin's file: it may belong to someone else's account.
+/// A user who chose a login never gets a key from the environment or from rejoin's file: it may belong to another account.
 #[test]
 fn a_chosen_login_never_falls_back_to_a_key() {
     let server = Loopback::start(Config::default());

@@ -394,7 +394,7 @@ proptest! {
     #![proptest_config(testkit::law_cases(1))]
 
     /// Accounted for: whatever becomes of the keys and the nesting of a body, each string of four words or more is in the
-    /// session or named by a finding, or the body is refused; and nobody's words become someone else's in silence.
+    /// session or named by a finding, or the body is refused; and no text silently changes its speaker.
     #[test]
     fn every_word_of_a_reshaped_body_is_accounted_for(body in any_body(), seed in any::<u64>()) {
         let marks: Vec<(&str, Role)> = body.truth.said.iter().filter_map(|token| {

@@ -79,7 +79,7 @@ fn is_command(line: &str) -> bool {
     !line.trim().is_empty() && !built.iter().any(|word| line.starts_with(word))
 }
 
-/// The part of a line that is a command of rejoin's: after a pipe, or variables of its own.
+/// The part of a line that runs rejoin: it may come after a pipe or after variables.
 pub fn of_rejoin(line: &str) -> Option<Vec<String>> {
     let words = words(line.split(" # ").next().unwrap_or(line));
     let commands = words.split(|word| ["|", "&", ">", "<", "&&", ";"].contains(&word.as_str()));

@@ -164,7 +164,7 @@ fn results_without_ids_answer_by_name_and_place() {
         json!([response("a", "1"), response("b", "2"), response("a", "3")]),
     );
     assert_eq!(got, r#"{"output":"1"} {"output":"3"} {"output":"2"}"#);
-    // A name that nobody called stands where it stands; it does not take the place of one that someone did.
+    // A name that no call uses keeps its place; it never takes the place of one that a call uses.
     let (got, rules, out) =
         texts(json!([call("a"), call("b")]), json!([response("x", "1"), response("a", "2")]));
     assert_eq!(got, r#"{"output":"2"} {"output":"1"}"#);

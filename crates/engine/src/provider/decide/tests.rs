@@ -239,7 +239,7 @@ fn a_key_goes_to_an_address_only_if_the_user_named_both() {
         let openai = registry::find("openai").unwrap();
         assert!(
             decision.withholds_key && decision.keys(&AnyKey).find(openai, "openai").is_none(),
-            "{source:?}: named for nobody"
+            "{source:?}: has no provider"
         );
         assert!(with(None, &[trust("anthropic", there)]).withholds_key, "{source:?}: trusted for another");
         assert!(!with(None, &[trust("openai", there)]).withholds_key, "{source:?}: trusted");

@@ -41,7 +41,7 @@ pub(crate) const CHAT: Wire = Wire {
     usage: UsageFields {
         input: &["prompt_tokens"],
         output: &["completion_tokens"],
-        // DeepSeek has a field of its own.
+        // DeepSeek uses its own field.
         cached: &["prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens"],
         reasoning: &["completion_tokens_details.reasoning_tokens"],
     },
