@@ -97,7 +97,8 @@ pub fn removal(
 
 /// Whether an entry holds content of a person, a model or a tool. Bookkeeping, such as the end of a turn, is alike in every conversation.
 fn holds_content(entry: &Entry) -> bool {
-    let kinds = [Kind::Message, Kind::Command, Kind::Context, Kind::Compacted, Kind::Snapshot, Kind::Raw];
+    use Kind::{Change, Command, Compacted, Context, Message, Raw, Snapshot};
+    let kinds = [Message, Command, Context, Compacted, Snapshot, Raw, Change];
     entry.content().is_some() && kinds.contains(&entry.envelope().kind)
 }
 

@@ -272,6 +272,35 @@ body! {
 }
 
 body! {
+    /// A step in the life of a change that a call makes. The first entry about a file holds the file as it was, so that the change
+    /// can be shown and taken back.
+    Change {
+        /// The step.
+        state: ChangeState,
+        /// The call that makes the change.
+        call: CallAt,
+        /// Who decided, for an approval or a denial: `person`, `program`, `rule` or `mode`.
+        by: Option<Text>,
+        /// The rule that decided, or the one that a person added by answering "always in this conversation".
+        rule: Option<Text>,
+        /// Why it was denied.
+        reason: Option<Text>,
+        /// The arguments that the call runs with, if a person changed them.
+        arguments: Option<Text>,
+        /// The file that changes, relative to the workspace.
+        path: Option<Text>,
+        /// The content of the file before; absent if it did not exist or is not text.
+        before: Option<Text>,
+        /// The same, if it is not text.
+        before_base64: Option<Text>,
+        /// The BLAKE3 hash of the file after the change.
+        after: Option<Text>,
+        /// The conversation in which a delegated task is worked on.
+        child: Option<ConversationId>,
+    }
+}
+
+body! {
     /// The removal of an entry's content.
     Erased {
         /// The entry.
@@ -333,6 +362,22 @@ words! {
         Ended = "ended",
         /// A person or an error stopped the turn.
         Interrupted = "interrupted",
+    }
+}
+
+words! {
+    /// The steps in the life of a change.
+    ChangeState {
+        /// A person is asked.
+        Proposed = "proposed",
+        /// It may be made, and is about to be.
+        Approved = "approved",
+        /// It is not made.
+        Denied = "denied",
+        /// It was made.
+        Applied = "applied",
+        /// It was taken back.
+        Reverted = "reverted",
     }
 }
 
@@ -402,8 +447,29 @@ contents! {
     Branch(Branch),
     Meta(Meta),
     Turn(Turn),
+    Change(Change),
     Erased(Erased),
     Raw(RawItem),
+}
+
+impl Change {
+    /// A step about a call, with nothing else known.
+    #[must_use]
+    pub fn new(state: ChangeState, call: CallAt) -> Self {
+        Self {
+            state,
+            call,
+            by: None,
+            rule: None,
+            reason: None,
+            arguments: None,
+            path: None,
+            before: None,
+            before_base64: None,
+            after: None,
+            child: None,
+        }
+    }
 }
 
 impl Content {

@@ -108,6 +108,8 @@ kinds! {
     Meta = "meta",
     /// The state of a turn.
     Turn = "turn",
+    /// A step in the life of a change that a call makes: proposed, approved, denied, applied, reverted.
+    Change = "change",
     /// The removal of an entry's content.
     Erased = "erased",
     /// Something imported that has no other kind.

@@ -8,7 +8,7 @@ use rejoin_record::{
     Text, Timestamp, ToolCall,
     chain::Stamp,
     content::{
-        Branch, CallAt, Closed, ClosedCall, Command, Compacted, Context, Decision, Erased, Meta, Metadata,
+        Branch, CallAt, Change, ChangeState, Closed, ClosedCall, Command, Compacted, Context, Decision, Erased, Meta, Metadata,
         Prune, RawItem, Snapshot, Turn, TurnState,
     },
     verify::verify,
@@ -106,6 +106,21 @@ fn conversation() -> Vec<Entry> {
         (Kind::Erased, Content::Erased(Erased { entry: id(3), reason: Some(text("asked to")) })),
         (Kind::Raw, Content::Raw(RawItem { format: text("other"), text: text("{torn") })),
         (Kind::Unknown(text("vision")), Content::Unknown(Raw::new(r#"{"seen":"later"}"#))),
+        (
+            Kind::Change,
+            Content::Change(Change {
+                by: Some(text("person")),
+                rule: Some(text("edit_file:src/*.rs")),
+                reason: None,
+                arguments: Some(text("{}")),
+                path: Some(text("src/a.rs")),
+                before: Some(text("fn a() {}\n")),
+                before_base64: None,
+                after: Some(text("00")),
+                child: Some(ConversationId::from_random(8)),
+                ..Change::new(ChangeState::Approved, CallAt { entry: id(2), block: 0 })
+            }),
+        ),
     ];
     let mut chain = Chain::empty();
     contents

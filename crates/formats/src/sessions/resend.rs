@@ -112,3 +112,6 @@ fn value_of(value: source::Value<'_>, is_text: bool) -> Value {
 pub(crate) fn next_word() -> Value {
     json!({"role": "user", "content": "Continue."})
 }
+
+#[cfg(test)]
+mod tests;

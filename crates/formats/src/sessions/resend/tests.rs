@@ -1,0 +1,46 @@
+//! A shortened request gets the same verdict as the whole one.
+
+use std::{fs, path::Path};
+
+use super::*;
+use crate::Dialect;
+
+/// Makes every text long, and keeps blank ones blank.
+fn lengthen(value: &mut Value, is_text: bool) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| lengthen(item, is_text)),
+        Value::Object(fields) => {
+            fields.iter_mut().for_each(|(name, field)| lengthen(field, TEXTS.contains(&name.as_str())))
+        }
+        Value::String(text) if is_text && !text.is_empty() => {
+            let more = if is_blank(text) { " " } else { " and so on" };
+            text.push_str(&more.repeat(CUT.start));
+        }
+        _ => {}
+    }
+}
+
+/// No rule looks past the beginning of a text: every fixture of every checker, with all texts made long.
+#[test]
+fn a_shortened_request_gets_the_same_verdict() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../checkers/fixtures");
+    let mut shorter = 0;
+    for dialect in Dialect::all() {
+        for file in fs::read_dir(fixtures.join(dialect.name())).unwrap() {
+            let path = file.unwrap().path();
+            let Ok(mut body) = serde_json::from_str::<Value>(&fs::read_to_string(&path).unwrap()) else {
+                continue;
+            };
+            lengthen(&mut body, false);
+            let list = body[dialect.wire().fields.messages].to_string();
+            let Some(cut) = shortened(&list, |list| Some(list)).map(|cut| cut.to_string()) else { continue };
+            let verdict = |list: &str| -> Vec<_> {
+                let refusals = testkit::refusals(dialect, list.as_bytes());
+                refusals.into_iter().map(|violation| (violation.rule, violation.path)).collect()
+            };
+            assert_eq!(verdict(&cut), verdict(&list), "{}", path.display());
+            shorter += usize::from(cut.len() < list.len());
+        }
+    }
+    assert!(shorter > 50, "only {shorter} were shortened");
+}
