@@ -446,3 +446,11 @@ fn large_odd_bodies_come_through() {
     );
     assert_eq!(read(&text, None)[0].messages.len(), 30_001);
 }
+
+#[test]
+fn a_result_does_not_keep_an_id_that_another_call_got() {
+    let text = r#"{"contents":[{"role":"user","parts":[{"text":"u"}]},{"role":"model","parts":[{"functionCall":{"id":"c1","name":"read","args":{}},"thoughtSignature":"c2ln"}]},{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"read","response":{"output":"one"}}}]},{"role":"function","parts":[{"functionCall":{"id":"c1","name":"read","args":{}}},{"functionResponse":{"id":"c1_2","name":"run_tests","response":{"output":"two"}}},{"functionCall":{"name":"run_tests","args":{}}}]}]}"#;
+    let gemini = Dialect::Gemini;
+    let out = converted(text, gemini, gemini);
+    assert_eq!(out.body.matches("c1_2").count(), 2, "the call and its own result: {}", out.body);
+}

@@ -80,7 +80,7 @@ impl Encoder {
     }
 
     /// Whether the ids in the results' own bytes may stay. Ids are optional on both sides, so they have to match their calls', or
-    /// one side has none at all.
+    /// one side has none at all. An id that another call got meanwhile would answer that call.
     fn ids_agree(&self, calls: &[Call<'_>]) -> bool {
         let written = |call: &Call<'_>| match self.own_result(call) {
             Some((_, raw)) => id_in(raw),
@@ -89,7 +89,8 @@ impl Encoder {
         let ids: Vec<Option<String>> = calls.iter().map(written).collect();
         calls.iter().zip(&ids).all(|(call, id)| call.id == *id)
             || ids.iter().all(Option::is_none)
-            || calls.iter().all(|call| call.id.is_none() && call.as_written)
+            || (calls.iter().all(|call| call.id.is_none() && call.as_written)
+                && !ids.iter().flatten().any(|id| self.derived_ids.contains(id)))
     }
 
     /// Writes the result of a call; also returns whether it is verbatim.

@@ -4,7 +4,7 @@
 //! Roles must alternate, so neighbours of one role share a content; their parts stay separate. Results have their own content
 //! (`results.rs`). `pieces.rs` makes parts, `edit.rs` changes them; `around.rs` writes the fields around the contents.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
 use rejoin_record::{
     Block, BlockKind, Message, Reasoning, ToolCall,
@@ -32,7 +32,7 @@ use super::{
 use crate::convert::{Bond, Target};
 
 pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
-    Box::new(Encoder { sheet: Sheet::new(&WIRE, settings), content: None, begun: false })
+    Box::new(Encoder { sheet: Sheet::new(&WIRE, settings), content: None, begun: false, derived_ids: HashSet::new() })
 }
 
 /// The author of a content.
@@ -68,6 +68,8 @@ pub(super) struct Encoder {
     content: Option<Content>,
     /// Whether there is a content by a user or a tool.
     begun: bool,
+    /// The ids that calls got instead of their own.
+    pub(super) derived_ids: HashSet<String>,
 }
 
 /// A call that was written.
@@ -239,6 +241,7 @@ impl Encoder {
         let own_id = own.and_then(id_in);
         // Without an id in the source there is none to rename.
         let renamed = exchange.renamed().filter(|_| own_id.is_some()).map(ToString::to_string);
+        self.derived_ids.extend(renamed.clone());
         let as_named = renamed.is_none() && named;
         let id = renamed.or(own_id);
         let written = exchange.arguments() == ArgumentsUse::AsWritten && !call.arguments.has_lone_surrogate();
