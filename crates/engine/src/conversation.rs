@@ -303,6 +303,16 @@ impl Conversation {
         self.id
     }
 
+    /// The store, if it has one.
+    pub fn store(&self) -> Option<&Arc<dyn Store>> {
+        self.home.as_ref().map(|home| &home.store)
+    }
+
+    /// The source of times and random numbers.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
     /// Every entry that can be read, in the order of appending; those that are in memory only come last.
     pub fn entries(&self) -> &[Entry] {
         &self.entries

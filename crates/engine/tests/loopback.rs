@@ -23,7 +23,7 @@ use rejoin_engine::{
         http::{Addresses, HttpOptions},
         registry::{account_elsewhere, connect},
     },
-    tools::{Output, Tool, Tools},
+    tools::{Call, Plan, Tool, ToolOutput, Tools},
     turn::{Ending, Event, Limit, Limits, OnBroken, Stop, TurnError, TurnInput, TurnSettings, Worker},
 };
 use rejoin_formats::context::ToolDeclaration;
@@ -101,11 +101,16 @@ impl Tool for Slow {
         ToolDeclaration::function(self.name, "Takes its time.", Raw::new(schema))
     }
 
-    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
+    fn plan<'a>(&'a self, _arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+        Plan::reads()
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> Doing<'a, ToolOutput> {
+        let arguments = call.arguments;
         self.ran.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
             tokio::time::sleep(self.time).await;
-            Output::of(format!("{} got {arguments}", self.name))
+            ToolOutput::of(format!("{} got {arguments}", self.name))
         })
     }
 }

@@ -8,8 +8,8 @@ use rejoin_record::{
     Text, Timestamp, ToolCall,
     chain::Stamp,
     content::{
-        Branch, CallAt, Change, ChangeState, Closed, ClosedCall, Command, Compacted, Context, Decision, Erased, Meta, Metadata,
-        Prune, RawItem, Snapshot, Turn, TurnState,
+        Branch, CallAt, Change, ChangeState, Closed, ClosedCall, Command, Compacted, Context, Decision,
+        Erased, Meta, Metadata, Prune, RawItem, Snapshot, Turn, TurnState,
     },
     verify::verify,
 };

@@ -201,6 +201,13 @@ impl Walk {
         self.compactions
     }
 
+    /// What is known about one call.
+    #[must_use]
+    pub fn fate(&self, entry: EntryId, block: usize) -> Option<Fate> {
+        let place = *self.calls.places.get(&entry)?;
+        self.calls.fates.get(&(place, block)).copied()
+    }
+
     /// What is known about the calls of a message, by block.
     #[must_use]
     pub fn fates(&self, message: usize) -> Vec<(usize, Fate)> {

@@ -14,7 +14,7 @@ use rejoin::{
         New, SystemClock,
         context::ToolDeclaration,
         provider::{Doing, Provider as _, offline::Offline},
-        tools::{Calculate, ListDir, Output, ReadFile, Tool, Tools},
+        tools::{Calculate, Call, ListDir, Plan, ReadFile, Tool, ToolOutput, Tools},
         turn::{Stop, TurnInput, TurnSettings, Worker},
     },
     record::json::Doc,
@@ -151,10 +151,14 @@ impl<T: Tool> Tool for Slow<T> {
         self.0.declaration()
     }
 
-    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
+    fn plan<'a>(&'a self, arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+        self.0.plan(arguments)
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> Doing<'a, ToolOutput> {
         Box::pin(async move {
             tokio::time::sleep(self.1).await;
-            self.0.run(arguments).await
+            self.0.run(call).await
         })
     }
 }

@@ -12,7 +12,7 @@ use rejoin_engine::{
     Conversation, New, SystemClock,
     context::ToolDeclaration,
     provider::{Doing, Endpoint, Listener, Provider, Request, Sending},
-    tools::{Output, Tool, Tools},
+    tools::{Call, Plan, Tool, ToolOutput, Tools},
     turn::{Stop, TurnInput, TurnSettings, Worker},
 };
 use rejoin_formats::{
@@ -48,8 +48,13 @@ impl Tool for Look {
         ToolDeclaration::function("look", "Looks at a file.", Raw::new(schema))
     }
 
-    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
-        let output = Output::of(text(arguments.len(), 1_500));
+    fn plan<'a>(&'a self, _arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+        Plan::reads()
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> Doing<'a, ToolOutput> {
+        let arguments = call.arguments;
+        let output = ToolOutput::of(text(arguments.len(), 1_500));
         Box::pin(async { output })
     }
 }

@@ -7,6 +7,7 @@ use rejoin_store::Store;
 
 use super::{Agent, COMMAND, Window, memory, of};
 use crate::{
+    approval::Approvals,
     conversation::Conversation,
     provider::Provider,
     tools::Tools,
@@ -23,6 +24,7 @@ pub struct AgentBuilder<Start = NewConversation> {
     system: Option<String>,
     on_broken: Option<OnBroken>,
     limits: Limits,
+    approvals: Approvals,
     window: Window,
 }
 
@@ -60,6 +62,7 @@ impl AgentBuilder {
             system: None,
             on_broken: None,
             limits: Limits::default(),
+            approvals: Approvals::default(),
             window: Window::default(),
         }
     }
@@ -119,6 +122,7 @@ impl AgentBuilder<Conversation> {
             system: self.system,
             on_broken: self.on_broken.unwrap_or(OnBroken::Keep),
             limits: self.limits,
+            approvals: self.approvals,
         };
         let worker = Worker::new(self.start, self.provider, self.tools, settings);
         Agent { worker, window: self.window, stop: Stop::new() }
@@ -128,8 +132,8 @@ impl AgentBuilder<Conversation> {
 impl<Start> AgentBuilder<Start> {
     /// The same builder with another start.
     fn starting<Other>(self, start: Other) -> AgentBuilder<Other> {
-        let Self { provider, start: _, tools, system, on_broken, limits, window } = self;
-        AgentBuilder { provider, start, tools, system, on_broken, limits, window }
+        let Self { provider, start: _, tools, system, on_broken, limits, approvals, window } = self;
+        AgentBuilder { provider, start, tools, system, on_broken, limits, approvals, window }
     }
 
     /// The tools that the model may call. Without this there are none.
@@ -153,6 +157,12 @@ impl<Start> AgentBuilder<Start> {
     /// The limits of a turn: requests, time, tokens, and those of one tool.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Which calls may run, and who is asked about the others. Without this, calls that change something are denied.
+    pub fn approvals(mut self, approvals: Approvals) -> Self {
+        self.approvals = approvals;
         self
     }
 

@@ -13,7 +13,7 @@ use rejoin_record::{
 use rejoin_store::Location;
 
 use super::{
-    Output, Tool,
+    Call, Plan, Tool, ToolOutput,
     beneath::{Beneath, Hidden, Refused},
 };
 use crate::provider::Doing;
@@ -92,14 +92,25 @@ impl ReadFile {
     }
 }
 
+/// A change of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    /// The path relative to the workspace, with `/` between names.
+    pub path: String,
+    /// The content before; none if the file does not exist.
+    pub before: Option<Vec<u8>>,
+    /// The content after.
+    pub after: Vec<u8>,
+}
+
 /// Works on another thread, so that a turn can be stopped while a disk does not answer.
 fn on_another_thread(
     work: impl FnOnce() -> Result<String, String> + Send + 'static,
-) -> Doing<'static, Output> {
+) -> Doing<'static, ToolOutput> {
     Box::pin(async move {
         match tokio::task::spawn_blocking(work).await {
-            Ok(done) => done.map_or_else(Output::error, Output::of),
-            Err(why) => Output::error(format!("it was not done: {why}")),
+            Ok(done) => done.map_or_else(ToolOutput::error, ToolOutput::of),
+            Err(why) => ToolOutput::error(format!("it was not done: {why}")),
         }
     })
 }
@@ -110,8 +121,12 @@ impl Tool for ReadFile {
         ToolDeclaration::function("read_file", "Reads a text file of the working folder.", Raw::new(schema))
     }
 
-    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
-        let (tool, arguments) = (self.clone(), arguments.to_owned());
+    fn plan<'a>(&'a self, _arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+        Plan::reads()
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> Doing<'a, ToolOutput> {
+        let (tool, arguments) = (self.clone(), call.arguments.to_owned());
         on_another_thread(move || tool.read(&arguments))
     }
 }
@@ -174,8 +189,12 @@ impl Tool for ListDir {
         ToolDeclaration::function("list_dir", "Lists the names in a folder.", Raw::new(schema))
     }
 
-    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
-        let (tool, arguments) = (self.clone(), arguments.to_owned());
+    fn plan<'a>(&'a self, _arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+        Plan::reads()
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> Doing<'a, ToolOutput> {
+        let (tool, arguments) = (self.clone(), call.arguments.to_owned());
         on_another_thread(move || tool.list(&arguments))
     }
 }

@@ -6,7 +6,7 @@ use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::Raw;
 use serde_json::Value;
 
-use super::{Output, Tool};
+use super::{Call, Plan, PlannedChange, Tool, ToolOutput};
 use crate::provider::Doing;
 
 /// The arguments of a call: a JSON value for use, and beside it the exact text that the model wrote.
@@ -48,9 +48,9 @@ impl ToolArguments {
     ///
     /// # Errors
     /// A result that tells the model what is missing, if the argument is absent or is no string.
-    pub fn string(&self, name: &str) -> Result<&str, Output> {
+    pub fn string(&self, name: &str) -> Result<&str, ToolOutput> {
         let found = self.get(name).and_then(Value::as_str);
-        found.ok_or_else(|| Output::error(format!("`{name}` is missing: it must be a string")))
+        found.ok_or_else(|| ToolOutput::error(format!("`{name}` is missing: it must be a string")))
     }
 }
 
@@ -83,12 +83,15 @@ impl Index<&str> for ToolArguments {
 /// ```
 pub struct FunctionTool {
     declaration: ToolDeclaration,
-    run: Box<dyn Fn(ToolArguments) -> Doing<'static, Output> + Send + Sync>,
+    run: Box<dyn Fn(ToolArguments) -> Doing<'static, ToolOutput> + Send + Sync>,
+    /// What a person is shown before a call runs; none if calls only read.
+    preview: Option<Box<dyn Fn(&ToolArguments) -> String + Send + Sync>>,
 }
 
 impl FunctionTool {
     /// A tool with a name, a description for the model, a JSON schema of its parameters, and what it does. An error is shown to the
-    /// model as a failed result.
+    /// model as a failed result. Its calls run at once and beside each other; for a tool that changes something, add
+    /// [`FunctionTool::asking`].
     pub fn new<F, T>(
         name: &str,
         description: &str,
@@ -96,7 +99,7 @@ impl FunctionTool {
         run: impl Fn(ToolArguments) -> F + Send + Sync + 'static,
     ) -> Self
     where
-        F: Future<Output = Result<T, Output>> + Send + 'static,
+        F: Future<Output = Result<T, ToolOutput>> + Send + 'static,
         T: Into<String>,
     {
         Self {
@@ -105,13 +108,27 @@ impl FunctionTool {
                 let work = run(arguments);
                 Box::pin(async move {
                     match work.await {
-                        Ok(text) => Output::of(text),
-                        Err(output) => Output { is_error: true, ..output },
+                        Ok(text) => ToolOutput::of(text),
+                        Err(output) => ToolOutput { is_error: true, ..output },
                     }
                 })
             }),
+            preview: None,
         }
     }
+
+    /// Asks for approval before each call, unless a rule allows it, and runs the calls one after another. `preview` says what a call
+    /// would do, in words for the person who decides.
+    #[must_use]
+    pub fn asking(mut self, preview: impl Fn(&ToolArguments) -> String + Send + Sync + 'static) -> Self {
+        self.preview = Some(Box::new(preview));
+        self
+    }
+}
+
+/// The result of a call whose arguments are no JSON.
+fn unreadable(why: &serde_json::Error) -> ToolOutput {
+    ToolOutput::error(format!("the arguments cannot be read: {why}; the tool was not run"))
 }
 
 impl std::fmt::Debug for FunctionTool {
@@ -125,19 +142,25 @@ impl Tool for FunctionTool {
         self.declaration.clone()
     }
 
-    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
-        match ToolArguments::parse(arguments) {
+    fn plan<'a>(&'a self, arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+        let Some(preview) = &self.preview else { return Plan::reads() };
+        let planned = match ToolArguments::parse(arguments) {
+            Ok(arguments) => Ok(Plan::Changes(PlannedChange::new(preview(&arguments)))),
+            Err(why) => Err(unreadable(&why)),
+        };
+        Box::pin(std::future::ready(planned))
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> Doing<'a, ToolOutput> {
+        match ToolArguments::parse(call.arguments) {
             Ok(arguments) => (self.run)(arguments),
-            Err(why) => {
-                let text = format!("the arguments cannot be read: {why}; the tool was not run");
-                Box::pin(async { Output::error(text) })
-            }
+            Err(why) => Box::pin(std::future::ready(unreadable(&why))),
         }
     }
 }
 
 /// An error becomes a failed result, so that a tool can use `?`.
-impl<E: std::error::Error> From<E> for Output {
+impl<E: std::error::Error> From<E> for ToolOutput {
     fn from(error: E) -> Self {
         Self::error(error.to_string())
     }
@@ -149,8 +172,10 @@ mod tests {
 
     use super::*;
 
-    fn run(tool: &FunctionTool, arguments: &str) -> Output {
-        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(tool.run(arguments))
+    fn run(tool: &FunctionTool, arguments: &str) -> ToolOutput {
+        let (live, stop) = (super::super::Live::default(), crate::turn::Stop::new());
+        let call = Call::with(arguments, &live, &stop);
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(tool.run(call))
     }
 
     #[test]
@@ -160,9 +185,9 @@ mod tests {
             Ok(format!("{} {n} {}", arguments["list"][1], arguments.text()))
         });
         let text = r#"{"list":[1,{"b":2,"a":1}],  "n":"7"}"#;
-        assert_eq!(run(&tool, text), Output::of(format!(r#"{{"b":2,"a":1}} 7 {text}"#)));
-        assert_eq!(run(&tool, r#"{"n":"x"}"#), Output::error("invalid digit found in string"));
-        assert_eq!(run(&tool, ""), Output::error("`n` is missing: it must be a string"));
+        assert_eq!(run(&tool, text), ToolOutput::of(format!(r#"{{"b":2,"a":1}} 7 {text}"#)));
+        assert_eq!(run(&tool, r#"{"n":"x"}"#), ToolOutput::error("invalid digit found in string"));
+        assert_eq!(run(&tool, ""), ToolOutput::error("`n` is missing: it must be a string"));
         assert!(run(&tool, "{").is_error, "it is not run");
         assert!(run(&tool, &format!(r#"{{"a":{}}}"#, "[".repeat(1_000))).is_error);
     }
@@ -172,6 +197,6 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"z": {}, "a": {}}});
         let tool = FunctionTool::new("t", "Does it.", schema.clone(), |_| async { Ok("done") });
         assert_eq!(tool.declaration().schema.unwrap().as_str(), schema.to_string());
-        assert_eq!(run(&tool, "{}"), Output::of("done"));
+        assert_eq!(run(&tool, "{}"), ToolOutput::of("done"));
     }
 }

@@ -1,32 +1,37 @@
 //! Tools that a model may call, one file each.
 //!
-//! A tool receives the exact text of its arguments and returns text; a [`FunctionTool`] receives them as a JSON value as well.
-//! Tools do not write to the record; the turn does.
+//! A tool first says what a call would do ([`Tool::plan`]), so that the turn can ask for approval and record what is about to
+//! change; then it does it ([`Tool::run`]). It receives the exact text of its arguments; a [`FunctionTool`] receives them as a JSON
+//! value as well. Tools do not write to the record; the turn does.
 
 mod beneath;
 mod calculate;
+pub(crate) mod delegate;
 mod files;
 mod function;
+mod plan;
 
 use std::{path::PathBuf, sync::Arc};
 
 pub use calculate::{Calculate, SumError, evaluate};
-pub use files::{ListDir, ReadFile};
+pub use delegate::Delegate;
+pub use files::{FileChange, ListDir, ReadFile};
 pub use function::{FunctionTool, ToolArguments};
+pub use plan::{Call, Live, Plan, PlannedChange, Reach, Subject};
 use rejoin_formats::context::ToolDeclaration;
 
 use crate::provider::Doing;
 
 /// The result of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
+pub struct ToolOutput {
     /// The text that the model reads.
     pub text: String,
     /// Whether the tool failed.
     pub is_error: bool,
 }
 
-impl Output {
+impl ToolOutput {
     /// The result of a tool that worked.
     pub fn of(text: impl Into<String>) -> Self {
         Self { text: text.into(), is_error: false }
@@ -42,8 +47,10 @@ impl Output {
 pub trait Tool: Send + Sync {
     /// The name, the description and the schema of the arguments, for the model.
     fn declaration(&self) -> ToolDeclaration;
-    /// Runs the tool. The arguments are a JSON object, exactly as the model wrote it. Dropping the future cancels the call.
-    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output>;
+    /// Says what a call would do, and does nothing. An error is the result of the call, which does not run.
+    fn plan<'a>(&'a self, arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>>;
+    /// Runs a call that was planned. Dropping the future cancels it.
+    fn run<'a>(&'a self, call: Call<'a>) -> Doing<'a, ToolOutput>;
 }
 
 /// The tools of an agent.
@@ -88,6 +95,13 @@ impl Tools {
     /// The tool with this name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.iter().find(|tool| &*tool.declaration().name == name)
+    }
+
+    /// Only the tools whose names are wanted.
+    #[must_use]
+    pub fn only(&self, wanted: impl Fn(&str) -> bool) -> Self {
+        let tools = self.tools.iter().filter(|tool| wanted(&tool.declaration().name));
+        Self { tools: tools.cloned().collect() }
     }
 
     /// The declarations of all tools, for a request.

@@ -1,25 +1,41 @@
 //! Running tools. A call is recorded as running before it starts, and its result as soon as it arrives.
+//!
+//! Calls that only read run beside each other. A call that changes something runs alone, after the calls before it and before the
+//! calls after it, so that each sees what the others did, in the order in which the model asked.
 
-use std::{future::Future as _, pin::Pin, sync::Arc, task::Poll, time::Instant};
+use std::{future::Future as _, pin::Pin, sync::Arc, task::Poll, time::Duration, time::Instant};
 
 use rejoin_record::{
-    Block, EntryId, Form, Message, Role, ToolCall, ToolResult,
-    content::{CallAt, TurnState},
+    Block, EntryId, Form, Message, Role, Text, ToolCall, ToolResult,
+    content::{CallAt, Change, ChangeState, TurnState},
 };
+use tokio::sync::mpsc;
 
-use super::{Event, TurnInProgress, Worker};
+use super::{Delegation, Event, Stop, TurnInProgress, Worker, approving::Permission};
 use crate::{
     provider::Doing,
-    tools::{Output, Tools},
+    tools::{Call, Live, Plan, PlannedChange, Tool, ToolOutput},
 };
 
 /// A call, by the entry of its message and its block.
-type Called = (EntryId, u64, ToolCall);
+pub(super) type Called = (EntryId, u64, ToolCall);
 
 const STOPPED: &str =
     "[interrupted: the turn was stopped while this ran; it may have done a part of its work]";
-const NEVER_RAN: &str = "[not run: the turn was stopped before it began]";
+pub(super) const NEVER_RAN: &str = "[not run: the turn was stopped before it began]";
 const HALF: &str = "[not run: the answer ended before the arguments of this call came; call it again]";
+const NO_OBJECT: &str =
+    "[the arguments are not a JSON object: the tool was not run; call it again with an object]";
+
+/// How long a call that changes something may take to return what it has, once the turn is stopped or its time is up.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// A call that reads, as it runs.
+struct Reading<'c> {
+    call: &'c ToolCall,
+    began: Instant,
+    doing: Doing<'static, ToolOutput>,
+}
 
 impl Worker {
     /// Runs the calls of a message. If the message was cut, its last call may be incomplete; such a call is never run.
@@ -42,51 +58,116 @@ impl Worker {
             && message.blocks.last().is_some_and(is_half)
             && let Some((_, _, call)) = calls.pop()
         {
-            self.result(running, &call, Output::error(HALF));
+            self.result(running, &call, ToolOutput::error(HALF));
         }
         self.run(running, calls).await;
     }
 
-    /// Runs calls at the same time. Results are recorded as they arrive; a view has them in the order of the calls. If the turn is
-    /// stopped, every call that has no result yet gets one that says so.
+    /// Runs calls in order. Results are recorded as they arrive; a view has them in the order of the calls. If the turn is stopped,
+    /// every call that has no result yet gets one that says so.
     pub(super) async fn run(&mut self, running: &mut TurnInProgress<'_>, calls: Vec<Called>) {
+        let _pause = running.clock.pause();
+        let mut reading: Vec<&Called> = Vec::new();
+        for called in &calls {
+            let (entry, block, call) = called;
+            let planned = match running.stop.is_stopped() {
+                true => Err(ToolOutput::error(NEVER_RAN)),
+                // A plan may depend on what an earlier call does, but reading calls do nothing.
+                false => self.plan(&running.stop.clone(), call).await,
+            };
+            let at = CallAt { entry: *entry, block: *block };
+            match planned {
+                Ok((_, Plan::Reads)) => reading.push(called),
+                Ok((tool, plan)) => {
+                    self.read(running, &std::mem::take(&mut reading)).await;
+                    self.change(running, call, at, (tool, plan)).await;
+                }
+                Err(output) => {
+                    self.read(running, &std::mem::take(&mut reading)).await;
+                    self.refuse(running, call, output);
+                }
+            }
+        }
+        self.read(running, &reading).await;
+    }
+
+    /// Finds the tool, and what a call would do. An error is the call's result.
+    pub(super) async fn plan(
+        &self,
+        stop: &Stop,
+        call: &ToolCall,
+    ) -> Result<(Arc<dyn Tool>, Plan), ToolOutput> {
+        let Some(tool) = self.tools.get(&call.name) else {
+            let known: Vec<String> =
+                self.tools.declarations().iter().map(|tool| tool.name.to_string()).collect();
+            let known = known.join(", ");
+            return Err(ToolOutput::error(format!("there is no tool `{}`; there are: {known}", call.name)));
+        };
+        if call.arguments.are_no_object() {
+            return Err(ToolOutput::error(NO_OBJECT));
+        }
+        let (text, tool) = (arguments(call.arguments.text()), Arc::clone(tool));
+        let planned = tokio::select! {
+            biased;
+            planned = tokio::time::timeout(self.settings.limits.tool_time, tool.plan(&text)) => planned,
+            () = stop.asked() => return Err(ToolOutput::error(NEVER_RAN)),
+        };
+        let plan = planned.map_err(|_| ToolOutput::error(too_long(self.settings.limits.tool_time)))??;
+        Ok((tool, plan))
+    }
+
+    /// Records the result of a call that does not run.
+    fn refuse(&mut self, running: &mut TurnInProgress<'_>, call: &ToolCall, output: ToolOutput) {
+        running.tell(started(call, call.arguments.text()));
+        self.finish(running, call, Instant::now(), output);
+    }
+
+    /// Runs calls that only read, all at the same time.
+    async fn read(&mut self, running: &mut TurnInProgress<'_>, calls: &[&Called]) {
         if running.stop.is_stopped() {
-            for (_, _, call) in &calls {
-                self.result(running, call, Output::error(NEVER_RAN));
+            for (_, _, call) in calls {
+                self.refuse(running, call, ToolOutput::error(NEVER_RAN));
             }
             return;
         }
         // Record every call as running before the first one starts.
-        for (entry, block, call) in &calls {
-            if refusal(&self.tools, call).is_none() {
-                let at = CallAt { entry: *entry, block: *block };
-                self.turn_entry(running, TurnState::CallRunning, Some(at));
-            }
+        for (entry, block, _) in calls {
+            let at = CallAt { entry: *entry, block: *block };
+            self.turn_entry(running, TurnState::CallRunning, Some(at));
         }
-        let time = self.settings.limits.tool_time;
-        let _pause = running.clock.pause();
-        let mut doing: Vec<Option<(Instant, Doing<'static, Output>)>> = Vec::new();
-        for (_, _, call) in &calls {
-            running.tell(Event::CallStarted {
-                id: call.id.to_string(),
-                name: call.name.to_string(),
-                arguments: call.arguments.text().to_string(),
-            });
-            doing.push(Some((Instant::now(), run(&self.tools, call.clone(), time))));
+        let (stop, time) = (running.stop.clone(), self.settings.limits.tool_time);
+        let (events, mut shown) = mpsc::unbounded_channel();
+        let mut doing: Vec<Option<Reading<'_>>> = Vec::new();
+        for (_, _, call) in calls {
+            running.tell(started(call, call.arguments.text()));
+            let Some(tool) = self.tools.get(&call.name).map(Arc::clone) else { continue };
+            let (call_text, stop) = (arguments(call.arguments.text()), stop.clone());
+            let live = Live::new(call.id.to_string(), events.clone());
+            let work = async move {
+                let call = Call::with(&call_text, &live, &stop);
+                match tokio::time::timeout(time, tool.run(call)).await {
+                    Ok(output) => output,
+                    Err(_) => ToolOutput::error(too_long(time)),
+                }
+            };
+            doing.push(Some(Reading { call, began: Instant::now(), doing: Box::pin(work) }));
         }
-        let stop = running.stop.clone();
         while doing.iter().any(Option::is_some) {
             let done = tokio::select! {
                 biased;
                 done = next(&mut doing) => Some(done),
+                Some(event) = shown.recv() => {
+                    running.tell(event);
+                    continue;
+                }
                 () = stop.asked() => None,
             };
             match done {
-                Some((place, began, output)) => self.finish(running, &calls[place].2, began, output),
+                Some((call, began, output)) => self.finish(running, call, began, output),
                 None => {
-                    for (place, slot) in doing.iter_mut().enumerate() {
-                        if let Some((began, _)) = slot.take() {
-                            self.finish(running, &calls[place].2, began, Output::error(STOPPED));
+                    for slot in &mut doing {
+                        if let Some(Reading { call, began, .. }) = slot.take() {
+                            self.finish(running, call, began, ToolOutput::error(STOPPED));
                         }
                     }
                 }
@@ -94,8 +175,108 @@ impl Worker {
         }
     }
 
-    fn finish(&mut self, running: &mut TurnInProgress<'_>, call: &ToolCall, began: Instant, output: Output) {
-        let Output { text, is_error } = output.clone();
+    /// Runs a call that changes something, if it may.
+    async fn change(
+        &mut self,
+        running: &mut TurnInProgress<'_>,
+        call: &ToolCall,
+        at: CallAt,
+        (tool, plan): (Arc<dyn Tool>, Plan),
+    ) {
+        if running.stop.is_stopped() {
+            return self.refuse(running, call, ToolOutput::error(NEVER_RAN));
+        }
+        let (permission, delegation) = match plan {
+            Plan::Reads => (Permission::default(), None),
+            Plan::Delegates => {
+                let delegation = self.delegation(at.clone());
+                let change = Change {
+                    child: Some(delegation.child()),
+                    ..Change::new(ChangeState::Approved, at.clone())
+                };
+                self.change_entry(running, change);
+                (Permission::default(), Some(delegation))
+            }
+            Plan::Changes(planned) => match self.approve(running, call, &at, &*tool, planned).await {
+                Ok(permission) => (permission, None),
+                Err(output) => return self.refuse(running, call, output),
+            },
+        };
+        self.turn_entry(running, TurnState::CallRunning, Some(at.clone()));
+        let text = permission.arguments.clone().unwrap_or_else(|| arguments(call.arguments.text()));
+        running.tell(started(call, &text));
+        let began = Instant::now();
+        let mut output = self.run_alone(running, call, &*tool, &text, &permission, delegation).await;
+        if permission.planned.as_ref().is_some_and(|planned| planned.file.is_some()) && !output.is_error {
+            self.change_entry(running, Change::new(ChangeState::Applied, at));
+        }
+        if let Some(note) = &permission.note {
+            output.text = format!("{}\n{note}", output.text);
+        }
+        self.finish(running, call, began, output);
+    }
+
+    /// Waits for one call. When the turn is stopped, the call has a moment to return what it has so far.
+    async fn run_alone(
+        &mut self,
+        running: &mut TurnInProgress<'_>,
+        call: &ToolCall,
+        tool: &dyn Tool,
+        text: &str,
+        permission: &Permission,
+        delegation: Option<Delegation>,
+    ) -> ToolOutput {
+        let stop = running.stop.clone();
+        let (events, mut shown) = mpsc::unbounded_channel();
+        let live = Live::new(call.id.to_string(), events);
+        let file = permission.planned.as_ref().and_then(|planned: &PlannedChange| planned.file.as_ref());
+        let mut work = tool.run(Call {
+            arguments: text,
+            file,
+            live: &live,
+            stop: &stop,
+            delegation: delegation.as_ref(),
+        });
+        // A delegated task has the limits of a turn.
+        let time = match delegation {
+            Some(_) => Duration::MAX,
+            None => self.settings.limits.tool_time.saturating_add(LAST_WORDS),
+        };
+        let mut timer = std::pin::pin!(async {
+            tokio::select! {
+                () = sleep(time) => too_long(self.settings.limits.tool_time),
+                () = async {
+                    stop.asked().await;
+                    tokio::time::sleep(LAST_WORDS).await;
+                } => STOPPED.to_owned(),
+            }
+        });
+        loop {
+            tokio::select! {
+                biased;
+                Some(event) = shown.recv() => {
+                    live.shown(&event);
+                    running.tell(event);
+                }
+                output = &mut work => {
+                    while let Ok(event) = shown.try_recv() {
+                        running.tell(event);
+                    }
+                    return output;
+                }
+                given_up = &mut timer => return ToolOutput::error(given_up),
+            }
+        }
+    }
+
+    fn finish(
+        &mut self,
+        running: &mut TurnInProgress<'_>,
+        call: &ToolCall,
+        began: Instant,
+        output: ToolOutput,
+    ) {
+        let ToolOutput { text, is_error, .. } = output.clone();
         self.result(running, call, output);
         running.tell(Event::CallEnded {
             id: call.id.to_string(),
@@ -106,61 +287,66 @@ impl Worker {
         });
     }
 
-    fn result(&mut self, running: &mut TurnInProgress<'_>, call: &ToolCall, output: Output) {
+    fn result(&mut self, running: &mut TurnInProgress<'_>, call: &ToolCall, output: ToolOutput) {
+        let text = kept(output.text, self.settings.limits.output_kept);
         let result = ToolResult {
             name: Some(call.name.clone()),
             is_error: output.is_error,
-            ..ToolResult::new(call.id.clone(), output.text)
+            ..ToolResult::new(call.id.clone(), text)
         };
         let message = Message { form: Form::Text, ..Message::new(Role::Tool, vec![Block::result(result)]) };
         self.say(running, message);
     }
 }
 
-/// Why a call is not run, if it is not.
-fn refusal(tools: &Tools, call: &ToolCall) -> Option<String> {
-    if tools.get(&call.name).is_none() {
-        let known: Vec<String> = tools.declarations().iter().map(|tool| tool.name.to_string()).collect();
-        return Some(format!("there is no tool `{}`; there are: {}", call.name, known.join(", ")));
-    }
-    call.arguments.are_no_object().then(|| {
-        String::from(
-            "[the arguments are not a JSON object: the tool was not run; call it again with an object]",
-        )
-    })
+/// No arguments are an empty object.
+pub(super) fn arguments(text: &Text) -> String {
+    if text.trim().is_empty() { String::from("{}") } else { text.to_string() }
 }
 
-/// Runs a call, for at most this long.
-fn run(tools: &Tools, call: ToolCall, time: std::time::Duration) -> Doing<'static, Output> {
-    if let Some(why) = refusal(tools, &call) {
-        return Box::pin(async { Output::error(why) });
+fn started(call: &ToolCall, arguments: &str) -> Event {
+    Event::CallStarted {
+        id: call.id.to_string(),
+        name: call.name.to_string(),
+        arguments: arguments.to_owned(),
     }
-    let Some(tool) = tools.get(&call.name).map(Arc::clone) else {
-        return Box::pin(async { Output::error("there is no such tool") });
-    };
-    Box::pin(async move {
-        let text = call.arguments.text().to_string();
-        // No arguments are an empty object.
-        let arguments = if text.trim().is_empty() { "{}" } else { text.as_str() };
-        match tokio::time::timeout(time, tool.run(arguments)).await {
-            Ok(output) => output,
-            Err(_) => Output::error(format!(
-                "[stopped after {} seconds, the longest that a tool may take; it may have done a part of its work]",
-                time.as_secs_f32()
-            )),
-        }
-    })
 }
 
-/// Waits for the next call that is done, and returns its place.
-async fn next(doing: &mut [Option<(Instant, Doing<'static, Output>)>]) -> (usize, Instant, Output) {
+fn too_long(time: Duration) -> String {
+    format!(
+        "[stopped after {} seconds, the longest that a tool may take; it may have done a part of its work]",
+        time.as_secs_f32()
+    )
+}
+
+/// Sleeps; for ever, if the time is too long for a timer.
+async fn sleep(time: Duration) {
+    match tokio::time::Instant::now().checked_add(time) {
+        Some(end) => tokio::time::sleep_until(end).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The text up to the limit, and how much more there was.
+fn kept(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        let end = text.floor_char_boundary(limit);
+        let more = text.len() - end;
+        text.truncate(end);
+        text.push_str(&format!("\n[{more} more bytes were not kept]"));
+    }
+    text
+}
+
+/// Waits for the next call that is done.
+async fn next<'c>(doing: &mut [Option<Reading<'c>>]) -> (&'c ToolCall, Instant, ToolOutput) {
     std::future::poll_fn(|context| {
-        for (place, slot) in doing.iter_mut().enumerate() {
-            let Some((began, future)) = slot else { continue };
-            let began = *began;
-            if let Poll::Ready(output) = Pin::new(future).poll(context) {
+        for slot in doing.iter_mut() {
+            let Some(reading) = slot else { continue };
+            let (call, began) = (reading.call, reading.began);
+            if let Poll::Ready(output) = Pin::new(&mut reading.doing).poll(context) {
                 *slot = None;
-                return Poll::Ready((place, began, output));
+                return Poll::Ready((call, began, output));
             }
         }
         Poll::Pending

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rejoin_formats::{Context, Draft, draft::Drafted, wire::names::Respelled};
 use rejoin_record::{
     Block, BlockKind, Content, ConversationId, EntryId, Kind, Message, Tree,
-    content::{ClosedCall, Decision},
+    content::{CallAt, ClosedCall, Decision},
 };
 use rejoin_view::{Fate, Finding, KnownCall, OnBroken, Repaired, Repairer, SoundRole, path::Walk};
 
@@ -168,6 +168,22 @@ impl Composer {
             },
         };
         self.repairer.undecided().into_iter().filter(|call| wanted(call.fate)).map(closed).collect()
+    }
+
+    /// The calls that wait for approval, and those after them that did not start because of that.
+    pub(super) fn awaiting_approval(&mut self) -> Vec<CallAt> {
+        let open = self.unanswered();
+        let fate = |call: &ClosedCall| self.walk.fate(call.entry, usize::try_from(call.block).ok()?);
+        let asked: Vec<EntryId> = open
+            .iter()
+            .filter(|call| fate(call) == Some(Fate::AwaitingApproval))
+            .map(|call| call.entry)
+            .collect();
+        open.iter()
+            .filter(|call| asked.contains(&call.entry))
+            .filter(|call| matches!(fate(call), Some(Fate::AwaitingApproval | Fate::NotStarted)))
+            .map(|call| CallAt { entry: call.entry, block: call.block })
+            .collect()
     }
 
     /// The message of an entry.

@@ -6,6 +6,8 @@ use rejoin_formats::wire::stream::Usage;
 use rejoin_record::{ConversationId, EntryId, text::plural};
 use rejoin_view::Finding;
 
+use crate::approval::ApprovalRequest;
+
 /// Something that happened in a turn.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -68,6 +70,15 @@ pub enum Event {
         name: String,
         /// The arguments, as the model wrote them.
         arguments: String,
+    },
+    /// A call waits for an answer of [`Approve`](crate::approval::Approve). What it would do is recorded.
+    ApprovalWanted(Box<ApprovalRequest>),
+    /// A piece of what a running tool puts out. The result has all of it.
+    CallOutput {
+        /// The call's id.
+        id: String,
+        /// The text.
+        text: String,
     },
     /// A tool has finished, and its result is recorded.
     CallEnded {

@@ -15,8 +15,10 @@ pub struct Limits {
     pub time: Option<Duration>,
     /// How many tokens a turn may take, requests and answers together; none for as many as it takes.
     pub tokens: Option<u64>,
-    /// How much of one tool's output a model sees, in bytes. The record keeps all of it.
+    /// How much of one tool's output a model sees, in bytes. The record keeps more of it.
     pub tool_output: usize,
+    /// How much of one tool's output the record keeps, in bytes. The rest is counted.
+    pub output_kept: usize,
 }
 
 impl Default for Limits {
@@ -28,6 +30,8 @@ impl Default for Limits {
             tool_time: Duration::from_secs(120),
             // Some twenty thousand words: more fills a window with one result.
             tool_output: 160 * 1024,
+            // A quarter of the longest entry that a store reads.
+            output_kept: 64 * 1024 * 1024,
         }
     }
 }

@@ -1,12 +1,15 @@
 //! A turn: append, view, encode, send, decode, append, run tools, and repeat, until the model asks for nothing more.
 //!
 //! Record before you act: the user's message is stored before the request leaves, the model's message before a tool runs,
-//! each result before the model sees it. `request.rs` is one request and its answer, `calls.rs` runs tools, `closing.rs`
-//! decides about calls without results, `compose.rs` turns the record into the next request.
+//! each result before the model sees it. `request.rs` is one request and its answer, `calls.rs` runs tools, `approving.rs` decides
+//! which of them may run, `delegate.rs` hands a task to another conversation, `closing.rs` decides about calls without results,
+//! `compose.rs` turns the record into the next request.
 
+mod approving;
 mod calls;
 mod closing;
 mod compose;
+mod delegate;
 mod event;
 mod limits;
 mod request;
@@ -16,6 +19,7 @@ mod time;
 use std::sync::Arc;
 
 pub use closing::is_synthetic;
+pub use delegate::Delegation;
 pub use event::{Ending, Event, Limit};
 pub use limits::Limits;
 use rejoin_formats::{Context, wire::stream::Usage};
@@ -29,6 +33,7 @@ use request::Answer;
 pub use stop::Stop;
 
 use crate::{
+    approval::{Approvals, Rules},
     conversation::{Appended, Conversation, Saved},
     draft::AnswerDraft,
     error::EngineError,
@@ -135,6 +140,8 @@ pub struct TurnSettings {
     pub on_broken: OnBroken,
     /// The limits of a turn.
     pub limits: Limits,
+    /// Which calls may run, and who is asked.
+    pub approvals: Approvals,
 }
 
 /// Receives the events of a turn.
@@ -153,6 +160,10 @@ pub struct Worker {
     unsaved: bool,
     /// Whether an event has reported the damage.
     has_reported_damage: bool,
+    /// The rules that a person added in this conversation, and the number of entries that were searched for them.
+    own_rules: (Rules, usize),
+    /// How many delegations lead to this conversation.
+    depth: u8,
 }
 
 impl std::fmt::Debug for Worker {
@@ -220,6 +231,8 @@ impl Worker {
             context: None,
             unsaved: false,
             has_reported_damage: false,
+            own_rules: (Rules::default(), 0),
+            depth: 0,
         }
     }
 
@@ -278,6 +291,11 @@ impl Worker {
     pub fn set_tools(&mut self, tools: Tools) {
         self.tools = tools;
         self.context = None;
+    }
+
+    /// Sets which calls may run, and who is asked.
+    pub fn set_approvals(&mut self, approvals: Approvals) {
+        self.settings.approvals = approvals;
     }
 
     /// Sets how broken states are treated.
@@ -387,6 +405,7 @@ impl Worker {
     /// Records the context, and sends the first events.
     fn begin(&mut self, running: &mut TurnInProgress<'_>) {
         self.record_context();
+        self.read_own_rules();
         let endpoint = self.provider.endpoint().clone();
         running.tell(Event::Started {
             conversation: self.conversation.id(),
@@ -410,9 +429,11 @@ impl Worker {
         running: &mut TurnInProgress<'_>,
         input: TurnInput,
     ) -> Result<Ending, TurnError> {
-        // Calls without a result may be run again before the new message.
+        // Calls without a result may be run again, and calls that waited for approval are asked about again, before the new
+        // message.
         if !running.stop.is_stopped() {
             self.rerun(running).await;
+            self.ask_again(running).await;
         }
         if let TurnInput::Say(message) = input {
             running.before = Some(self.conversation.head_with_hash());

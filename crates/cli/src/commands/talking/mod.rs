@@ -18,6 +18,7 @@ use rejoin::{
     Conversation, ConversationId, OnBroken,
     engine::{
         New, SystemClock, Wanted,
+        approval::Approvals,
         provider::Endpoint,
         tools::{ReadFile, Tools},
         turn::{Ending, Event, Limits, Stop, TurnInput, TurnSettings, Worker},
@@ -160,6 +161,7 @@ impl Talking {
             system: talk.system.clone().or_else(|| conversation.recorded_system()).or(set),
             on_broken: super::convert::policy(&desk.settings),
             limits: limits(&desk.settings),
+            approvals: Approvals::default(),
         };
         let mut tools = Tools::builtin(&desk.folder);
         let keys = answering::files_with_keys(&desk.home).into_iter();
@@ -401,6 +403,8 @@ fn limits(settings: &Settings) -> Limits {
         tool_time: number("limits.tool_seconds").map_or(usual.tool_time, Duration::from_secs),
         tool_output: number("limits.tool_output")
             .map_or(usual.tool_output, |n| usize::try_from(n).unwrap_or(usize::MAX)),
+        output_kept: number("limits.output_kept")
+            .map_or(usual.output_kept, |n| usize::try_from(n).unwrap_or(usize::MAX)),
     }
 }
 

@@ -101,13 +101,15 @@ fn looking_is_done_elsewhere() {
     // The only thread for such work has something else to do.
     let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
     runtime.block_on(async {
-        for (mut doing, expected) in [(read.run(r#"{"path":"a"}"#), "x"), (list.run("{}"), "a")] {
+        let (live, stop) = (crate::tools::Live::default(), crate::turn::Stop::new());
+        let call = |arguments| Call::with(arguments, &live, &stop);
+        for (mut doing, expected) in [(read.run(call(r#"{"path":"a"}"#)), "x"), (list.run(call("{}")), "a")] {
             let (free, busy) = std::sync::mpsc::channel::<()>();
             tokio::task::spawn_blocking(move || busy.recv());
             let first = std::future::poll_fn(|context| std::task::Poll::Ready(doing.as_mut().poll(context)));
             assert!(first.await.is_pending());
             drop(free);
-            assert_eq!(doing.await, Output::of(expected));
+            assert_eq!(doing.await, ToolOutput::of(expected));
         }
     });
 }

@@ -32,7 +32,12 @@ use super::{
 use crate::convert::{Bond, Target};
 
 pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
-    Box::new(Encoder { sheet: Sheet::new(&WIRE, settings), content: None, begun: false, derived_ids: HashSet::new() })
+    Box::new(Encoder {
+        sheet: Sheet::new(&WIRE, settings),
+        content: None,
+        begun: false,
+        derived_ids: HashSet::new(),
+    })
 }
 
 /// The author of a content.

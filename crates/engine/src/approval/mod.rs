@@ -1,0 +1,148 @@
+//! Approvals: which calls run without asking, and who answers about the others.
+//!
+//! A call that only reads needs no approval. For any other call, the rules of the settings and of the conversation come first
+//! (`rules/`), then the [`Mode`]; what neither decides is asked of an [`Approve`]. The turn records the question, the answer and
+//! the file as it was before anything happens (`turn/approving.rs`).
+
+mod replies;
+pub mod rules;
+
+use std::sync::Arc;
+
+pub use replies::Replies;
+pub use rules::Rules;
+
+use crate::provider::Doing;
+
+/// Which calls run without asking, unless a rule says otherwise. Reading inside the workspace is always free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Ask before anything changes.
+    #[default]
+    Ask,
+    /// Run everything that stays inside the sandbox or the workspace. Without a sandbox, commands are asked about.
+    Auto,
+    /// Change nothing: every call that would is denied.
+    ReadOnly,
+}
+
+impl Mode {
+    /// Every mode.
+    pub const ALL: &[Self] = &[Self::Ask, Self::Auto, Self::ReadOnly];
+
+    /// The mode's name in settings and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Auto => "auto",
+            Self::ReadOnly => "read-only",
+        }
+    }
+
+    /// The mode of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|mode| mode.name() == name)
+    }
+}
+
+/// A call that waits for an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalRequest {
+    /// The call's id. A reply names it.
+    pub call_id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// The arguments, as the model wrote them.
+    pub arguments: String,
+    /// What the call would do: a diff, or the command and the folder in which it runs. Not escaped for a terminal.
+    pub preview: String,
+    /// Why no rule and no mode allows it.
+    pub why: String,
+    /// The rule that [`Answer::Always`] adds; none if no rule can describe the call.
+    pub rule: Option<String>,
+    /// The part of the arguments that a person may want to edit before the call runs, and its content.
+    pub editable: Option<Editable>,
+}
+
+/// An argument that a person may edit before the call runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Editable {
+    /// The name of the argument in [`Answer::Edited`]: `command`, or `content` for the new content of a file.
+    pub argument: &'static str,
+    /// Its text now.
+    pub text: String,
+}
+
+/// An answer to an [`ApprovalRequest`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Run it.
+    Yes,
+    /// Run it, and do not ask again about the same in this conversation.
+    Always,
+    /// Do not run it. The model reads the reason.
+    No {
+        /// Why; none if no reason was given.
+        reason: Option<String>,
+    },
+    /// Run it with another text of its [`Editable`] argument.
+    Edited {
+        /// The text.
+        text: String,
+    },
+    /// Do not run it, and stop the turn.
+    Stop,
+}
+
+/// Answers about calls that no rule and no mode decides.
+pub trait Approve: Send + Sync {
+    /// Waits for the answer about a call. The future is dropped if the turn is stopped meanwhile.
+    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> Doing<'a, Answer>;
+
+    /// Who answers, as the record names it: `person` or `program`.
+    fn who(&self) -> &'static str;
+}
+
+/// Answers no to everything, because nobody can be asked.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unattended;
+
+/// The reason that [`Unattended`] gives.
+pub const UNATTENDED: &str = "approval is needed, and there is no terminal to ask at";
+
+impl Approve for Unattended {
+    fn answer<'a>(&'a self, _request: &'a ApprovalRequest) -> Doing<'a, Answer> {
+        Box::pin(async { Answer::No { reason: Some(UNATTENDED.to_owned()) } })
+    }
+
+    fn who(&self) -> &'static str {
+        "program"
+    }
+}
+
+/// Which calls may run: the mode, the rules, and who is asked about the rest.
+#[derive(Clone)]
+pub struct Approvals {
+    /// The mode.
+    pub mode: Mode,
+    /// The rules of the settings. Rules that a person adds in a conversation are in its record.
+    pub rules: Rules,
+    /// Who is asked.
+    pub approve: Arc<dyn Approve>,
+}
+
+impl Default for Approvals {
+    /// Asks about everything that changes something, and there is nobody to ask.
+    fn default() -> Self {
+        Self { mode: Mode::Ask, rules: Rules::default(), approve: Arc::new(Unattended) }
+    }
+}
+
+impl std::fmt::Debug for Approvals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Approvals")
+            .field("mode", &self.mode)
+            .field("rules", &self.rules)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,83 @@
+//! Answers that a program gives, by call id.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::Notify;
+
+use super::{Answer, ApprovalRequest, Approve};
+use crate::provider::Doing;
+
+/// Approvals by a program: it sees [`Event::ApprovalWanted`](crate::turn::Event::ApprovalWanted) and replies by call id, from any
+/// thread. Clones share the replies.
+///
+/// ```
+/// use rejoin_engine::approval::{Answer, Replies};
+///
+/// let replies = Replies::default();
+/// // A reply may come before the question.
+/// replies.reply("call_1", Answer::Yes);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Replies {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    given: Mutex<Given>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Given {
+    answers: HashMap<String, Answer>,
+    closed: bool,
+}
+
+impl Replies {
+    /// Answers about a call. The last answer counts if there are several before the question.
+    pub fn reply(&self, call_id: impl Into<String>, answer: Answer) {
+        self.given().answers.insert(call_id.into(), answer);
+        self.shared.changed.notify_waiters();
+    }
+
+    /// Says that no more replies come: every other question is answered with no.
+    pub fn close(&self) {
+        self.given().closed = true;
+        self.shared.changed.notify_waiters();
+    }
+
+    fn given(&self) -> MutexGuard<'_, Given> {
+        self.shared.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Approve for Replies {
+    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> Doing<'a, Answer> {
+        Box::pin(async move {
+            loop {
+                let mut changed = std::pin::pin!(self.shared.changed.notified());
+                // From here on no reply is missed.
+                changed.as_mut().enable();
+                {
+                    let mut given = self.given();
+                    if let Some(answer) = given.answers.remove(&request.call_id) {
+                        return answer;
+                    }
+                    if given.closed {
+                        let reason = "approval is needed, and no answer came".to_owned();
+                        return Answer::No { reason: Some(reason) };
+                    }
+                }
+                changed.await;
+            }
+        })
+    }
+
+    fn who(&self) -> &'static str {
+        "program"
+    }
+}

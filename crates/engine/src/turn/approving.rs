@@ -1,0 +1,277 @@
+//! Decides whether a call that changes something may run, and records the question, the answer and the file as it was.
+//!
+//! The order is: rules that deny, the mode `read-only`, rules that allow (of the settings, and those that a person added in this
+//! conversation), the mode `auto`, and then whoever answers. A call that waits is an entry: a process that is killed there
+//! has run nothing, and the next one asks again.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
+use rejoin_record::{
+    Content, Kind, Text, ToolCall,
+    content::{CallAt, Change, ChangeState, TurnState},
+    json::{Doc, Object},
+};
+
+use super::{
+    Event, TurnInProgress, Worker,
+    calls::{self, Called, NEVER_RAN},
+};
+use crate::{
+    approval::{Answer, ApprovalRequest, Mode, rules::Verdict},
+    tools::{FileChange, Plan, PlannedChange, Reach, Tool, ToolOutput},
+};
+
+/// A call that may run.
+#[derive(Debug, Default)]
+pub(super) struct Permission {
+    /// What it does; none for a call that needs no approval.
+    pub(super) planned: Option<PlannedChange>,
+    /// The arguments, if a person edited them.
+    pub(super) arguments: Option<String>,
+    /// What the model is told besides the result.
+    pub(super) note: Option<String>,
+}
+
+/// What rules and mode say about a call.
+enum Decision {
+    Allowed { by: &'static str, rule: Option<String> },
+    Denied { by: &'static str, rule: Option<String>, why: String },
+    Asked { why: String },
+}
+
+impl Worker {
+    /// Decides whether a planned change may be made. An error is the call's result.
+    pub(super) async fn approve(
+        &mut self,
+        running: &mut TurnInProgress<'_>,
+        call: &ToolCall,
+        at: &CallAt,
+        tool: &dyn Tool,
+        planned: PlannedChange,
+    ) -> Result<Permission, ToolOutput> {
+        match self.decision(call, &planned) {
+            Decision::Allowed { by, rule } => {
+                let change = Change {
+                    by: Some(by.into()),
+                    rule: rule.map(Into::into),
+                    ..of_file(Change::new(ChangeState::Approved, at.clone()), planned.file.as_ref())
+                };
+                self.change_entry(running, change);
+                Ok(Permission { planned: Some(planned), ..Permission::default() })
+            }
+            Decision::Denied { by, rule, why } => {
+                let change = Change {
+                    by: Some(by.into()),
+                    rule: rule.map(Into::into),
+                    reason: Some(why.as_str().into()),
+                    ..of_file(Change::new(ChangeState::Denied, at.clone()), planned.file.as_ref())
+                };
+                self.change_entry(running, change);
+                Err(ToolOutput::error(format!("[not run: {why}]")))
+            }
+            Decision::Asked { why } => self.ask_about(running, call, at, tool, planned, why).await,
+        }
+    }
+
+    /// What the rules and the mode say.
+    fn decision(&self, call: &ToolCall, planned: &PlannedChange) -> Decision {
+        let approvals = &self.settings.approvals;
+        let subject = planned.subject.for_rules(&call.name);
+        let verdict = match approvals.rules.verdict(&subject) {
+            Verdict::Ask(why) => match self.own_rules.0.verdict(&subject) {
+                Verdict::Allow(rule) => Verdict::Allow(rule),
+                _ => Verdict::Ask(why),
+            },
+            verdict => verdict,
+        };
+        match (verdict, approvals.mode, &planned.reach) {
+            (Verdict::Deny(rule), _, _) => {
+                Decision::Denied { by: "rule", why: format!("the rule `{rule}` denies it"), rule: Some(rule) }
+            }
+            (_, Mode::ReadOnly, _) => Decision::Denied {
+                by: "mode",
+                rule: None,
+                why: String::from("the mode is read-only, so nothing may be changed"),
+            },
+            (Verdict::Allow(rule), _, _) => Decision::Allowed { by: "rule", rule: Some(rule) },
+            (Verdict::Ask(_), Mode::Auto, Reach::Confined) => Decision::Allowed { by: "mode", rule: None },
+            (Verdict::Ask(_), Mode::Auto, Reach::Open(why)) => Decision::Asked { why: why.clone() },
+            (Verdict::Ask(why), Mode::Ask, _) => Decision::Asked { why },
+        }
+    }
+
+    /// Asks, records the question before and the answer after.
+    async fn ask_about(
+        &mut self,
+        running: &mut TurnInProgress<'_>,
+        call: &ToolCall,
+        at: &CallAt,
+        tool: &dyn Tool,
+        mut planned: PlannedChange,
+        why: String,
+    ) -> Result<Permission, ToolOutput> {
+        self.change_entry(
+            running,
+            of_file(Change::new(ChangeState::Proposed, at.clone()), planned.file.as_ref()),
+        );
+        self.turn_entry(running, TurnState::CallAwaitingApproval, Some(at.clone()));
+        let subject = planned.subject.for_rules(&call.name);
+        let request = ApprovalRequest {
+            call_id: call.id.to_string(),
+            tool: call.name.to_string(),
+            arguments: call.arguments.text().to_string(),
+            preview: planned.preview.clone(),
+            why,
+            rule: crate::approval::rules::rule_for(&subject),
+            editable: planned.editable.clone(),
+        };
+        running.tell(Event::ApprovalWanted(Box::new(request.clone())));
+        let approve = std::sync::Arc::clone(&self.settings.approvals.approve);
+        let answer = tokio::select! {
+            biased;
+            answer = approve.answer(&request) => answer,
+            () = running.stop.asked() => Answer::Stop,
+        };
+        let by = Some(approve.who().into());
+        let denied = |reason: &str| Change {
+            by: by.clone(),
+            reason: Some(reason.into()),
+            ..Change::new(ChangeState::Denied, at.clone())
+        };
+        let mut approved = Change { by: by.clone(), ..Change::new(ChangeState::Approved, at.clone()) };
+        let mut permission = Permission::default();
+        match answer {
+            Answer::Yes => {}
+            Answer::Always => {
+                if let Some(rule) = request.rule {
+                    self.own_rules.0.allow(&rule);
+                    approved.rule = Some(rule.into());
+                }
+            }
+            Answer::No { reason } => {
+                self.change_entry(running, denied(reason.as_deref().unwrap_or_default()));
+                let reason = reason.filter(|reason| !reason.trim().is_empty());
+                let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+                return Err(ToolOutput::error(format!("[not run: it was not approved{reason}]")));
+            }
+            Answer::Stop => {
+                self.change_entry(running, denied("the turn was stopped"));
+                running.stop.stop();
+                return Err(ToolOutput::error(NEVER_RAN));
+            }
+            Answer::Edited { text } => {
+                let edited = edited(call, tool, &mut planned, &text).await;
+                let (arguments, note) = match edited {
+                    Ok(edited) => edited,
+                    Err(output) => {
+                        self.change_entry(running, denied("the edited call cannot run"));
+                        return Err(output);
+                    }
+                };
+                // The file may have changed while the person was editing.
+                approved = of_file(approved, planned.file.as_ref());
+                approved.arguments = Some(arguments.as_str().into());
+                permission.arguments = Some(arguments);
+                permission.note = Some(note);
+            }
+        }
+        // The content before is in the proposal.
+        approved.path = planned.file.as_ref().map(|file| file.path.as_str().into());
+        approved.after = planned.file.as_ref().map(|file| hash(&file.after));
+        self.change_entry(running, approved);
+        permission.planned = Some(planned);
+        Ok(permission)
+    }
+
+    /// Asks again about calls that waited for approval when the last process ended, and runs what is approved. The calls after
+    /// them in the same message did not start either, and run as well.
+    pub(super) async fn ask_again(&mut self, running: &mut TurnInProgress<'_>) {
+        self.composer.read(&self.conversation);
+        let waiting = self.composer.awaiting_approval();
+        let again: Vec<Called> = waiting
+            .into_iter()
+            .filter_map(|at| {
+                let message = self.composer.message(at.entry)?;
+                let call = message.blocks.get(usize::try_from(at.block).ok()?)?.as_call()?;
+                Some((at.entry, at.block, call.clone()))
+            })
+            .collect();
+        if !again.is_empty() {
+            self.run(running, again).await;
+        }
+    }
+
+    /// Records a step of a change.
+    pub(super) fn change_entry(&mut self, running: &mut TurnInProgress<'_>, change: Change) {
+        let saved = self.conversation.append(&Content::Change(change)).saved;
+        self.saved(running, saved);
+    }
+
+    /// Reads the rules that were added in this conversation, as far as they are new.
+    pub(super) fn read_own_rules(&mut self) {
+        let (rules, read) = &mut self.own_rules;
+        let entries = self.conversation.entries();
+        for entry in entries.get(*read..).unwrap_or_default() {
+            if entry.envelope().kind == Kind::Change
+                && let Content::Change(change) = Content::of(entry)
+                && matches!(change.by.as_deref(), Some("person" | "program"))
+                && let Some(rule) = change.rule
+            {
+                rules.allow(&rule);
+            }
+        }
+        *read = entries.len();
+    }
+}
+
+/// The call as a person edited it: its new arguments, and what the model is told. The plan is changed accordingly.
+async fn edited(
+    call: &ToolCall,
+    tool: &dyn Tool,
+    planned: &mut PlannedChange,
+    text: &str,
+) -> Result<(String, String), ToolOutput> {
+    if let Some(file) = &mut planned.file {
+        file.after = text.as_bytes().to_vec();
+        let arguments = Object::new().text("path", &file.path).text("content", text).finish();
+        let note = "[a person edited the new content before it was written: read the file before you change it again]";
+        return Ok((arguments, note.to_owned()));
+    }
+    let argument = planned.editable.as_ref().map_or("command", |editable| editable.argument);
+    let mut arguments = Object::new();
+    let given = calls::arguments(call.arguments.text());
+    if let Ok(doc) = Doc::parse(&given)
+        && let Some(root) = doc.root()
+    {
+        for (name, value) in root.fields().filter(|(name, _)| !name.is_str(argument)) {
+            arguments = arguments.raw(&name.as_str().unwrap_or_default(), value.raw());
+        }
+    }
+    let arguments = arguments.text(argument, text).finish();
+    match tool.plan(&arguments).await? {
+        Plan::Changes(changed) => *planned = changed,
+        Plan::Reads | Plan::Delegates => {}
+    }
+    let note = format!("[a person changed the {argument} before it ran: {text}]");
+    Ok((arguments, note))
+}
+
+/// Notes a file in a step: its path, its content before, and the hash of its content after.
+fn of_file(change: Change, file: Option<&FileChange>) -> Change {
+    let Some(file) = file else { return change };
+    let before = file.before.as_deref().map(std::str::from_utf8);
+    Change {
+        path: Some(file.path.as_str().into()),
+        before: before.and_then(Result::ok).map(Text::new),
+        before_base64: match before {
+            Some(Err(_)) => file.before.as_deref().map(|bytes| BASE64.encode(bytes).into()),
+            _ => None,
+        },
+        after: Some(hash(&file.after)),
+        ..change
+    }
+}
+
+/// The hash by which an undo recognises a file.
+pub(crate) fn hash(content: &[u8]) -> Text {
+    Text::from(blake3::hash(content).to_hex().as_str())
+}
