@@ -5,7 +5,7 @@
 
 #[cfg(feature = "agent")]
 pub mod agent;
-#[cfg(feature = "network")]
+#[cfg(feature = "agent")]
 pub mod auth;
 pub mod calls;
 pub mod clock;
