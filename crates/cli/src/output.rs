@@ -36,7 +36,6 @@ pub fn set_colour(colour: Colour) {
     choice.write_global();
 }
 
-/// Whether colours are shown on stdout.
 pub fn has_colour() -> bool {
     anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
 }
@@ -270,7 +269,6 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A time in the local time zone.
 pub fn local_time(time: jiff::Timestamp) -> String {
     let zone = jiff::tz::TimeZone::system();
     time.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S").to_string()

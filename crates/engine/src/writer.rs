@@ -169,7 +169,6 @@ impl Writer<'_> {
 }
 
 impl New {
-    /// The first entries of the conversation.
     pub(crate) fn entries(&self, id: ConversationId, clock: &dyn Clock) -> Vec<Entry> {
         let text = |text: &Option<String>| text.as_deref().map(Text::from);
         let header = Metadata {

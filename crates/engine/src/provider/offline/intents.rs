@@ -119,7 +119,6 @@ fn is_path(word: &str) -> bool {
     (named || word.contains('/')) && word.chars().any(char::is_alphabetic) && !word.contains("://")
 }
 
-/// The sums in a text.
 fn sums(text: &str) -> Vec<String> {
     let mut plain = text.to_owned();
     for (words, sign) in [(" plus ", "+"), (" minus ", "-"), (" times ", "*"), (" divided by ", "/")] {

@@ -11,7 +11,7 @@ use rejoin_view::{History, OnBroken, repair};
 
 pub use testkit::loopback::scripted::{Answer, Asked, Ending, Server};
 
-use super::{Addresses, HttpOptions, HttpProvider};
+use super::super::{Addresses, HttpOptions, HttpProvider};
 use crate::{
     Wanted,
     auth::Keys,
