@@ -22,7 +22,6 @@ pub(crate) struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    /// A field of the object here.
     pub fn get(&self, field: &str) -> At<'a> {
         self.child(field, self.value.and_then(|value| value.get(field)))
     }
@@ -42,6 +41,11 @@ impl<'a> At<'a> {
     pub fn items(&self) -> Vec<At<'a>> {
         let items = self.value.and_then(Value::as_array).into_iter().flatten().enumerate();
         items.map(|(k, item)| self.child(&k.to_string(), Some(item))).collect()
+    }
+
+    /// The names of the fields of the object here; none for anything else.
+    pub fn keys(&self) -> impl Iterator<Item = &String> {
+        self.as_object().into_iter().flat_map(serde_json::Map::keys)
     }
 
     pub fn text(&self) -> Option<&'a str> {
@@ -114,7 +118,6 @@ macro_rules! dialect {
 
 pub(crate) use dialect;
 
-/// One check of one body.
 pub(crate) struct Check<'a, D: Dialect> {
     pub scope: Scope,
     pub verdict: Verdict,
@@ -196,7 +199,6 @@ impl<'a, D: Dialect> Check<'a, D> {
         })
     }
 
-    /// Refuses every fault in the settings.
     pub fn check_settings(&mut self, body: &At<'_>) {
         for fault in self.setting_faults(body) {
             let message = (D::PROVIDER.words)(&fault.path, &fault.what);
@@ -246,8 +248,7 @@ impl<'a, D: Dialect> Check<'a, D> {
 
     /// Refuses every field that is not among the known ones, which spaces separate.
     pub fn only_fields(&mut self, at: &At<'_>, known: &str) {
-        let fields = at.as_object().into_iter().flat_map(serde_json::Map::keys);
-        for field in fields.filter(|field| !known.split(' ').any(|known| known == *field)) {
+        for field in at.keys().filter(|field| !known.split(' ').any(|known| known == *field)) {
             self.fault(D::PROVIDER.schema, &at.get(field), &What::Unknown);
         }
     }

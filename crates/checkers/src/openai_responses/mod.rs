@@ -55,7 +55,6 @@ const ITEMS: [(&str, &str, &str); 26] = [
     ("compaction_trigger", "", ""),
 ];
 
-/// OpenAI's Responses API.
 pub(crate) struct OpenAiResponses;
 
 impl OpenAi for OpenAiResponses {}

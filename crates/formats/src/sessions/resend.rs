@@ -30,19 +30,12 @@ impl Resent {
     }
 }
 
-/// The messages without changes, for a tool whose repairs are not known.
-#[must_use]
-pub fn as_they_stand(session: &Session) -> Resent {
+/// The messages without changes, for a tool whose repairs are not known, followed by a prompt to continue if the model spoke
+/// last.
+pub fn continued(session: &Session) -> Resent {
     let mut resent = Resent::default();
     let items = natives(session, &mut resent.bytes, |item| Some(item));
     items.into_iter().for_each(|(place, item)| resent.push(item, Some(place)));
-    resent
-}
-
-/// The messages without changes, followed by a prompt to continue if the model spoke last.
-#[must_use]
-pub fn continued(session: &Session) -> Resent {
-    let mut resent = as_they_stand(session);
     match resent.list.last().and_then(|last| last["role"].as_str()) {
         Some("assistant") => resent.push(next_word(), None),
         Some("model") => resent.push(json!({"role": "user", "parts": [{"text": "Continue."}]}), None),

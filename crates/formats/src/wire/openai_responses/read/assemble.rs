@@ -1,37 +1,27 @@
 //! Building a session from items: all items of a model between two other messages become one message.
 
-use std::sync::Arc;
-
-use rejoin_record::{
-    Block, BlockKind, Form, Message, Native, NativeItem, Raw, Role, Span, Text,
-    json::{Doc, Value},
-};
-use rejoin_view::{Action, Finding, Position, Rule};
+use rejoin_record::{Native, NativeItem, Role, Span};
 
 use super::items::{Call, FORMAT, Item, ItemReader, is_message, lists_calls};
 use crate::{
     context::Context,
     messages::{MessageReader, Style, roles},
     session::{Aside, Detail, Place, Session, SetAside, derive_id},
+    wire::prelude::*,
 };
 
 /// The bytes that are kept of an item, which may be more than the item itself.
 pub struct Source<'s> {
-    /// The text that holds it.
     pub buffer: &'s Arc<str>,
-    /// The first byte that is kept.
     pub start: usize,
     /// The end of the bytes that are kept.
     pub end: usize,
-    /// Its place in the input.
     pub place: Place,
-    /// The source's own time.
     pub time: Option<Text>,
 }
 
 impl<'s> Source<'s> {
     /// The bytes of an item and nothing else.
-    #[must_use]
     pub fn of(item: Value<'_>, buffer: &'s Arc<str>, place: Place, time: Option<Text>) -> Self {
         Self { buffer, start: item.start(), end: item.end(), place, time }
     }
@@ -87,7 +77,6 @@ impl Kept {
         }
     }
 
-    /// Adds the bytes of the next item.
     fn add(&mut self, source: &Source<'_>) {
         let followed = self.is_followed_by(source);
         let bytes = &source.buffer[source.start..source.end];
@@ -114,8 +103,6 @@ impl Kept {
 }
 
 impl Assembler {
-    /// An empty session in a format.
-    #[must_use]
     pub fn new(format: &'static str) -> Self {
         Self {
             format,
@@ -132,7 +119,6 @@ impl Assembler {
         }
     }
 
-    /// Sets the model of the following items.
     pub fn set_model(&mut self, model: Option<Text>) {
         self.items.model = model;
     }
@@ -215,7 +201,7 @@ impl Assembler {
     pub fn add_as_it_is(&mut self, item: Value<'_>, source: &Source<'_>) {
         self.flush();
         let raw = |start, end| Raw::slice(source.buffer, start, end).unwrap_or_else(|| Raw::new(""));
-        let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = item.word("type");
         let span = Span::verbatim(item.start() - source.start, item.raw().len());
         let block = Block::opaque(&*kind, raw(item.start(), item.end()), true).at(span);
         let items = vec![NativeItem { span, blocks: 1, regular: true }];
@@ -304,7 +290,6 @@ impl Assembler {
     }
 
     /// Returns the session of a file; its id derives from the source's own id, if there is one.
-    #[must_use]
     pub fn into_session(mut self, name: &str, own_id: Option<&str>, context: Context) -> Session {
         self.flush();
         self.hidden.append(&mut self.set_aside);
@@ -346,11 +331,11 @@ impl Assembler {
 
 /// Whether an item is part of a model's answer, by its type.
 fn is_answer(item: Value<'_>) -> bool {
-    let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+    let kind = item.word("type");
     let message = matches!(&*kind, "message" | "")
         || (Call::of_call(&kind).or(Call::of_output(&kind)).is_none() && is_message(item, &kind));
     if message {
-        let role = item.get("role").and_then(Value::as_str).unwrap_or_default();
+        let role = item.word("role");
         let named = || roles::by_another_field(item).is_some_and(|(role, _)| role == Role::Assistant);
         return roles::named(&role) == Role::Assistant || (role.is_empty() && (lists_calls(item) || named()));
     }
@@ -364,7 +349,6 @@ fn is_answer(item: Value<'_>) -> bool {
 }
 
 /// Whether a person wrote a message, rather than an agent that added context or a summary.
-#[must_use]
 pub fn is_said_by_a_person(message: &Message) -> bool {
     let mut texts =
         message.blocks.iter().filter_map(Block::as_text).filter(|text| !text.is_blank()).peekable();
@@ -389,7 +373,6 @@ fn is_marked(native: &Native) -> bool {
 }
 
 /// Whether an agent wrote a user's text.
-#[must_use]
 pub fn is_put_there(text: &str) -> bool {
     const BEGINNINGS: &[&str] = &[
         "<environment_context>",
