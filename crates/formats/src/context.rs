@@ -7,7 +7,7 @@ use rejoin_record::{
 };
 
 use crate::{
-    messages::roles::is_among,
+    messages::{list::items, roles::is_among},
     wire::{
         registry::{Dialect, Fields, Wire},
         render::{clean, opaque_label},
@@ -287,7 +287,8 @@ impl Context {
         let Some(root) = doc.root() else { return Vec::new() };
         let wire = self.dialect.map(Dialect::wire);
         match wire.and_then(|wire| wire.tools.several) {
-            Some(several) => root.items().flat_map(several).collect(),
+            // One element may be written without its list.
+            Some(several) => items(root).flat_map(several).collect(),
             None => root.items().filter_map(|value| ToolDeclaration::read(value, wire)).collect(),
         }
     }
