@@ -265,6 +265,7 @@ fn what_verify_finds() {
     let line = entries[1].to_line().replace("\"title\":\"1\"", "\"title\":\"2\"");
     let forged = Entry::from_line(&line).unwrap();
     assert_eq!(verify([&entries[0], &forged]), [Discrepancy::Changed(id(1))]);
+    assert!(verify([&forged]).contains(&Discrepancy::Changed(id(1))), "even if its parent is missing");
     for discrepancy in verify(without(1)) {
         assert!(discrepancy.to_string().contains("entry"));
     }
