@@ -29,6 +29,8 @@ const MARK: &str = "\"cache_control\"";
 pub(crate) const KNOWN: &[Known] = &[
     // The result of a tool, for display in the program.
     Known::fields("toolUseResult mcpMeta"),
+    // Where the program ran: a folder may have any name.
+    Known::fields("cwd gitBranch"),
     // The state of the program.
     Known::fields(
         "todos thinkingMetadata planContent summarizeMetadata classifierMetaLines \

@@ -186,12 +186,16 @@ impl Encoder {
         }
         // Other fields of the source's message stay, unless it was split.
         let whole = item.is_complete() && WIRE.is_own(message);
-        let fields = [
+        let mut fields = vec![
             ("role", Some(render::quoted(role))),
             ("content", Some(json)),
             ("tool_calls", None),
             ("function_call", None),
         ];
+        // Only the model refuses: under another role, the text of the field is part of the content now.
+        let refuses = whole
+            && Doc::of(message.native_text()).root().is_some_and(|root| root.holds("refusal", Kind::String));
+        fields.extend(refuses.then_some(("refusal", None)));
         self.push_fields(whole.then_some(message), &fields);
     }
 
