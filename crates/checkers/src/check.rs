@@ -1,7 +1,7 @@
 //! The engine under every checker: it reads a body, collects the verdict, and reports the faults that all dialects share in
 //! the provider's words. The rules of a dialect are in its folder.
 
-use std::ops::Deref;
+use std::{ops::Deref, thread};
 
 use serde_json::Value;
 
@@ -24,12 +24,21 @@ pub(crate) struct At<'a> {
 impl<'a> At<'a> {
     /// A field of the object here.
     pub fn get(&self, field: &str) -> At<'a> {
-        self.child(field, self.value.and_then(|value| value.get(field)))
+        self.child(field, self.field(field))
+    }
+
+    /// The value of a field, where its place does not matter.
+    pub fn field(&self, field: &str) -> Option<&'a Value> {
+        self.value?.get(field)
     }
 
     /// Any value under a longer path.
     pub fn child(&self, segment: &str, value: Option<&'a Value>) -> At<'a> {
-        let path = if self.path.is_empty() { segment.to_owned() } else { format!("{}.{segment}", self.path) };
+        // There are many of them, and most are never shown.
+        let mut path = String::with_capacity(self.path.len() + 1 + segment.len());
+        path.push_str(&self.path);
+        path.push_str(if self.path.is_empty() { "" } else { "." });
+        path.push_str(segment);
         At { path, value }
     }
 
@@ -128,9 +137,19 @@ pub(crate) fn judge<D: Dialect>(body: &[u8], scope: Scope) -> Verdict {
 
 /// The same for messages that were parsed already; `bytes` is the length of the request they are part of.
 pub(crate) fn judge_list<D: Dialect>(list: &str, messages: Vec<Value>, bytes: usize) -> Verdict {
+    let is_long = messages.len() >= LONG;
     let request = Value::Object(serde_json::Map::from_iter([(list.to_owned(), Value::Array(messages))]));
-    judge_read::<D>(&Ok(request), bytes, Scope::Messages)
+    let request = Ok(request);
+    let verdict = judge_read::<D>(&request, bytes, Scope::Messages);
+    if is_long {
+        // Freeing all the values takes long, and nothing has to wait for it. Where there are no threads, it is done here.
+        let _freed = thread::Builder::new().spawn(move || drop(request));
+    }
+    verdict
 }
+
+/// The number of messages from which a second thread is worth starting.
+const LONG: usize = 1000;
 
 fn judge_read<D: Dialect>(request: &Result<Value, Violation>, bytes: usize, scope: Scope) -> Verdict {
     let mut check = Check::<D> { scope, verdict: Verdict::default(), state: D::State::default() };

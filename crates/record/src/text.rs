@@ -202,6 +202,15 @@ impl Text {
         self.lossy
     }
 
+    /// The part between the quotes of the literal that it stands for, if it is long and was not decoded at once.
+    #[must_use]
+    pub fn literal(&self) -> Option<&str> {
+        match &self.value {
+            SharedText::Short(_) => None,
+            SharedText::Long(text) => Some(text.literal.as_str()).filter(|literal| !literal.is_empty()),
+        }
+    }
+
     /// Whether it is empty or white space only; see [`is_blank`].
     #[must_use]
     pub fn is_blank(&self) -> bool {

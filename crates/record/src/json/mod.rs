@@ -78,7 +78,7 @@ impl Layout {
     /// Parses as far as possible, as [`Doc::parse_prefix`] does.
     #[must_use]
     pub fn parse_prefix(text: &str) -> (Self, Option<SyntaxError>) {
-        parse::run(text)
+        parse::run(text, &[])
     }
 
     /// The document of the text that was parsed. Strings are decoded in a buffer that another document is done with.
@@ -104,11 +104,23 @@ impl<'a> Doc<'a> {
         }
     }
 
+    /// Parses a text some of whose string literals are known to be clean, from the byte of their first quote to the byte after
+    /// their last one. They are not looked at again.
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse).
+    pub fn parse_around(text: &'a str, known: &[(usize, usize)]) -> Result<Self, SyntaxError> {
+        match parse::run(text, known) {
+            (layout, None) => Ok(layout.into_doc(text, String::new())),
+            (_, Some(error)) => Err(error),
+        }
+    }
+
     /// Parses as far as possible. The document holds everything that was complete before the error; containers
     /// that were still open are closed there and answer `true` to [`Value::is_cut`].
     #[must_use]
     pub fn parse_prefix(text: &'a str) -> (Self, Option<SyntaxError>) {
-        let (layout, error) = parse::run(text);
+        let (layout, error) = parse::run(text, &[]);
         (layout.into_doc(text, String::new()), error)
     }
 

@@ -44,6 +44,8 @@ pub struct Assembler {
     /// Gives ids to calls and results that have none.
     ids: MessageReader,
     open: Option<Group>,
+    /// Where the bytes of an answer are joined.
+    joined: String,
     pub messages: Vec<Arc<Message>>,
     pub places: Vec<Place>,
     pub details: Vec<Detail>,
@@ -64,52 +66,52 @@ struct Group {
     detail: Detail,
 }
 
-/// The bytes of a message's items: a range of the source, or copies separated by commas.
-enum Kept {
-    Stretch(Arc<str>, usize, usize),
-    Copies(String),
+/// The bytes of a message's items: ranges of texts, with a comma between any two.
+struct Kept {
+    ranges: Vec<(Arc<str>, usize, usize)>,
+    /// How long they are together.
+    length: usize,
 }
 
 impl Kept {
-    /// Whether an item directly follows what is kept, in the same text.
-    fn is_followed_by(&self, source: &Source<'_>) -> bool {
-        let Self::Stretch(buffer, _, end) = self else { return false };
-        Arc::ptr_eq(buffer, source.buffer)
-            && source.buffer.get(*end..source.start).is_some_and(|between| between.trim() == ",")
+    fn new(source: &Source<'_>) -> Self {
+        let range = (Arc::clone(source.buffer), source.start, source.end);
+        Self { ranges: vec![range], length: source.end - source.start }
+    }
+
+    /// Where the only range begins, if an item directly follows it in the same text.
+    fn goes_on(&self, source: &Source<'_>) -> Option<usize> {
+        let [(buffer, start, end)] = &self.ranges[..] else { return None };
+        let between = Arc::ptr_eq(buffer, source.buffer).then(|| buffer.get(*end..source.start))??;
+        (between.trim() == ",").then_some(*start)
     }
 
     /// Where the bytes of the next item would begin.
     fn next(&self, source: &Source<'_>) -> usize {
-        match self {
-            Self::Stretch(_, start, _) if self.is_followed_by(source) => source.start - start,
-            Self::Stretch(_, start, end) => end - start + 1,
-            Self::Copies(text) => text.len() + 1,
-        }
+        self.goes_on(source).map_or(self.length + 1, |start| source.start - start)
     }
 
     /// Adds the bytes of the next item.
     fn add(&mut self, source: &Source<'_>) {
-        let followed = self.is_followed_by(source);
-        let bytes = &source.buffer[source.start..source.end];
-        match self {
-            Self::Stretch(_, _, end) if followed => *end = source.end,
-            Self::Stretch(buffer, start, end) => {
-                *self = Self::Copies(format!("{},{bytes}", &buffer[*start..*end]));
-            }
-            Self::Copies(text) => {
-                text.push(',');
-                text.push_str(bytes);
-            }
+        if let Some(start) = self.goes_on(source) {
+            *self = Self::new(&Source { start, time: None, ..*source });
+            return;
         }
+        self.ranges.push((Arc::clone(source.buffer), source.start, source.end));
+        self.length += 1 + source.end - source.start;
     }
 
-    fn into_raw(self) -> Raw {
-        match self {
-            Self::Stretch(buffer, start, end) => {
-                Raw::slice(&buffer, start, end).unwrap_or_else(|| Raw::new(""))
-            }
-            Self::Copies(text) => Raw::new(text),
+    /// Joins them in a buffer that is used again and again.
+    fn into_raw(self, joined: &mut String) -> Raw {
+        if let [(buffer, start, end)] = &self.ranges[..] {
+            return Raw::slice(buffer, *start, *end).unwrap_or_else(|| Raw::new(""));
         }
+        joined.clear();
+        for (number, (buffer, start, end)) in self.ranges.iter().enumerate() {
+            joined.push_str(if number == 0 { "" } else { "," });
+            joined.push_str(&buffer[*start..*end]);
+        }
+        Raw::new(joined.as_str())
     }
 }
 
@@ -122,6 +124,7 @@ impl Assembler {
             items: ItemReader::default(),
             ids: MessageReader::new(Style::OpenAi, None),
             open: None,
+            joined: String::new(),
             messages: Vec::new(),
             places: Vec::new(),
             details: Vec::new(),
@@ -173,7 +176,7 @@ impl Assembler {
                         self.open = Some(Group {
                             blocks,
                             items: vec![item],
-                            raw: Kept::Stretch(Arc::clone(source.buffer), source.start, source.end),
+                            raw: Kept::new(source),
                             place,
                             detail: Detail { time: source.time.clone(), pieces: vec![(0, place)], id: None },
                         });
@@ -300,7 +303,8 @@ impl Assembler {
     pub fn flush(&mut self) {
         let Some(group) = self.open.take() else { return };
         let Group { blocks, items, raw, place, detail } = group;
-        self.push(Role::Assistant, blocks, Form::Parts, items, raw.into_raw(), place, detail);
+        let raw = raw.into_raw(&mut self.joined);
+        self.push(Role::Assistant, blocks, Form::Parts, items, raw, place, detail);
     }
 
     /// Returns the session of a file; its id derives from the source's own id, if there is one.

@@ -1,6 +1,6 @@
 //! Reading one Responses item into blocks.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use rejoin_record::{
     Block, BlockKind, Form, Media, MediaSource, Origin, Role, Text, ToolCall, ToolResult,
@@ -460,10 +460,8 @@ impl Reader<'_> {
 
     fn reasoning(&self, item: Value<'_>) -> (Block, bool) {
         let texts = |field| item.given(field).into_iter().flat_map(Value::items);
-        let said: Vec<String> = texts("summary")
-            .chain(texts("content"))
-            .filter_map(|part| Some(part.get("text")?.as_str()?.into_owned()))
-            .collect();
+        let said: Vec<Cow<'_, str>> =
+            texts("summary").chain(texts("content")).filter_map(|part| part.get("text")?.as_str()).collect();
         let sealed =
             item.given("encrypted_content").and_then(Value::as_str).is_some_and(|blob| !blob.is_empty());
         let texts_fit = |list: Value<'_>, kind: &str| {
