@@ -68,6 +68,7 @@ pub(crate) fn natives<T: Send>(
 }
 
 /// One item, and the message that it is part of.
+#[derive(Clone, Copy)]
 struct Source<'s> {
     place: usize,
     text: &'s str,
@@ -148,4 +149,36 @@ fn value_of(value: source::Value<'_>, is_text: bool) -> Value {
 /// A person's message that asks the model to continue.
 pub(crate) fn next_word() -> Value {
     json!({"role": "user", "content": "Continue."})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Input, sessions};
+
+    #[test]
+    fn long_texts_that_were_read_are_not_read_again() {
+        let line = |payload: String| {
+            format!(
+                r#"{{"timestamp":"2026-11-15T12:00:00.000Z","type":"response_item","payload":{payload}}}"#
+            )
+        };
+        let output = |id: &str, end: &str| {
+            let text = format!(r"{}\n\u00e9 {end}", "word ".repeat(300));
+            line(format!(r#"{{"type":"function_call_output","call_id":"{id}","output":"{text}"}}"#))
+        };
+        let text = [output("a", "end"), output("b", "a raw\tcontrol"), output("c", "\\\"end\\\"")].join("\n");
+        let input = Input::new("rollout.jsonl", text.as_bytes()).unwrap();
+        let session = sessions::read(&input, sessions::named("codex")).unwrap().remove(0);
+        let sources = session.messages.iter().enumerate().flat_map(sources_of);
+        let seen: Vec<(bool, bool)> = sources
+            .map(|source| {
+                let again = Source { clean: false, ..source };
+                assert_eq!(source.shortened(|item| Some(item)), again.shortened(|item| Some(item)));
+                assert_eq!(source.known_literals().len(), 1, "the text is a slice of its line");
+                (source.clean, again.shortened(|item| Some(item)).is_some())
+            })
+            .collect();
+        assert_eq!(seen, [(true, true), (false, false), (true, true)], "what is not strict JSON is left out");
+    }
 }
