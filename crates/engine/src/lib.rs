@@ -5,6 +5,8 @@
 
 #[cfg(feature = "agent")]
 pub mod agent;
+#[cfg(feature = "agent")]
+pub mod approval;
 #[cfg(feature = "network")]
 pub mod auth;
 pub mod calls;
