@@ -4,6 +4,7 @@
 //! if present, `bash`, with a search path that holds only a script which logs its name and arguments. `REJOIN_SHELL_CASES` sets the
 //! number of lines (default 800).
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
 use std::{
     fs,
