@@ -19,7 +19,7 @@ use rejoin_engine::{
         Doing, Endpoint, Listener, Provider, ProviderError, Request, SendProgress, Sending,
         scripted::{ScriptedAnswer, ScriptedProvider, Step},
     },
-    tools::{Output, Tool, Tools},
+    tools::{Tool, ToolOutput, Tools},
     turn::{Ending, Event, Limits, OnBroken, Stop, TurnInput, TurnSettings, Worker},
 };
 use rejoin_formats::{
@@ -156,11 +156,11 @@ impl Tool for Moment {
     fn declaration(&self) -> ToolDeclaration {
         echo().1.declarations().remove(0)
     }
-    fn run<'a>(&'a self, _: &'a str) -> Doing<'a, Output> {
+    fn run<'a>(&'a self, _: &'a str) -> Doing<'a, ToolOutput> {
         let mut moment = Box::pin(tokio::time::sleep(Duration::from_millis(50)));
         Box::pin(std::future::poll_fn(move |context| {
             self.0.fetch_add(1, Ordering::SeqCst);
-            moment.as_mut().poll(context).map(|()| Output::of("done"))
+            moment.as_mut().poll(context).map(|()| ToolOutput::of("done"))
         }))
     }
 }

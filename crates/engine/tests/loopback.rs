@@ -23,7 +23,7 @@ use rejoin_engine::{
         http::{Addresses, HttpOptions},
         registry::{account_elsewhere, connect},
     },
-    tools::{Output, Tool, Tools},
+    tools::{Calculate, ListDir, ReadFile, Tool, ToolOutput, Tools, Workspace},
     turn::{Ending, Event, Limit, Limits, OnBroken, Stop, TurnError, TurnInput, TurnSettings, Worker},
 };
 use rejoin_formats::context::ToolDeclaration;
@@ -101,11 +101,11 @@ impl Tool for Slow {
         ToolDeclaration::function(self.name, "Takes its time.", Raw::new(schema))
     }
 
-    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
+    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, ToolOutput> {
         self.ran.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
             tokio::time::sleep(self.time).await;
-            Output::of(format!("{} got {arguments}", self.name))
+            ToolOutput::of(format!("{} got {arguments}", self.name))
         })
     }
 }
@@ -113,6 +113,12 @@ impl Tool for Slow {
 fn slow(name: &'static str, millis: u64) -> (Arc<Slow>, Arc<AtomicUsize>) {
     let ran = Arc::new(AtomicUsize::new(0));
     (Arc::new(Slow { name, time: Duration::from_millis(millis), ran: Arc::clone(&ran) }), ran)
+}
+
+/// The tools that the server knows how to call, and none that changes files.
+fn plain_tools(folder: impl Into<std::path::PathBuf>) -> Tools {
+    let workspace = Workspace::new(folder);
+    Tools::default().with(Calculate).with(ReadFile::of(workspace.clone())).with(ListDir::of(workspace))
 }
 
 fn memory() -> Arc<Memory> {
@@ -167,7 +173,7 @@ fn requests_only_grow() {
             let mut worker = worker(
                 &memory(),
                 reach(&server, which),
-                Tools::builtin("."),
+                plain_tools("."),
                 TurnSettings { system: Some(String::from("Be brief.")), ..TurnSettings::default() },
             );
             run(async {
@@ -243,7 +249,7 @@ fn results_are_part_of_later_requests() {
     std::fs::write(folder.path().join("notes.txt"), "the milk is sour").unwrap();
     for which in PROVIDERS {
         let mut worker =
-            worker(&memory(), reach(&server, which), Tools::builtin(folder.path()), TurnSettings::default());
+            worker(&memory(), reach(&server, which), plain_tools(folder.path()), TurnSettings::default());
         run(async {
             for text in ["tools:3 read:notes.txt", "and now?"] {
                 worker.turn(TurnInput::from(text), &mut |_| {}, &Stop::new()).await.unwrap();
@@ -407,8 +413,7 @@ fn errors_are_typed_and_lose_nothing() {
             let server = Loopback::start(Config::default());
             server.always(fault.clone());
             let store = memory();
-            let mut worker =
-                worker(&store, reach(&server, which), Tools::builtin("."), TurnSettings::default());
+            let mut worker = worker(&store, reach(&server, which), plain_tools("."), TurnSettings::default());
             let error =
                 run(worker.turn(TurnInput::from("hello there"), &mut |_| {}, &Stop::new())).unwrap_err();
             let TurnError::Provider { error, .. } = error else { panic!("{label}: {error}") };
@@ -438,7 +443,7 @@ fn limits_end_a_turn() {
     let which = &PROVIDERS[1];
     let limited = |limits: Limits, text: &str| {
         let settings = TurnSettings { limits, ..TurnSettings::default() };
-        let mut worker = worker(&memory(), reach(&server, which), Tools::builtin("."), settings);
+        let mut worker = worker(&memory(), reach(&server, which), plain_tools("."), settings);
         let turned = run(worker.turn(TurnInput::from(text), &mut |_| {}, &Stop::new())).unwrap();
         let after = run(worker.turn(TurnInput::from("go on"), &mut |_| {}, &Stop::new()));
         (turned.ending, after.map(|turned| turned.ending))

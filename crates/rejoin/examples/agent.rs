@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rejoin::{Agent, Event, FunctionTool, Offline, Output, Tools, serde_json::json};
+use rejoin::{Agent, Event, FunctionTool, Offline, ToolOutput, Tools, serde_json::json};
 
 /// A tool that does sums. Its arguments arrive as a JSON value; `arguments.text()` is what the model wrote.
 fn calculator() -> FunctionTool {
@@ -14,7 +14,7 @@ fn calculator() -> FunctionTool {
         parameters,
         |arguments| async move {
             let value = rejoin::engine::tools::evaluate(arguments.string("expression")?)
-                .map_err(|why| Output::error(why.to_string()))?;
+                .map_err(|why| ToolOutput::error(why.to_string()))?;
             Ok(value.to_string())
         },
     )

@@ -59,7 +59,7 @@
 //! let calculate = FunctionTool::new("calculate", "Does sums.", parameters, |arguments| async move {
 //!     match arguments.string("expression")? {
 //!         "6 * 7" => Ok("42"),
-//!         other => Err(rejoin::Output::error(format!("{other} is too hard"))),
+//!         other => Err(rejoin::ToolOutput::error(format!("{other} is too hard"))),
 //!     }
 //! });
 //! let mut agent = Agent::builder(Arc::new(Offline::default())) // no network; see `examples/http.rs` for a model
@@ -124,7 +124,10 @@ pub use rejoin_engine::{
         CompletionResponse, Doing, Endpoint, Provider, ProviderError, ProviderFault, offline::Offline,
     },
     serde_json,
-    tools::{FunctionTool, Output, Tool, ToolArguments, Tools},
+    tools::{
+        ApplyError, ExpectedContent, FileChange, FunctionTool, PathRefused, Restored, Tool, ToolArguments,
+        ToolOutput, Tools, Workspace,
+    },
     turn::{Ending, Event, Limits, Stop, TurnError, TurnInput, TurnOutcome, TurnSettings, Worker},
 };
 pub use rejoin_formats::{

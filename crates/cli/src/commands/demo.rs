@@ -14,7 +14,7 @@ use rejoin::{
         New, SystemClock,
         context::ToolDeclaration,
         provider::{Doing, Provider as _, offline::Offline},
-        tools::{Calculate, ListDir, Output, ReadFile, Tool, Tools},
+        tools::{Calculate, ListDir, ReadFile, Tool, ToolOutput, Tools},
         turn::{Stop, TurnInput, TurnSettings, Worker},
     },
     record::json::Doc,
@@ -151,7 +151,7 @@ impl<T: Tool> Tool for Slow<T> {
         self.0.declaration()
     }
 
-    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
+    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, ToolOutput> {
         Box::pin(async move {
             tokio::time::sleep(self.1).await;
             self.0.run(arguments).await

@@ -12,7 +12,7 @@ use rejoin_engine::{
     Conversation, New, SystemClock,
     context::ToolDeclaration,
     provider::{Doing, Endpoint, Listener, Provider, Request, Sending},
-    tools::{Output, Tool, Tools},
+    tools::{Tool, ToolOutput, Tools},
     turn::{Stop, TurnInput, TurnSettings, Worker},
 };
 use rejoin_formats::{
@@ -48,8 +48,8 @@ impl Tool for Look {
         ToolDeclaration::function("look", "Looks at a file.", Raw::new(schema))
     }
 
-    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
-        let output = Output::of(text(arguments.len(), 1_500));
+    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, ToolOutput> {
+        let output = ToolOutput::of(text(arguments.len(), 1_500));
         Box::pin(async { output })
     }
 }

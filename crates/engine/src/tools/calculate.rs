@@ -3,7 +3,7 @@
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::{Raw, json::Doc};
 
-use super::{Output, Tool};
+use super::{Tool, ToolOutput};
 use crate::provider::Doing;
 
 /// Evaluates an arithmetic expression.
@@ -20,15 +20,15 @@ impl Tool for Calculate {
         ToolDeclaration::function("calculate", "Evaluates an arithmetic expression.", Raw::new(SCHEMA))
     }
 
-    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
+    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, ToolOutput> {
         Box::pin(async move {
             let doc = Doc::parse(arguments);
             let expression = doc.as_ref().ok().and_then(|doc| doc.root()?.get("expression")?.as_str());
             match expression {
-                None => Output::error("`expression` is missing: it takes a string such as \"2+2\""),
+                None => ToolOutput::error("`expression` is missing: it takes a string such as \"2+2\""),
                 Some(expression) => match evaluate(&expression) {
-                    Ok(value) => Output::of(number(value)),
-                    Err(why) => Output::error(format!("`{expression}` cannot be calculated: {why}")),
+                    Ok(value) => ToolOutput::of(number(value)),
+                    Err(why) => ToolOutput::error(format!("`{expression}` cannot be calculated: {why}")),
                 },
             }
         })

@@ -6,7 +6,7 @@ use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::Raw;
 use serde_json::Value;
 
-use super::{Output, Tool};
+use super::{Tool, ToolOutput};
 use crate::provider::Doing;
 
 /// The arguments of a call: a JSON value for use, and beside it the exact text that the model wrote.
@@ -48,9 +48,9 @@ impl ToolArguments {
     ///
     /// # Errors
     /// A result that tells the model what is missing, if the argument is absent or is no string.
-    pub fn string(&self, name: &str) -> Result<&str, Output> {
+    pub fn string(&self, name: &str) -> Result<&str, ToolOutput> {
         let found = self.get(name).and_then(Value::as_str);
-        found.ok_or_else(|| Output::error(format!("`{name}` is missing: it must be a string")))
+        found.ok_or_else(|| ToolOutput::error(format!("`{name}` is missing: it must be a string")))
     }
 }
 
@@ -83,7 +83,7 @@ impl Index<&str> for ToolArguments {
 /// ```
 pub struct FunctionTool {
     declaration: ToolDeclaration,
-    run: Box<dyn Fn(ToolArguments) -> Doing<'static, Output> + Send + Sync>,
+    run: Box<dyn Fn(ToolArguments) -> Doing<'static, ToolOutput> + Send + Sync>,
 }
 
 impl FunctionTool {
@@ -96,7 +96,7 @@ impl FunctionTool {
         run: impl Fn(ToolArguments) -> F + Send + Sync + 'static,
     ) -> Self
     where
-        F: Future<Output = Result<T, Output>> + Send + 'static,
+        F: Future<Output = Result<T, ToolOutput>> + Send + 'static,
         T: Into<String>,
     {
         Self {
@@ -105,8 +105,8 @@ impl FunctionTool {
                 let work = run(arguments);
                 Box::pin(async move {
                     match work.await {
-                        Ok(text) => Output::of(text),
-                        Err(output) => Output { is_error: true, ..output },
+                        Ok(text) => ToolOutput::of(text),
+                        Err(output) => ToolOutput { is_error: true, ..output },
                     }
                 })
             }),
@@ -125,19 +125,19 @@ impl Tool for FunctionTool {
         self.declaration.clone()
     }
 
-    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
+    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, ToolOutput> {
         match ToolArguments::parse(arguments) {
             Ok(arguments) => (self.run)(arguments),
             Err(why) => {
                 let text = format!("the arguments cannot be read: {why}; the tool was not run");
-                Box::pin(async { Output::error(text) })
+                Box::pin(async { ToolOutput::error(text) })
             }
         }
     }
 }
 
 /// An error becomes a failed result, so that a tool can use `?`.
-impl<E: std::error::Error> From<E> for Output {
+impl<E: std::error::Error> From<E> for ToolOutput {
     fn from(error: E) -> Self {
         Self::error(error.to_string())
     }
@@ -149,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    fn run(tool: &FunctionTool, arguments: &str) -> Output {
+    fn run(tool: &FunctionTool, arguments: &str) -> ToolOutput {
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(tool.run(arguments))
     }
 
@@ -160,9 +160,9 @@ mod tests {
             Ok(format!("{} {n} {}", arguments["list"][1], arguments.text()))
         });
         let text = r#"{"list":[1,{"b":2,"a":1}],  "n":"7"}"#;
-        assert_eq!(run(&tool, text), Output::of(format!(r#"{{"b":2,"a":1}} 7 {text}"#)));
-        assert_eq!(run(&tool, r#"{"n":"x"}"#), Output::error("invalid digit found in string"));
-        assert_eq!(run(&tool, ""), Output::error("`n` is missing: it must be a string"));
+        assert_eq!(run(&tool, text), ToolOutput::of(format!(r#"{{"b":2,"a":1}} 7 {text}"#)));
+        assert_eq!(run(&tool, r#"{"n":"x"}"#), ToolOutput::error("invalid digit found in string"));
+        assert_eq!(run(&tool, ""), ToolOutput::error("`n` is missing: it must be a string"));
         assert!(run(&tool, "{").is_error, "it is not run");
         assert!(run(&tool, &format!(r#"{{"a":{}}}"#, "[".repeat(1_000))).is_error);
     }
@@ -172,6 +172,6 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"z": {}, "a": {}}});
         let tool = FunctionTool::new("t", "Does it.", schema.clone(), |_| async { Ok("done") });
         assert_eq!(tool.declaration().schema.unwrap().as_str(), schema.to_string());
-        assert_eq!(run(&tool, "{}"), Output::of("done"));
+        assert_eq!(run(&tool, "{}"), ToolOutput::of("done"));
     }
 }

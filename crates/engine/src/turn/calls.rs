@@ -10,7 +10,7 @@ use rejoin_record::{
 use super::{Event, TurnInProgress, Worker};
 use crate::{
     provider::Doing,
-    tools::{Output, Tools},
+    tools::{ToolOutput, Tools},
 };
 
 /// A call, by the entry of its message and its block.
@@ -42,7 +42,7 @@ impl Worker {
             && message.blocks.last().is_some_and(is_half)
             && let Some((_, _, call)) = calls.pop()
         {
-            self.result(running, &call, Output::error(HALF));
+            self.result(running, &call, ToolOutput::error(HALF));
         }
         self.run(running, calls).await;
     }
@@ -52,7 +52,7 @@ impl Worker {
     pub(super) async fn run(&mut self, running: &mut TurnInProgress<'_>, calls: Vec<Called>) {
         if running.stop.is_stopped() {
             for (_, _, call) in &calls {
-                self.result(running, call, Output::error(NEVER_RAN));
+                self.result(running, call, ToolOutput::error(NEVER_RAN));
             }
             return;
         }
@@ -65,7 +65,7 @@ impl Worker {
         }
         let time = self.settings.limits.tool_time;
         let _pause = running.clock.pause();
-        let mut doing: Vec<Option<(Instant, Doing<'static, Output>)>> = Vec::new();
+        let mut doing: Vec<Option<(Instant, Doing<'static, ToolOutput>)>> = Vec::new();
         for (_, _, call) in &calls {
             running.tell(Event::CallStarted {
                 id: call.id.to_string(),
@@ -86,7 +86,7 @@ impl Worker {
                 None => {
                     for (place, slot) in doing.iter_mut().enumerate() {
                         if let Some((began, _)) = slot.take() {
-                            self.finish(running, &calls[place].2, began, Output::error(STOPPED));
+                            self.finish(running, &calls[place].2, began, ToolOutput::error(STOPPED));
                         }
                     }
                 }
@@ -94,8 +94,14 @@ impl Worker {
         }
     }
 
-    fn finish(&mut self, running: &mut TurnInProgress<'_>, call: &ToolCall, began: Instant, output: Output) {
-        let Output { text, is_error } = output.clone();
+    fn finish(
+        &mut self,
+        running: &mut TurnInProgress<'_>,
+        call: &ToolCall,
+        began: Instant,
+        output: ToolOutput,
+    ) {
+        let (text, is_error) = (output.text.clone(), output.is_error);
         self.result(running, call, output);
         running.tell(Event::CallEnded {
             id: call.id.to_string(),
@@ -106,12 +112,16 @@ impl Worker {
         });
     }
 
-    fn result(&mut self, running: &mut TurnInProgress<'_>, call: &ToolCall, output: Output) {
-        let result = ToolResult {
+    fn result(&mut self, running: &mut TurnInProgress<'_>, call: &ToolCall, output: ToolOutput) {
+        let mut result = ToolResult {
             name: Some(call.name.clone()),
             is_error: output.is_error,
             ..ToolResult::new(call.id.clone(), output.text)
         };
+        if !output.media.is_empty() {
+            result.form = Form::Parts;
+            result.content.extend(output.media);
+        }
         let message = Message { form: Form::Text, ..Message::new(Role::Tool, vec![Block::result(result)]) };
         self.say(running, message);
     }
@@ -131,12 +141,12 @@ fn refusal(tools: &Tools, call: &ToolCall) -> Option<String> {
 }
 
 /// Runs a call, for at most this long.
-fn run(tools: &Tools, call: ToolCall, time: std::time::Duration) -> Doing<'static, Output> {
+fn run(tools: &Tools, call: ToolCall, time: std::time::Duration) -> Doing<'static, ToolOutput> {
     if let Some(why) = refusal(tools, &call) {
-        return Box::pin(async { Output::error(why) });
+        return Box::pin(async { ToolOutput::error(why) });
     }
     let Some(tool) = tools.get(&call.name).map(Arc::clone) else {
-        return Box::pin(async { Output::error("there is no such tool") });
+        return Box::pin(async { ToolOutput::error("there is no such tool") });
     };
     Box::pin(async move {
         let text = call.arguments.text().to_string();
@@ -144,7 +154,7 @@ fn run(tools: &Tools, call: ToolCall, time: std::time::Duration) -> Doing<'stati
         let arguments = if text.trim().is_empty() { "{}" } else { text.as_str() };
         match tokio::time::timeout(time, tool.run(arguments)).await {
             Ok(output) => output,
-            Err(_) => Output::error(format!(
+            Err(_) => ToolOutput::error(format!(
                 "[stopped after {} seconds, the longest that a tool may take; it may have done a part of its work]",
                 time.as_secs_f32()
             )),
@@ -153,7 +163,7 @@ fn run(tools: &Tools, call: ToolCall, time: std::time::Duration) -> Doing<'stati
 }
 
 /// Waits for the next call that is done, and returns its place.
-async fn next(doing: &mut [Option<(Instant, Doing<'static, Output>)>]) -> (usize, Instant, Output) {
+async fn next(doing: &mut [Option<(Instant, Doing<'static, ToolOutput>)>]) -> (usize, Instant, ToolOutput) {
     std::future::poll_fn(|context| {
         for (place, slot) in doing.iter_mut().enumerate() {
             let Some((began, future)) = slot else { continue };

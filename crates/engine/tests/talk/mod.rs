@@ -9,7 +9,7 @@ use std::sync::{
 
 use rejoin_engine::{
     provider::Doing,
-    tools::{Output, Tool, Tools},
+    tools::{Tool, ToolOutput, Tools},
     turn::Event,
 };
 use rejoin_formats::context::ToolDeclaration;
@@ -24,7 +24,7 @@ impl Tool for Echo {
     fn declaration(&self) -> ToolDeclaration {
         ToolDeclaration::function("echo", "Says it again.", Raw::new(r#"{"type":"object"}"#))
     }
-    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, Output> {
+    fn run<'a>(&'a self, arguments: &'a str) -> Doing<'a, ToolOutput> {
         self.runs.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             if arguments.contains("slow") {
@@ -35,7 +35,11 @@ impl Tool for Echo {
             if arguments.contains("never") {
                 std::future::pending::<()>().await;
             }
-            if arguments.contains("fails") { Output::error("it failed") } else { Output::of(arguments) }
+            if arguments.contains("fails") {
+                ToolOutput::error("it failed")
+            } else {
+                ToolOutput::of(arguments)
+            }
         })
     }
 }

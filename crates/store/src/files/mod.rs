@@ -14,7 +14,12 @@ use std::{
 };
 
 use self::handle::Other;
-pub use self::{folder::PrivateFolder, own::belongs_to};
+#[cfg(unix)]
+pub use self::own::inodes;
+pub use self::{
+    folder::PrivateFolder,
+    own::{belongs_to, would_belong_to},
+};
 use crate::error::{StoreError, StoreResult};
 
 /// Creates a folder that only its owner may enter, with those above it. An existing folder is left as it is. The path may lead

@@ -19,7 +19,7 @@ use rejoin::{
     engine::{
         New, SystemClock, Wanted,
         provider::Endpoint,
-        tools::{ReadFile, Tools},
+        tools::{Tools, Workspace},
         turn::{Ending, Event, Limits, Stop, TurnInput, TurnSettings, Worker},
     },
     resume::{OpenCall, Resumption},
@@ -161,11 +161,12 @@ impl Talking {
             on_broken: super::convert::policy(&desk.settings),
             limits: limits(&desk.settings),
         };
-        let mut tools = Tools::builtin(&desk.folder);
         let keys = answering::files_with_keys(&desk.home).into_iter();
         let stores = [desk.location.clone(), desk.home.store()].into_iter();
-        let reading = keys.fold(ReadFile::new(&desk.folder), ReadFile::hiding);
-        tools.add(Arc::new(stores.fold(reading, ReadFile::hiding_store)));
+        let workspace = keys.fold(Workspace::new(&desk.folder), Workspace::hiding);
+        let workspace = stores.fold(workspace, Workspace::hiding_store);
+        // Nobody is asked before a tool runs, so none may change files.
+        let tools = Tools::reading(&workspace);
         let here = desk.folder.to_string_lossy();
         let elsewhere = conversation.directory().filter(|folder| *folder != here);
         let worker = Worker::new(conversation, answering.provider, tools, settings);
