@@ -610,6 +610,8 @@ mod unix {
     #[test]
     fn a_folder_that_is_swapped_for_a_link_in_a_race_leads_nowhere() {
         const CALLS: usize = 400;
+        // On a busy machine the other thread may not run for a while.
+        const MOST: usize = 100 * CALLS;
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join("in");
         for name in ["in/sub", "out"] {
@@ -633,7 +635,10 @@ mod unix {
                     std::thread::yield_now();
                 }
             });
-            for number in 0..CALLS {
+            for number in 0..MOST {
+                if number >= CALLS && good > 0 && refused > 0 {
+                    break;
+                }
                 let write = plan(&workspace, "sub/a", &format!("write {number}"));
                 let edits = json!({"path": "sub/a", "edits": [{"old": "outside", "new": "evil"}]});
                 if let Ok(planned) = edit.plan(&edits.to_string()) {
