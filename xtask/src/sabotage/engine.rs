@@ -119,7 +119,7 @@ pub const BREAKS: &[Break] = &[
         what: "a stopped call has no result",
         file: "crates/engine/src/turn/calls.rs",
         within: "run",
-        from: "self.finish(running, &calls[place].2, began, Output::error(STOPPED)",
+        from: "self.finish(running, &calls[place].2, began, ToolOutput::error(STOPPED)",
         to: "let _ = (place, began, STOPPED",
         tests: test("rejoin-engine", "agent", ""),
     },
