@@ -23,6 +23,8 @@ pub mod provider;
 pub mod reading;
 mod removal;
 pub mod resolve;
+#[cfg(feature = "agent")]
+pub mod sandbox;
 mod state;
 mod tool_messages;
 #[cfg(feature = "agent")]

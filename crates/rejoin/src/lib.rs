@@ -111,6 +111,9 @@ pub use mend::{MendError, Mended, mend};
 pub use rejoin_checkers::{self as checkers, Verdict, Violation};
 #[cfg(feature = "testing")]
 pub use rejoin_engine::provider::scripted::{ScriptedProvider, Step};
+/// Runs shell commands confined to a workspace.
+#[cfg(feature = "agent")]
+pub use rejoin_engine::sandbox;
 #[cfg(feature = "store")]
 pub use rejoin_engine::{
     self as engine, Appended, Clock, Conversation, EngineError, Mode, New, Recorded, Saved, SystemClock,
