@@ -2,13 +2,15 @@
 
 use std::{
     fs,
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
 
-/// The root of the workspace.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("BUG: xtask lives in the workspace").to_owned()
 }
@@ -21,7 +23,22 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A cargo command.
+/// Runs a command without input to its end, or kills it and its children when the time is over: then there is no status.
+pub fn patiently(command: &mut Command, limit: Duration) -> Result<Option<ExitStatus>> {
+    let command = command.stdin(Stdio::null()).process_group(0);
+    let mut child = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
+    let start = Instant::now();
+    while start.elapsed() <= limit {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status()?;
+    child.wait()?;
+    Ok(None)
+}
+
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     command.args(arguments);

@@ -1,7 +1,7 @@
 //! The engine under every checker: it reads a body, collects the verdict, and reports the faults that all dialects share in
 //! the provider's words. The rules of a dialect are in its folder.
 
-use std::ops::Deref;
+use std::{ops::Deref, thread};
 
 use serde_json::Value;
 
@@ -22,14 +22,22 @@ pub(crate) struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    /// A field of the object here.
     pub fn get(&self, field: &str) -> At<'a> {
-        self.child(field, self.value.and_then(|value| value.get(field)))
+        self.child(field, self.field(field))
+    }
+
+    /// The value of a field, where its place does not matter.
+    pub fn field(&self, field: &str) -> Option<&'a Value> {
+        self.value?.get(field)
     }
 
     /// Any value under a longer path.
     pub fn child(&self, segment: &str, value: Option<&'a Value>) -> At<'a> {
-        let path = if self.path.is_empty() { segment.to_owned() } else { format!("{}.{segment}", self.path) };
+        // There are many of them, and most are never shown.
+        let mut path = String::with_capacity(self.path.len() + 1 + segment.len());
+        path.push_str(&self.path);
+        path.push_str(if self.path.is_empty() { "" } else { "." });
+        path.push_str(segment);
         At { path, value }
     }
 
@@ -42,6 +50,11 @@ impl<'a> At<'a> {
     pub fn items(&self) -> Vec<At<'a>> {
         let items = self.value.and_then(Value::as_array).into_iter().flatten().enumerate();
         items.map(|(k, item)| self.child(&k.to_string(), Some(item))).collect()
+    }
+
+    /// The names of the fields of the object here; none for anything else.
+    pub fn keys(&self) -> impl Iterator<Item = &String> {
+        self.as_object().into_iter().flat_map(serde_json::Map::keys)
     }
 
     pub fn text(&self) -> Option<&'a str> {
@@ -114,7 +127,6 @@ macro_rules! dialect {
 
 pub(crate) use dialect;
 
-/// One check of one body.
 pub(crate) struct Check<'a, D: Dialect> {
     pub scope: Scope,
     pub verdict: Verdict,
@@ -128,9 +140,19 @@ pub(crate) fn judge<D: Dialect>(body: &[u8], scope: Scope) -> Verdict {
 
 /// The same for messages that were parsed already; `bytes` is the length of the request they are part of.
 pub(crate) fn judge_list<D: Dialect>(list: &str, messages: Vec<Value>, bytes: usize) -> Verdict {
+    let is_long = messages.len() >= LONG;
     let request = Value::Object(serde_json::Map::from_iter([(list.to_owned(), Value::Array(messages))]));
-    judge_read::<D>(&Ok(request), bytes, Scope::Messages)
+    let request = Ok(request);
+    let verdict = judge_read::<D>(&request, bytes, Scope::Messages);
+    if is_long {
+        // Freeing all the values takes long, and nothing has to wait for it. Where there are no threads, it is done here.
+        let _freed = thread::Builder::new().spawn(move || drop(request));
+    }
+    verdict
 }
+
+/// The number of messages from which a second thread is worth starting.
+const LONG: usize = 1000;
 
 fn judge_read<D: Dialect>(request: &Result<Value, Violation>, bytes: usize, scope: Scope) -> Verdict {
     let mut check = Check::<D> { scope, verdict: Verdict::default(), state: D::State::default() };
@@ -196,7 +218,6 @@ impl<'a, D: Dialect> Check<'a, D> {
         })
     }
 
-    /// Refuses every fault in the settings.
     pub fn check_settings(&mut self, body: &At<'_>) {
         for fault in self.setting_faults(body) {
             let message = (D::PROVIDER.words)(&fault.path, &fault.what);
@@ -246,8 +267,7 @@ impl<'a, D: Dialect> Check<'a, D> {
 
     /// Refuses every field that is not among the known ones, which spaces separate.
     pub fn only_fields(&mut self, at: &At<'_>, known: &str) {
-        let fields = at.as_object().into_iter().flat_map(serde_json::Map::keys);
-        for field in fields.filter(|field| !known.split(' ').any(|known| known == *field)) {
+        for field in at.keys().filter(|field| !known.split(' ').any(|known| known == *field)) {
             self.fault(D::PROVIDER.schema, &at.get(field), &What::Unknown);
         }
     }

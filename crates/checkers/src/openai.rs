@@ -6,11 +6,9 @@ pub(crate) const MAX_NAME: usize = 64;
 pub(crate) const MAX_TOOLS: usize = 128;
 pub(crate) const MAX_TEXT: usize = 10_485_760;
 
-/// The dialects of OpenAI.
 pub(crate) trait OpenAi: Dialect {}
 
 impl<D: OpenAi> Check<'_, D> {
-    /// Judges the name of a tool.
     pub fn tool_name(&mut self, rule: &'static str, name: &str, at: &At<'_>) {
         let reason = match name {
             "" => "empty string. Expected a string with minimum length 1.",
@@ -23,7 +21,6 @@ impl<D: OpenAi> Check<'_, D> {
         self.refuse_at(rule, at, reason);
     }
 
-    /// Judges the length of a call's id.
     pub fn id_length(&mut self, rule: &'static str, id: &str, max: usize, at: &At<'_>) {
         let reason = match id.chars().count() {
             0 => "empty string. Expected a string with minimum length 1.",
@@ -57,7 +54,6 @@ impl<D: OpenAi> Check<'_, D> {
         self.check_type(at, |value| value.is_object() || value.is_null(), "an object");
     }
 
-    /// Refuses the second tool of a name.
     pub fn repeated_tool(&mut self, name: &str, at: &At<'_>) {
         let message = format!("Invalid 'tools': tool names must be unique, got '{name}' twice.");
         self.refuse(D::PROVIDER.schema, at, message);

@@ -30,7 +30,6 @@ pub struct Verdict {
 
 impl Verdict {
     /// Whether the provider would accept the body.
-    #[must_use]
     pub fn accepts(&self) -> bool {
         self.violations.is_empty()
     }
@@ -69,7 +68,6 @@ const fn checker<D: check::Dialect>(
 }
 
 /// The checker of the dialect with this name.
-#[must_use]
 pub fn named(dialect: &str) -> Option<&'static Checker> {
     CHECKERS.iter().find(|checker| checker.dialect == dialect)
 }

@@ -18,7 +18,6 @@ pub static RULES: LazyLock<Vec<ProviderRule>> = LazyLock::new(|| {
 });
 
 /// Finds a rule by its name, in any case.
-#[must_use]
 pub fn rule_named(name: &str) -> Option<&'static ProviderRule> {
     RULES.iter().find(|rule| rule.name.eq_ignore_ascii_case(name))
 }

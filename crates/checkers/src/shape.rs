@@ -42,16 +42,13 @@ pub(crate) enum Need {
 pub(crate) enum Kind {
     /// Anything; if it is checked, then elsewhere.
     Any,
-    /// A string.
     Text,
-    /// A string that is not empty.
     FilledText,
     Flag,
     /// A whole number in this range.
     Integer(i64, i64),
     /// A number in this range.
     Number(f64, f64),
-    /// One of these strings.
     OneOf(&'static [&'static str]),
     List,
     /// A list of strings, at most this many.

@@ -12,7 +12,6 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Every role with its name.
     const NAMES: [(Role, &str); 4] = [
         (Role::System, "system"),
         (Role::User, "user"),
@@ -20,7 +19,6 @@ impl Role {
         (Role::Tool, "tool"),
     ];
 
-    /// The role of that name.
     pub fn named(name: &str) -> Option<Role> {
         Role::NAMES.iter().find(|(_, known)| *known == name).map(|(role, _)| *role)
     }

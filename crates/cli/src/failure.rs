@@ -15,7 +15,6 @@ pub const FAILED: u8 = 1;
 pub const UNREADABLE: u8 = 2;
 /// The user stopped it.
 pub const INTERRUPTED: u8 = 130;
-/// A bug of ours.
 pub const BUG: u8 = 255;
 
 /// Why a command failed. Cases that callers tell apart have their own variants.
@@ -24,7 +23,6 @@ pub enum Failure {
     /// An input cannot be read.
     #[error("cannot read {name}: {why}")]
     Unreadable { name: String, why: String, hint: Option<String> },
-    /// Wrong usage.
     #[error("{what}")]
     Usage { what: String, hint: Option<String> },
     #[error("{what}")]
@@ -49,7 +47,6 @@ pub enum Failure {
     /// The user would have to be asked, and there is no terminal.
     #[error("{what} needs confirmation")]
     Unasked { what: String },
-    /// The user was asked and declined.
     #[error("nothing was changed")]
     Declined,
     /// The reader of standard output has closed it.

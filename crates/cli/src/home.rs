@@ -49,7 +49,6 @@ impl Home {
         })
     }
 
-    /// The default store.
     pub fn store(&self) -> Location {
         Location::Sqlite(self.data.join("rejoin.db"))
     }

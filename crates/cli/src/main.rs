@@ -34,6 +34,8 @@ use clap::{
 };
 
 fn main() -> ExitCode {
+    // First of all: this process may be the helper of a sandbox.
+    rejoin::sandbox::init();
     completing::if_asked();
     if only_version() {
         // A closed output is no error here.

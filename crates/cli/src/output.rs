@@ -22,6 +22,10 @@ pub const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub const HINT: Style = AnsiColor::Blue.on_default().bold();
 /// The words that a search found.
 pub const HIT: Style = AnsiColor::Red.on_default().bold();
+/// A line that a diff adds.
+pub const ADDED: Style = AnsiColor::Green.on_default();
+/// A line that a diff removes.
+pub const REMOVED: Style = AnsiColor::Red.on_default();
 pub const STRONG: Style = Style::new().bold();
 /// Secondary text.
 pub const DIM: Style = Style::new().dimmed();
@@ -36,7 +40,6 @@ pub fn set_colour(colour: Colour) {
     choice.write_global();
 }
 
-/// Whether colours are shown on stdout.
 pub fn has_colour() -> bool {
     anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
 }
@@ -44,6 +47,17 @@ pub fn has_colour() -> bool {
 /// A text in a style; the stream takes the style out where it is not wanted.
 pub fn paint(text: &str, style: Style) -> String {
     format!("{style}{text}{style:#}")
+}
+
+/// A line of a diff, harmless and in its colour.
+pub fn diff_line(line: &str) -> String {
+    let style = match line.as_bytes().first() {
+        Some(b'+') => ADDED,
+        Some(b'-') => REMOVED,
+        Some(b'@') => NOTE,
+        _ => Style::new(),
+    };
+    paint(&harmless(line), style)
 }
 
 /// Prints a line of data for people. Styles pass; anything else that steers a terminal becomes a visible escape.
@@ -270,7 +284,6 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A time in the local time zone.
 pub fn local_time(time: jiff::Timestamp) -> String {
     let zone = jiff::tz::TimeZone::system();
     time.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S").to_string()

@@ -81,7 +81,6 @@ impl AgentPlace {
         self.sessions.iter().map(|folder| home.join(folder)).collect()
     }
 
-    /// Whether it has a session with that id.
     pub fn has(&self, id: &str) -> bool {
         let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().contains(id));
         self.folders().iter().flat_map(|folder| walk(folder).0).any(|path| named(&path))
@@ -131,7 +130,6 @@ impl Candidate {
 /// The files to look at, and the paths that are left out.
 #[derive(Default)]
 pub struct Candidates {
-    /// Files to read.
     pub files: Vec<Candidate>,
     /// Paths that were given and do not exist.
     pub missing: Vec<PathBuf>,

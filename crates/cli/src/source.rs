@@ -42,7 +42,6 @@ pub enum Unread {
     Io(io::Error),
     /// It holds no conversation that can be read.
     Format(ReadError),
-    /// It is compressed.
     Compressed,
     /// It is a folder that may not be read.
     Folder,

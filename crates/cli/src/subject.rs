@@ -15,7 +15,6 @@ use crate::{
     source,
 };
 
-/// How to read a subject.
 pub struct ReadOptions<'r> {
     /// The format of a file, if it was named.
     pub from: Option<&'r str>,

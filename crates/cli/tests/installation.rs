@@ -71,6 +71,32 @@ fn the_store_is_told_about() {
     });
 }
 
+/// What commands could do here is known before the first one runs.
+#[test]
+fn the_sandbox_is_told_about() {
+    Home::each(|home| {
+        let about = told(home);
+        let sandbox = &about["sandbox"];
+        let gaps = sandbox["gaps"].as_array().unwrap();
+        let people = home.out(&["doctor", "--self"]);
+        let line = people.lines().find(|line| line.starts_with("sandbox: ")).unwrap();
+        match sandbox["confinement"].as_str().unwrap() {
+            "full" => {
+                assert!(gaps.is_empty() && sandbox["reason"].is_null(), "{sandbox}");
+                assert!(line.starts_with("sandbox:  full; "), "{line}");
+            }
+            "partial" => {
+                assert!(!gaps.is_empty() && line.starts_with("sandbox:  partial; "), "{sandbox} {line}");
+                has(&people, &gaps.iter().map(|gap| gap.as_str().unwrap()).collect::<Vec<_>>());
+            }
+            "none" => has(line, &["sandbox:  none; ", sandbox["reason"].as_str().unwrap()]),
+            other => panic!("{other}"),
+        }
+        // The helper is this program: it must not take its orders for a command line.
+        assert!(!people.contains("begin with"), "{people}");
+    });
+}
+
 #[test]
 fn trouble_is_told_and_ends_nothing() {
     Home::each(|home| {

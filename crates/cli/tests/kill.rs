@@ -95,6 +95,8 @@ struct Record {
     /// For each call, how often it was set running, and how many results it has.
     running: HashMap<(String, u64), usize>,
     results: HashMap<String, usize>,
+    /// For each file, the hashes of what tools were about to make of it.
+    planned: HashSet<(String, String)>,
 }
 
 impl Record {
@@ -106,6 +108,7 @@ impl Record {
             said: said_by_model(home, id),
             running: HashMap::new(),
             results: HashMap::new(),
+            planned: HashSet::new(),
         };
         for line in text.lines() {
             let entry: Value = serde_json::from_str(line).unwrap();
@@ -118,6 +121,10 @@ impl Record {
                         *record.results.entry(call).or_default() += 1;
                     }
                 }
+                "change" if entry["body"]["state"] == "approved" => {
+                    let text = |name: &str| entry["body"][name].as_str().unwrap_or_default().to_owned();
+                    record.planned.insert((text("path"), text("after")));
+                }
                 "turn" if entry["body"]["state"] == "call-running" => {
                     let call = &entry["body"]["call"];
                     let key = (call["entry"].as_str().unwrap().to_owned(), call["block"].as_u64().unwrap());
@@ -128,6 +135,25 @@ impl Record {
         }
         record
     }
+}
+
+/// What the notes are at the beginning.
+fn notes() -> String {
+    "a note\n".repeat(200)
+}
+
+/// A file that is not as it was and not as a recorded change makes it. What commands change is not known.
+fn unknown_change(home: &Home, record: &Record) -> Option<String> {
+    let here = home.path("here");
+    let made = std::fs::read_dir(here.join("made")).into_iter().flatten();
+    let made = made.map(|file| format!("made/{}", file.unwrap().file_name().to_string_lossy()));
+    // A killed process may leave the file that it was writing beside the real one.
+    let files = made.filter(|path| !path.contains("/.")).chain([String::from("notes.txt")]);
+    files.into_iter().find(|path| {
+        let content = std::fs::read(here.join(path)).unwrap();
+        let hash = blake3::hash(&content).to_hex().to_string();
+        content != notes().as_bytes() && !record.planned.contains(&(path.clone(), hash))
+    })
 }
 
 /// The text of each message of the model, as people and programs see it.
@@ -164,12 +190,15 @@ fn command(
 /// How many kills hit an answer of which something was shown.
 static CUT: AtomicUsize = AtomicUsize::new(0);
 
+/// How many kills left files that a tool had changed.
+static CHANGED: AtomicUsize = AtomicUsize::new(0);
+
 /// One run: a turn is killed, perhaps twice or three times, and goes on.
 fn run(number: u64, server: &Loopback) -> Result<bool, String> {
     let mut dice = Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ seed());
     let home = Home::new(STORES[(number % 2) as usize]);
     std::fs::create_dir_all(home.path("here")).unwrap();
-    std::fs::write(home.path("here").join("notes.txt"), "a note\n".repeat(200)).unwrap();
+    std::fs::write(home.path("here").join("notes.txt"), notes()).unwrap();
     let mut provider = &PROVIDERS[(number as usize / 2) % PROVIDERS.len()];
     let label = format!("run {number} on {} and {}", provider.label(), home.store.split(':').next().unwrap());
     let fail = |what: String| Err(format!("{label}: {what}"));
@@ -181,15 +210,17 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
         let talkative =
             if dice.roll(2) == 0 { format!("words:{}", 40 + dice.roll(80)) } else { String::new() };
         let (tools, steps) = (1 + dice.roll(4), 1 + dice.roll(3));
+        // And every other turn of tools changes files and runs commands.
+        let change = if dice.roll(2) == 0 { "change " } else { "" };
         let said = match talkative.as_str() {
-            "" => format!("tools:{tools} steps:{steps} think round {round}"),
+            "" => format!("{change}tools:{tools} steps:{steps} think round {round}"),
             words => format!("{words} think round {round}"),
         };
-        let mut arguments = vec!["chat", "--json", said.as_str()];
+        let mut arguments = vec!["chat", "--mode", "auto", "--json", said.as_str()];
         let rerun = dice.roll(4) == 0;
         if let Some(id) = &id {
             // As a person would: resume, with a word or by running again what has no result; sometimes on another provider.
-            arguments = vec!["resume", "--json", id];
+            arguments = vec!["resume", "--mode", "auto", "--json", id];
             if rerun {
                 arguments.extend(["--on-broken", "rerun"]);
             }
@@ -241,6 +272,10 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
                 return fail(format!("{call} has {results} results: it was run again"));
             }
         }
+        CHANGED.fetch_add(usize::from(home.path("here/made").exists()), Ordering::Relaxed);
+        if let Some(unknown) = unknown_change(&home, &record) {
+            return fail(format!("{unknown} was changed, and the record does not know it"));
+        }
         if seen.asked && record.messages == 0 {
             return fail(String::from("a request left before what was said was stored"));
         }
@@ -272,8 +307,8 @@ fn seed() -> u64 {
 }
 
 /// S2-38, S2-39, S2-34: killed at random moments in turns of several tools, on every provider and both stores. `resume` goes on,
-/// the provider sees nothing unsound, nothing that was acknowledged or shown is missing, no call that completed runs again, and
-/// the store verifies.
+/// the provider sees nothing unsound, nothing that was acknowledged or shown is missing, no call that completed runs again, no
+/// file is changed without the record knowing it, and the store verifies.
 #[test]
 fn killed_at_any_moment() {
     let runs = number("REJOIN_KILLS", 50);
@@ -306,9 +341,12 @@ fn killed_at_any_moment() {
     let cut = CUT.load(Ordering::Relaxed);
     println!("{runs} runs, {} of them killed in the middle of a turn", hit.load(Ordering::Relaxed));
     println!("{cut} answers were cut after some of their words were shown");
+    let changed = CHANGED.load(Ordering::Relaxed);
+    println!("{changed} kills left files that tools had changed");
     assert!(problems.is_empty(), "{} of {runs} runs:\n{}", problems.len(), problems.join("\n"));
     assert!(hit.load(Ordering::Relaxed) * 2 > runs as usize, "most kills hit a turn");
     assert!(runs < 50 || cut > 0, "some kills hit an answer");
+    assert!(runs < 50 || changed > 0, "some kills came after a change");
 }
 
 /// A turn that is killed while the model speaks, after it has shown a few words.

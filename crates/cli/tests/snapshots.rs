@@ -250,7 +250,7 @@ fn chat() {
 fn resume() {
     let (home, broken, _) = filled();
     assert_snapshot!(shown(&home, &["resume", &broken, "go on", "--provider", "offline"]), @r#"
-    You said: "go on". I have no model to think about it. I remember what you tell me ("my name is …"), do sums, list and read files here, say what you asked before, and summarise. For a real model: `rejoin auth login`, or `--provider`.
+    You said: "go on". I have no model to think about it. I remember what you tell me ("my name is …"), do sums, list and read files here, run commands ("run `ls`"), write files ("write `hello` to notes.txt"), say what you asked before, and summarise. For a real model: `rejoin auth login`, or `--provider`.
     --- on standard error
     ✓ Resumed conversation: conv_1
       Provider: offline, model: offline
@@ -520,7 +520,7 @@ fn config() {
 
     --- on standard error
     error: there is no setting `nonsense`
-    hint: settings are: store, provider, model, api, base_url, auth, keyring, effort, system, limits.requests, limits.seconds, limits.tokens, limits.retries, limits.answer_tokens, limits.silence_seconds, limits.tool_seconds, limits.tool_output, on_broken, persist_special_commands, max_tokens, min_retain_turns, prune_threshold, compact_threshold, audit.full_arguments, addresses.chatgpt, addresses.claude, addresses.github, addresses.github_api, color, pager
+    hint: settings are: store, provider, model, api, base_url, auth, keyring, effort, system, limits.requests, limits.seconds, limits.tokens, limits.retries, limits.answer_tokens, limits.silence_seconds, limits.tool_seconds, limits.tool_output, limits.output_kept, mode, allow, deny, sandbox.read, sandbox.network, tools.fetch, on_broken, persist_special_commands, max_tokens, min_retain_turns, prune_threshold, compact_threshold, audit.full_arguments, addresses.chatgpt, addresses.claude, addresses.github, addresses.github_api, color, pager
     --- exit code 2
     "#);
     assert_snapshot!(shown(&home, &["config", "list"]), @r#"
@@ -541,6 +541,13 @@ fn config() {
     limits.silence_seconds  300  default
     limits.tool_seconds  120  default
     limits.tool_output  163840  default
+    limits.output_kept  67108864  default
+    mode  ask  default
+    allow  -  not set
+    deny  -  not set
+    sandbox.read  ["~/.cargo/bin", "~/.cargo/registry", "~/.cargo/git", "~/.rustup", "~/.pyenv", "~/.nvm", "~/.local/bin", "~/go"]  default
+    sandbox.network  false  default
+    tools.fetch  false  default
     on_broken  keep  default
     persist_special_commands  true  default
     max_tokens  -  not set

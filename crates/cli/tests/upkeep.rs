@@ -618,7 +618,7 @@ fn settings_come_from_flag_environment_file_and_default_in_this_order() {
     assert_eq!((&full["from"], &full["value"]), (&"environment".into(), &"true".into()));
     assert_eq!(find("color")["from"], "default");
     for (arguments, variables, says) in [
-        (vec!["config", "set", "modle", "x"], vec![], "did you mean `model`?"),
+        (vec!["config", "set", "modle", "x"], vec![], "did you mean `mode` or `model`?"),
         (vec!["config", "get", "nothing.like.it"], vec![], "settings are: store, provider, "),
         (vec!["config", "set", "max_tokens", "many"], vec![], "`many` is not a whole number"),
         (vec!["list"], vec![("REJOIN_MAX_TOKENS", "many")], "the variable REJOIN_MAX_TOKENS does not fit"),
@@ -635,7 +635,7 @@ fn settings_come_from_flag_environment_file_and_default_in_this_order() {
         &[
             "config.toml, line 3: `max_tokens` does not fit",
             "WARN",
-            "line 2: there is no setting `modle`; did you mean `model`?",
+            "line 2: there is no setting `modle`; did you mean `mode` or `model`?",
         ],
     );
 }

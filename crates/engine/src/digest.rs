@@ -36,7 +36,6 @@ impl Summarize for PathDigester {
     }
 }
 
-/// The digest of an entry.
 pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
     let mut digest = Digest { time: counted_time(entry), ..Digest::default() };
     match content {

@@ -51,7 +51,7 @@ impl Writer<'_> {
         let known = Known::read(self.store, id, tail)?;
         let mut import = Import { id, now, chain: Chain::at(tail), known, added: Vec::new() };
         let (seen, head) = import.run(&wanted);
-        if import.is_older(&seen, |short| begins(self.store, id, short)) {
+        if import.is_older(&seen, self.store) {
             import.added.clear();
         } else if let Some(head) = head {
             import.head(head, wanted.iter().filter_map(time).max());
@@ -101,7 +101,6 @@ struct Known {
     newest: Option<Timestamp>,
     /// Hashes of stored lines that are no messages.
     lines: HashSet<Hash>,
-    /// The ids of all stored entries.
     stored: HashSet<EntryId>,
     /// Whether entries were appended here since the import.
     has_own_entries: bool,
@@ -221,7 +220,7 @@ impl Import {
 
     /// Whether the source is an older copy: it has nothing new, and lacks something that is stored. Its last message may have been cut
     /// short. Then nothing of it is imported, not even its head.
-    fn is_older(&self, seen: &HashSet<EntryId>, begins: impl Fn(&Entry) -> bool) -> bool {
+    fn is_older(&self, seen: &HashSet<EntryId>, store: &dyn Store) -> bool {
         if self.known.damaged || self.added.is_empty() {
             return false;
         }
@@ -239,7 +238,7 @@ impl Import {
         let mut new = self.added.iter().filter(|entry| !is_light(&entry.envelope().kind));
         let known = match (new.next(), new.next()) {
             (None, _) => true,
-            (Some(last), None) => self.known.first != Some(last.id()) && begins(last),
+            (Some(last), None) => self.known.first != Some(last.id()) && self.begins(store, last),
             _ => false,
         };
         // Entries that were appended here are no part of the source.
@@ -248,6 +247,23 @@ impl Import {
             of_source && !seen.contains(&node.id)
         };
         known && self.known.nodes.values().any(more)
+    }
+
+    /// Whether this message is the beginning of a stored one in the same place, and so was cut short.
+    fn begins(&self, store: &dyn Store, short: &Entry) -> bool {
+        let native = |entry: &Entry| match Content::of(entry) {
+            Content::Message(message) => message.native.map(|native| native.raw),
+            _ => None,
+        };
+        let (Some(raw), Some(parent)) = (native(short), short.envelope().parent) else { return false };
+        let place = Some(self.known.ground(parent));
+        let mut found = false;
+        let read = store.each_entry(self.id, |entry| {
+            let node = self.known.nodes.get(&entry.id());
+            let is_there = node.is_some_and(|node| node.ground == node.id && node.place == place);
+            found |= is_there && native(&entry).is_some_and(|long| long.as_str().starts_with(raw.as_str()));
+        });
+        read.is_ok() && found
     }
 
     /// The header never changes.
@@ -370,30 +386,4 @@ fn paths(entries: &[Entry]) -> (Vec<Option<usize>>, Vec<bool>) {
         at = parents[number];
     }
     (parents, on_path)
-}
-
-/// Whether this message is the beginning of a stored one in the same place, and so was cut short.
-fn begins(store: &dyn Store, id: ConversationId, short: &Entry) -> bool {
-    let native = |entry: &Entry| match Content::of(entry) {
-        Content::Message(message) => message.native.map(|native| native.raw),
-        _ => None,
-    };
-    let (Some(raw), Some(parent)) = (native(short), short.envelope().parent) else { return false };
-    // There may be light entries between it and its place.
-    let (mut grounds, mut kinds, mut found) = (HashMap::new(), HashMap::new(), false);
-    let read = store.each_entry(id, |entry| {
-        let above = entry.envelope().parent.map(|above| *grounds.get(&above).unwrap_or(&above));
-        let ground = above.filter(|_| is_light(&entry.envelope().kind)).unwrap_or(entry.id());
-        grounds.insert(entry.id(), ground);
-        if ground == entry.id()
-            && let Some(long) = native(&entry)
-        {
-            kinds.insert(entry.id(), (above, long.as_str().starts_with(raw.as_str())));
-        }
-    });
-    if read.is_ok() {
-        let place = *grounds.get(&parent).unwrap_or(&parent);
-        found = kinds.values().any(|(above, longer)| *longer && *above == Some(place));
-    }
-    found
 }

@@ -7,9 +7,11 @@
 pub mod agent;
 #[cfg(feature = "agent")]
 pub mod approval;
-#[cfg(feature = "network")]
+#[cfg(feature = "agent")]
 pub mod auth;
 pub mod calls;
+#[cfg(feature = "agent")]
+pub mod changes;
 pub mod clock;
 pub mod compat;
 pub mod conversation;
@@ -25,6 +27,8 @@ pub mod provider;
 pub mod reading;
 mod removal;
 pub mod resolve;
+#[cfg(feature = "agent")]
+pub mod sandbox;
 mod state;
 mod tool_messages;
 #[cfg(feature = "agent")]

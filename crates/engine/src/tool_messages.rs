@@ -204,7 +204,6 @@ fn place(tree: &Tree<'_>, head: Option<EntryId>, asking: &Entry, result: &ToolRe
     Placed::Elsewhere((last.id(), last.hash()))
 }
 
-/// Whether an entry holds this result.
 fn holds(entry: &Entry, result: &ToolResult) -> bool {
     if entry.envelope().kind != Kind::Message {
         return false;

@@ -68,12 +68,9 @@ impl Wanted {
             none if none.is_null() => None,
             named => Some(named.as_str()?.into_owned()),
         };
-        #[cfg(feature = "network")]
         let api = field("dialect").and_then(|dialect| {
             crate::provider::registry::api_in(dialect.parse().ok()?).map(|api| api.name.to_owned())
         });
-        #[cfg(not(feature = "network"))]
-        let api = None;
         Some(Self { provider, api, model: field("model"), base_url: field("base_url"), ..Self::default() })
     }
 }

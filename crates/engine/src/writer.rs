@@ -123,7 +123,8 @@ impl Writer<'_> {
         Ok(new)
     }
 
-    /// Removes the content of entries permanently; their hashes stay. Entries that were erased before stay as they are.
+    /// Removes the content of entries permanently; their hashes stay. What is recorded about changes that a message's calls made goes
+    /// with it. Entries that were erased before stay as they are.
     ///
     /// # Errors
     /// If one of them does not exist, or another process writes to the conversation. Then nothing is erased.
@@ -135,14 +136,24 @@ impl Writer<'_> {
     ) -> Result<(), EngineError> {
         let _lock = self.lock(id)?;
         let mut there: HashMap<EntryId, bool> = HashMap::new();
-        self.store.each_entry(id, |entry| _ = there.insert(entry.id(), entry.content().is_some()))?;
+        // The changes that a call made hold files as they were, and go with the message of the call.
+        let mut changes: Vec<EntryId> = Vec::new();
+        self.store.each_entry(id, |entry| {
+            there.insert(entry.id(), entry.content().is_some());
+            if entry.envelope().kind == Kind::Change
+                && let Content::Change(change) = Content::of(&entry)
+                && entries.contains(&change.call.entry)
+            {
+                changes.push(entry.id());
+            }
+        })?;
         if let Some(missing) = entries.iter().find(|entry| !there.contains_key(entry)) {
             return Err(EngineError::NoSuchMessage(missing.to_string()));
         }
         let tail = self.tail(id)?;
         let mut chain = Chain::at(Some(tail));
         let mut erasures = Vec::new();
-        for entry in entries {
+        for entry in entries.iter().chain(&changes) {
             if there.insert(*entry, false) != Some(true) {
                 continue;
             }
@@ -169,7 +180,6 @@ impl Writer<'_> {
 }
 
 impl New {
-    /// The first entries of the conversation.
     pub(crate) fn entries(&self, id: ConversationId, clock: &dyn Clock) -> Vec<Entry> {
         let text = |text: &Option<String>| text.as_deref().map(Text::from);
         let header = Metadata {

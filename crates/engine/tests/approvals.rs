@@ -11,7 +11,9 @@ use std::sync::{
 
 use rejoin_engine::{
     Conversation, New,
-    approval::{Answer, ApprovalRequest, Approvals, Approve, Mode, Replies, Rules, Unattended},
+    approval::{
+        ApprovalAnswer, ApprovalMode, ApprovalRequest, Approvals, Approve, Replies, Rules, Unattended,
+    },
     digest,
     provider::{
         Doing,
@@ -31,12 +33,12 @@ use talk::{assert_paired, run};
 /// Answers from a list, and remembers what it was asked.
 #[derive(Default)]
 struct Person {
-    answers: Mutex<Vec<Answer>>,
+    answers: Mutex<Vec<ApprovalAnswer>>,
     asked: Mutex<Vec<ApprovalRequest>>,
 }
 
 impl Person {
-    fn saying(answers: &[Answer]) -> Arc<Self> {
+    fn saying(answers: &[ApprovalAnswer]) -> Arc<Self> {
         Arc::new(Self { answers: Mutex::new(answers.to_vec()), asked: Mutex::default() })
     }
 
@@ -46,7 +48,7 @@ impl Person {
 }
 
 impl Approve for Person {
-    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> Doing<'a, Answer> {
+    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> Doing<'a, ApprovalAnswer> {
         self.asked.lock().unwrap().push(request.clone());
         let mut answers = self.answers.lock().unwrap();
         match answers.is_empty() {
@@ -86,7 +88,7 @@ fn look(id: &str) -> ToolCall {
     ToolCall::new(id, "look", "{}")
 }
 
-fn approvals(mode: Mode, approve: Arc<dyn Approve>) -> Approvals {
+fn approvals(mode: ApprovalMode, approve: Arc<dyn Approve>) -> Approvals {
     Approvals { mode, rules: Rules::default(), approve }
 }
 
@@ -137,8 +139,9 @@ fn steps(calls: Vec<ToolCall>) -> [Step; 2] {
 #[test]
 fn a_person_says_yes() {
     let (store, (runs, tools)) = (store(), tools());
-    let person = Person::saying(&[Answer::Yes]);
-    let mut worker = worker(&store, steps(vec![paint("a")]), tools, approvals(Mode::Ask, person.clone()));
+    let person = Person::saying(&[ApprovalAnswer::Yes]);
+    let mut worker =
+        worker(&store, steps(vec![paint("a")]), tools, approvals(ApprovalMode::Ask, person.clone()));
     let (events, ending) = turn(&mut worker);
     assert_eq!(ending, Ending::Done);
     assert_eq!(runs.load(Ordering::SeqCst), 1);
@@ -156,9 +159,9 @@ fn a_person_says_yes() {
 #[test]
 fn a_no_reaches_the_model_with_its_reason() {
     let (store, (runs, tools)) = (store(), tools());
-    let no = Answer::No { reason: Some(String::from("red is ugly")) };
+    let no = ApprovalAnswer::No { reason: Some(String::from("red is ugly")) };
     let mut worker =
-        worker(&store, steps(vec![paint("a")]), tools, approvals(Mode::Ask, Person::saying(&[no])));
+        worker(&store, steps(vec![paint("a")]), tools, approvals(ApprovalMode::Ask, Person::saying(&[no])));
     assert_eq!(turn(&mut worker).1, Ending::Done);
     assert_eq!(runs.load(Ordering::SeqCst), 0);
     assert_eq!(results(&worker), ["[not run: it was not approved: red is ugly]"]);
@@ -168,8 +171,8 @@ fn a_no_reaches_the_model_with_its_reason() {
 #[test]
 fn always_is_remembered_by_the_conversation() {
     let (store, (runs, tools)) = (store(), tools());
-    let person = Person::saying(&[Answer::Always]);
-    let given = approvals(Mode::Ask, person.clone());
+    let person = Person::saying(&[ApprovalAnswer::Always]);
+    let given = approvals(ApprovalMode::Ask, person.clone());
     let mut first = worker(&store, steps(vec![paint("a"), paint("b")]), tools.clone(), given.clone());
     turn(&mut first);
     assert_eq!((runs.load(Ordering::SeqCst), person.asked()), (2, 1));
@@ -186,9 +189,11 @@ fn always_is_remembered_by_the_conversation() {
 
 #[test]
 fn modes() {
-    for (mode, ran, asked) in [(Mode::Ask, 1, 1), (Mode::Auto, 1, 1), (Mode::ReadOnly, 0, 0)] {
+    for (mode, ran, asked) in
+        [(ApprovalMode::Ask, 1, 1), (ApprovalMode::Auto, 1, 1), (ApprovalMode::ReadOnly, 0, 0)]
+    {
         let (store, (runs, tools)) = (store(), tools());
-        let person = Person::saying(&[Answer::Yes]);
+        let person = Person::saying(&[ApprovalAnswer::Yes]);
         let calls = vec![look("l"), paint("a")];
         let mut worker = worker(&store, steps(calls), tools, approvals(mode, person.clone()));
         turn(&mut worker);
@@ -201,7 +206,7 @@ fn modes() {
 fn without_anyone_to_ask_the_answer_is_no() {
     let (store, (runs, tools)) = (store(), tools());
     let mut worker =
-        worker(&store, steps(vec![paint("a")]), tools, approvals(Mode::Ask, Arc::new(Unattended)));
+        worker(&store, steps(vec![paint("a")]), tools, approvals(ApprovalMode::Ask, Arc::new(Unattended)));
     assert_eq!(turn(&mut worker).1, Ending::Done);
     assert_eq!(runs.load(Ordering::SeqCst), 0);
     assert!(results(&worker)[0].contains("no terminal"), "{:?}", results(&worker));
@@ -215,11 +220,15 @@ fn a_program_replies_by_call_id() {
         &store,
         steps(vec![paint("a"), paint("b")]),
         tools,
-        approvals(Mode::Ask, Arc::new(replies.clone())),
+        approvals(ApprovalMode::Ask, Arc::new(replies.clone())),
     );
     let mut sink = |event: Event| {
         if let Event::ApprovalWanted(request) = event {
-            let answer = if request.call_id == "a" { Answer::Yes } else { Answer::No { reason: None } };
+            let answer = if request.call_id == "a" {
+                ApprovalAnswer::Yes
+            } else {
+                ApprovalAnswer::No { reason: None }
+            };
             replies.reply(request.call_id, answer);
         }
     };
@@ -233,8 +242,12 @@ fn a_program_replies_by_call_id() {
 fn stopping_at_the_question_runs_nothing() {
     let (store, (runs, tools)) = (store(), tools());
     let calls = vec![paint("a"), look("l"), paint("b")];
-    let mut worker =
-        worker(&store, steps(calls), tools, approvals(Mode::Ask, Person::saying(&[Answer::Stop])));
+    let mut worker = worker(
+        &store,
+        steps(calls),
+        tools,
+        approvals(ApprovalMode::Ask, Person::saying(&[ApprovalAnswer::Stop])),
+    );
     assert_eq!(turn(&mut worker).1, Ending::Interrupted);
     assert_eq!(runs.load(Ordering::SeqCst), 0);
     assert_eq!(results(&worker).len(), 3, "every call has a result");
@@ -249,7 +262,8 @@ fn a_waiting_call_is_asked_about_again() {
     let (store, (runs, tools)) = (store(), tools());
     let calls = vec![look("l"), paint("a"), look("m"), paint("b")];
     let silent = Person::saying(&[]);
-    let mut killed = worker(&store, steps(calls), tools.clone(), approvals(Mode::Ask, silent.clone()));
+    let mut killed =
+        worker(&store, steps(calls), tools.clone(), approvals(ApprovalMode::Ask, silent.clone()));
     let id = killed.conversation().id();
     run(async {
         let stop = Stop::new();
@@ -268,9 +282,9 @@ fn a_waiting_call_is_asked_about_again() {
     assert_eq!(store.summary(id).unwrap().state, SessionState::WaitingForApproval);
     let conversation = Conversation::open(store.clone(), id, "test").unwrap();
     let provider = Arc::new(ScriptedProvider::new([Step::says("Done.")]));
-    let person = Person::saying(&[Answer::Yes, Answer::Yes]);
+    let person = Person::saying(&[ApprovalAnswer::Yes, ApprovalAnswer::Yes]);
     let settings =
-        TurnSettings { approvals: approvals(Mode::Ask, person.clone()), ..TurnSettings::default() };
+        TurnSettings { approvals: approvals(ApprovalMode::Ask, person.clone()), ..TurnSettings::default() };
     let mut worker = Worker::new(conversation, provider.clone(), tools, settings);
     let mut sink = |_| {};
     run(worker.turn(TurnInput::GoOn, &mut sink, &Stop::new())).unwrap();
@@ -300,8 +314,8 @@ fn changes_run_in_call_order() {
     let tools = Tools::default().with(tool("read")).with(tool("write").asking(|_| String::new()));
     let call = |id: u8, name: &str| ToolCall::new(id.to_string(), name, format!(r#"{{"id":{id}}}"#));
     let calls = vec![call(1, "read"), call(2, "read"), call(3, "write"), call(4, "write"), call(5, "read")];
-    let person = Person::saying(&[Answer::Yes, Answer::Yes]);
-    let mut worker = worker(&store(), steps(calls), tools, approvals(Mode::Ask, person));
+    let person = Person::saying(&[ApprovalAnswer::Yes, ApprovalAnswer::Yes]);
+    let mut worker = worker(&store(), steps(calls), tools, approvals(ApprovalMode::Ask, person));
     turn(&mut worker);
     let log: Vec<String> = log.lock().unwrap().clone();
     let expected = [
@@ -315,7 +329,7 @@ fn changes_run_in_call_order() {
 #[test]
 fn a_delegated_task_is_linked_both_ways() {
     let (store, (runs, tools)) = (store(), tools());
-    let person = Person::saying(&[Answer::Yes]);
+    let person = Person::saying(&[ApprovalAnswer::Yes]);
     let task = ToolCall::new("d", "delegate", r#"{"task":"paint the wall","tools":["paint"]}"#);
     let script = [
         Step::calls(vec![task]),
@@ -323,7 +337,8 @@ fn a_delegated_task_is_linked_both_ways() {
         Step::says("It is red."),
         Step::says("Done."),
     ];
-    let mut worker = worker(&store, script, tools.with(Delegate), approvals(Mode::Ask, person.clone()));
+    let mut worker =
+        worker(&store, script, tools.with(Delegate), approvals(ApprovalMode::Ask, person.clone()));
     let (events, ending) = turn(&mut worker);
     assert_eq!(ending, Ending::Done);
     assert_eq!((runs.load(Ordering::SeqCst), person.asked()), (1, 1));
@@ -350,7 +365,7 @@ fn a_child_killed_in_mid_work_leaves_both_resumable() {
     let silent = Person::saying(&[]);
     let task = ToolCall::new("d", "delegate", r#"{"task":"paint the wall"}"#);
     let script = [Step::calls(vec![task]), Step::calls(vec![paint("a")])];
-    let mut killed = worker(&store, script, tools.clone(), approvals(Mode::Ask, silent.clone()));
+    let mut killed = worker(&store, script, tools.clone(), approvals(ApprovalMode::Ask, silent.clone()));
     let parent = killed.conversation().id();
     run(async {
         let stop = Stop::new();
@@ -380,8 +395,12 @@ fn a_child_killed_in_mid_work_leaves_both_resumable() {
 #[test]
 fn approved_before_running() {
     let (store, (_, tools)) = (store(), tools());
-    let mut worker =
-        worker(&store, steps(vec![paint("a")]), tools, approvals(Mode::Ask, Person::saying(&[Answer::Yes])));
+    let mut worker = worker(
+        &store,
+        steps(vec![paint("a")]),
+        tools,
+        approvals(ApprovalMode::Ask, Person::saying(&[ApprovalAnswer::Yes])),
+    );
     turn(&mut worker);
     let order: Vec<String> = worker
         .conversation()

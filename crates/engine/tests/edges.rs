@@ -19,7 +19,7 @@ use rejoin_engine::{
         Doing, Endpoint, Listener, Provider, ProviderError, Request, SendProgress, Sending,
         scripted::{ScriptedAnswer, ScriptedProvider, Step},
     },
-    tools::{Call, Plan, Tool, ToolOutput, Tools},
+    tools::{Plan, RunningCall, Tool, ToolOutput, Tools},
     turn::{Ending, Event, Limits, OnBroken, Stop, TurnInput, TurnSettings, Worker},
 };
 use rejoin_formats::{
@@ -160,7 +160,7 @@ impl Tool for Moment {
         Plan::reads()
     }
 
-    fn run<'a>(&'a self, _: Call<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, _: RunningCall<'a>) -> Doing<'a, ToolOutput> {
         let mut moment = Box::pin(tokio::time::sleep(Duration::from_millis(50)));
         Box::pin(std::future::poll_fn(move |context| {
             self.0.fetch_add(1, Ordering::SeqCst);

@@ -23,7 +23,7 @@ use rejoin_engine::{
         http::{Addresses, HttpOptions},
         registry::{account_elsewhere, connect},
     },
-    tools::{Call, Plan, Tool, ToolOutput, Tools},
+    tools::{Plan, RunningCall, Tool, ToolOutput, Tools},
     turn::{Ending, Event, Limit, Limits, OnBroken, Stop, TurnError, TurnInput, TurnSettings, Worker},
 };
 use rejoin_formats::context::ToolDeclaration;
@@ -105,7 +105,7 @@ impl Tool for Slow {
         Plan::reads()
     }
 
-    fn run<'a>(&'a self, call: Call<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
         let arguments = call.arguments;
         self.ran.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {

@@ -669,3 +669,27 @@ fn findings_outlive_appends() {
     assert_eq!(conversation.findings(), before);
     assert_eq!(conversation.session().findings, before, "whoever reads all of it finds the same");
 }
+
+/// An image that a tool returns is in the record, in the result of its call, after the text.
+#[test]
+fn an_image_is_part_of_its_result() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("dot.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+    let provider = Arc::new(ScriptedProvider::new([
+        Step::calls(vec![ToolCall::new("a", "read_file", r#"{"path":"dot.png"}"#)]),
+        Step::says("Done."),
+    ]));
+    let store = store();
+    let tools = rejoin_engine::tools::Tools::builtin(folder.path());
+    let mut worker = Worker::new(begin(&store), provider, tools, TurnSettings::default());
+    let id = worker.conversation().id();
+    run(worker.turn("go".into(), &mut |_| {}, &Stop::new())).unwrap();
+    drop(worker);
+    let conversation = Conversation::open_with_clock(store, clock(), id, "test").unwrap();
+    let message = conversation.messages().iter().find(|message| message.role == Role::Tool).unwrap();
+    let result = message.blocks[0].as_result().unwrap();
+    assert_eq!(result.form, Form::Parts);
+    assert_eq!(result.content[0].as_text().unwrap().as_str(), "[`dot.png`: image/png, 8 bytes]");
+    let rejoin_record::BlockKind::Image(media) = &result.content[1].kind else { panic!("{result:?}") };
+    assert_eq!(media.source, rejoin_record::MediaSource::Base64(Text::new("iVBORw0KGgo=")));
+}

@@ -2,12 +2,12 @@
 
 use rejoin_record::{
     Raw, Text,
-    json::{Doc, Kind, Object, Value, list},
+    json::{Doc, Kind, Object, Value, list, quoted},
     limits,
 };
 
 use crate::{
-    messages::roles::is_among,
+    messages::{list::items, roles::is_among},
     wire::{
         registry::{Dialect, Fields, Wire},
         render::{clean, opaque_label},
@@ -61,7 +61,6 @@ pub struct ToolDeclaration {
 
 impl ToolDeclaration {
     /// A tool that takes a JSON object.
-    #[must_use]
     pub fn function(name: impl Into<Text>, description: impl Into<Text>, schema: Raw) -> Self {
         Self {
             name: name.into(),
@@ -74,11 +73,10 @@ impl ToolDeclaration {
     }
 
     /// Reads a declaration; `None` if it has no name.
-    #[must_use]
     pub fn read(value: Value<'_>, wire: Option<&Wire>) -> Option<Self> {
         let custom_is_free_text = wire.is_some_and(|wire| wire.tools.custom_is_free_text);
         let body = value.given("function").or_else(|| value.given("custom")).unwrap_or(value);
-        let text = |name| body.given(name).and_then(Value::as_str).map(|text| Text::new(&*text));
+        let text = |name| body.given(name).and_then(Value::as_str).map(Text::new);
         let schema = ["input_schema", "parameters", "parametersJsonSchema", "parameters_json_schema"]
             .iter()
             .find_map(|name| body.given(name));
@@ -107,7 +105,7 @@ impl ToolDeclaration {
             // The provider's own tools may have only a type for a name.
             name: text("name").or_else(|| {
                 let own = kind == ToolKind::Provider && custom_is_free_text;
-                value.given("type").filter(|_| own)?.as_str().map(|text| Text::new(&*text))
+                value.given("type").filter(|_| own)?.as_str().map(Text::new)
             })?,
             description: text("description"),
             schema: schema.filter(|schema| schema.kind() == Kind::Object).map(|schema| {
@@ -156,7 +154,6 @@ pub enum ToolChoice {
 
 impl Context {
     /// A field's value; of duplicates the last one. A `null` counts as absent.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Raw> {
         self.fields
             .iter()
@@ -166,13 +163,20 @@ impl Context {
             .filter(|v| v.as_str() != "null")
     }
 
+    /// The context of a file that names nothing but the model that spoke.
+    pub(crate) fn of_model(dialect: Dialect, model: Option<&str>) -> Self {
+        let mut context = Self { dialect: Some(dialect), ..Self::default() };
+        model.into_iter().for_each(|model| context.put("model", &quoted(model)));
+        context.before_messages = context.fields.len();
+        context
+    }
+
     /// Adds a field.
     pub fn put(&mut self, name: &str, value: &str) {
         self.fields.push(Field { name: Text::new(name), value: Raw::new(value) });
     }
 
     /// Writes everything as JSON for [`Context::from_json`].
-    #[must_use]
     pub fn to_json(&self) -> String {
         let mut out = Object::new().text_if("dialect", self.dialect);
         if self.whole_body {
@@ -191,7 +195,6 @@ impl Context {
     }
 
     /// Reads what [`Context::to_json`] wrote.
-    #[must_use]
     pub fn from_json(json: &str) -> Option<Self> {
         let doc = Doc::parse(json).ok()?;
         let root = doc.root()?;
@@ -207,13 +210,12 @@ impl Context {
             bare_list: false,
             before_messages: usize::try_from(before).unwrap_or(0).min(fields.len()),
             fields,
-            instructions: root.get("instructions").and_then(Value::as_str).map(|text| Text::new(&*text)),
+            instructions: root.get("instructions").and_then(Value::as_str).map(Text::new),
             offered: root.get("offered").map(offered).unwrap_or_default(),
         })
     }
 
     /// The limit that the body sets on the length of an answer, in tokens.
-    #[must_use]
     pub fn max_tokens(&self) -> Option<u64> {
         let (field, inner) = self.dialect?.wire().fields.max_tokens;
         let given = self.get(field).or_else(|| self.get("max_completion_tokens"))?;
@@ -226,13 +228,11 @@ impl Context {
     }
 
     /// The model that the body names.
-    #[must_use]
     pub fn model(&self) -> Option<String> {
         let doc = Doc::parse(self.get("model")?.as_str()).ok()?;
         doc.root()?.as_str().map(std::borrow::Cow::into_owned)
     }
 
-    /// The field names of the dialect.
     fn fields(&self) -> &'static Fields {
         self.dialect.map_or(&Fields::COMMON, |dialect| &dialect.wire().fields)
     }
@@ -243,29 +243,25 @@ impl Context {
     }
 
     /// The name of the system prompt's field, and its value.
-    #[must_use]
     pub fn system_field(&self) -> Option<(&'static str, &Raw)> {
         self.first(self.dialect.map_or(&["system"], |dialect| dialect.wire().fields.system))
     }
 
     /// The name of the field with the tools, and its value.
-    #[must_use]
     pub fn tools_field(&self) -> Option<(&'static str, &Raw)> {
         self.first(&["tools"])
     }
 
     /// The name of the tool choice's field, and its value.
-    #[must_use]
     pub fn choice_field(&self) -> Option<(&'static str, &Raw)> {
         self.first(self.fields().choice)
     }
 
     /// The system prompt in pieces. Anything but text becomes a labelled text.
-    #[must_use]
     pub fn system(&self) -> Vec<SystemPiece> {
         let Some((_, raw)) = self.system_field() else { return Vec::new() };
-        let doc = Doc::parse(raw.as_str());
-        let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return Vec::new() };
+        let doc = Doc::of(raw.as_str());
+        let Some(root) = doc.root() else { return Vec::new() };
         let root = self.fields().system_parts.and_then(|name| root.get(name)).unwrap_or(root);
         match root.kind() {
             Kind::Array => root.items().map(system_piece).collect(),
@@ -275,43 +271,39 @@ impl Context {
     }
 
     /// The conversation's own instructions, unless they are blank.
-    #[must_use]
     pub fn own_instructions(&self) -> Option<&Text> {
         self.instructions.as_ref().filter(|text| !text.is_blank())
     }
 
     /// The declared tools: the conversation's own, then those of the fields.
-    #[must_use]
     pub fn tools(&self) -> Vec<ToolDeclaration> {
         self.offered.iter().cloned().chain(self.field_tools()).collect()
     }
 
     /// The tools that the fields declare, in any dialect. Declarations that cannot be read are left out.
-    #[must_use]
     pub fn field_tools(&self) -> Vec<ToolDeclaration> {
         let Some(raw) = self.get("tools") else { return Vec::new() };
         let Ok(doc) = Doc::parse(raw.as_str()) else { return Vec::new() };
         let Some(root) = doc.root() else { return Vec::new() };
         let wire = self.dialect.map(Dialect::wire);
         match wire.and_then(|wire| wire.tools.several) {
-            Some(several) => root.items().flat_map(several).collect(),
+            // One element may be written without its list.
+            Some(several) => items(root).flat_map(several).collect(),
             None => root.items().filter_map(|value| ToolDeclaration::read(value, wire)).collect(),
         }
     }
 
     /// Fields of the tool choice that have no counterpart in other dialects.
-    #[must_use]
     pub fn tool_choice_more(&self) -> Vec<String> {
         let Some((_, raw)) = self.choice_field() else { return Vec::new() };
-        let doc = Doc::parse(raw.as_str());
-        let fields = doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(Value::fields);
+        let doc = Doc::of(raw.as_str());
+        let fields = doc.root().into_iter().flat_map(Value::fields);
         let names = fields.filter_map(|(key, _)| Some(key.as_str()?.into_owned()));
         let held = "type name function custom functionCallingConfig function_calling_config";
         names.filter(|name| !is_among(name, held)).collect()
     }
 
     /// The tool choice, in any dialect.
-    #[must_use]
     pub fn tool_choice(&self) -> Option<ToolChoice> {
         let doc = Doc::parse(self.choice_field()?.1.as_str()).ok()?;
         let root = doc.root()?;
@@ -334,7 +326,6 @@ impl Context {
 }
 
 /// Writes a conversation's own tools as JSON for [`offered`].
-#[must_use]
 pub fn offered_json(tools: &[ToolDeclaration]) -> String {
     list(tools.iter().map(|tool| {
         let schema = tool.schema.as_ref().map(in_one_line);
@@ -350,19 +341,18 @@ fn in_one_line(raw: &Raw) -> String {
 }
 
 /// Reads a conversation's own tools from a list of `{"name", "description", "input_schema"}`.
-#[must_use]
 pub fn offered(list: Value<'_>) -> Vec<ToolDeclaration> {
     list.items().filter_map(|value| ToolDeclaration::read(value, None)).collect()
 }
 
 fn system_piece(value: Value<'_>) -> SystemPiece {
-    let text = |value: Value<'_>| value.as_str().map(|text| Text::new(&*text));
+    let text = |value: Value<'_>| value.as_str().map(Text::new);
     if let Some(text) = text(value) {
         return SystemPiece { text, block: None };
     }
     match value.get("text").and_then(text) {
         Some(text) => {
-            let typed = value.get("type").is_some_and(|kind| kind.is_str("text"));
+            let typed = value.says("type", "text");
             SystemPiece { text, block: (typed && value.is_clean()).then(|| Raw::new(value.raw())) }
         }
         None => SystemPiece { text: Text::from(opaque_label("", value.raw())), block: None },

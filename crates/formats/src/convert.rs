@@ -56,7 +56,6 @@ pub enum Bond {
 
 impl Target {
     /// A request with the fields of a context, to the model that they name.
-    #[must_use]
     pub fn of(context: &Context) -> Self {
         let context = context.clone();
         let (closes, marks, replays_reasoning) = (true, Marks::AsWritten, true);
@@ -64,7 +63,6 @@ impl Target {
     }
 
     /// Whether the reasoning in the source was issued by the target.
-    #[must_use]
     pub fn keeps_reasoning_of(&self, dialect: Dialect) -> bool {
         let same_model = match (&self.model, self.context.model()) {
             (Some(target), Some(source)) => *target == source,
@@ -74,7 +72,6 @@ impl Target {
     }
 
     /// What a piece of reasoning is bound to in a request of this dialect.
-    #[must_use]
     pub fn bond(&self, reasoning: &Reasoning, dialect: Dialect) -> Bond {
         let origin = &reasoning.origin;
         let here = self.issuer.as_ref();

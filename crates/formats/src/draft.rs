@@ -19,7 +19,6 @@ pub struct Body {
     length: usize,
 }
 
-/// A run of pieces of a body.
 #[derive(Debug, Clone)]
 enum Stretch {
     /// One piece that only this body has.
@@ -41,13 +40,11 @@ impl Body {
     }
 
     /// The length in bytes.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.length
     }
 
     /// Whether the body is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -123,7 +120,6 @@ struct Sealed {
     /// The number of chunks, and the last one.
     chunks: usize,
     last: Option<Arc<Chunk>>,
-    /// The number of items.
     items: usize,
 }
 
@@ -139,7 +135,6 @@ impl std::fmt::Debug for Draft {
 
 impl Draft {
     /// A conversation of which nothing was sent yet. Reasoning from anywhere but `issuer` is left out.
-    #[must_use]
     pub fn new(dialect: Dialect, context: Context, model: Option<String>, issuer: Origin) -> Self {
         let issuer = Some(issuer);
         let target = Target { model, marks: Marks::LeftOut, issuer, ..Target::of(&context) };
@@ -155,7 +150,6 @@ impl Draft {
     }
 
     /// How many items were encoded for all requests so far, counting repetitions.
-    #[must_use]
     pub fn steps(&self) -> usize {
         self.steps
     }

@@ -72,7 +72,6 @@ impl Input {
     }
 
     /// The line, from 1, that a byte offset lies in.
-    #[must_use]
     pub fn line_of(&self, offset: usize) -> usize {
         let end = offset.min(self.text.len());
         1 + self.text.as_bytes()[..end].iter().filter(|&&byte| byte == b'\n').count()

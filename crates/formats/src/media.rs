@@ -4,7 +4,7 @@
 //! at all; one that cannot becomes the text `[image unavailable: reason]`. Only the first bytes are examined, so a truncated
 //! picture passes. Each dialect's descriptor lists the types that it accepts.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
 use rejoin_record::{Block, BlockKind, Media, MediaSource, Text};
 
@@ -20,7 +20,6 @@ pub struct Accepts {
     pub images: Option<&'static [&'static str]>,
     /// Types of documents that are sent as bytes; `None` for any.
     pub documents: Option<&'static [&'static str]>,
-    /// Prefixes of legal addresses.
     pub schemes: &'static [&'static str],
 }
 
@@ -38,60 +37,43 @@ pub const DOCUMENTS: &[&str] = &[
     "application/vnd.ms-excel",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 ];
-/// Prefixes of web addresses.
 pub const WEB: &[&str] = &["https://", "http://"];
 
-/// A medium that can be sent.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Usable<'m> {
     /// Base64 in the strict spelling, and the real type of its bytes.
-    Bytes { media_type: Cow<'m, str>, data: Cow<'m, str> },
-    /// An absolute address.
+    Bytes {
+        media_type: Cow<'m, str>,
+        data: Cow<'m, str>,
+    },
     Address(&'m str),
     /// The id of a file that only its provider has.
     File(&'m str),
-    /// A document that is text.
     Plain(&'m str),
 }
 
-/// Why a medium cannot be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The source does not say where its bytes are.
+    #[error("no data was recorded")]
     Missing,
-    /// It has no bytes.
+    #[error("the data is empty")]
     Empty,
     /// Its data is not base64; the text that it holds instead, if it is readable.
+    #[error("the data is not valid base64{}", .0.as_ref().map_or_else(String::new, |text| format!(": {text}")))]
     NotBase64(Option<String>),
     /// Its bytes have another type than the one it names.
+    #[error("it is named {named}, but the data is {}", .found.unwrap_or("something else"))]
     Mislabelled { named: String, found: Option<&'static str> },
     /// It names no type, and its bytes do not show one.
+    #[error("the type of the data is not known")]
     UnknownType,
-    /// The dialect does not accept its type.
+    #[error("{0} is not supported here")]
     Unsupported(String),
-    /// The provider cannot open its address.
+    #[error("the address is empty")]
+    NoAddress,
+    #[error("the provider cannot open the address {0}")]
     Address(String),
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing => f.write_str("no data was recorded"),
-            Self::Empty => f.write_str("the data is empty"),
-            Self::NotBase64(None) => f.write_str("the data is not valid base64"),
-            Self::NotBase64(Some(text)) => write!(f, "the data is not valid base64: {text}"),
-            Self::Mislabelled { named, found: Some(found) } => {
-                write!(f, "it is named {named}, but the data is {found}")
-            }
-            Self::Mislabelled { named, found: None } => {
-                write!(f, "it is named {named}, but the data is something else")
-            }
-            Self::UnknownType => f.write_str("the type of the data is not known"),
-            Self::Unsupported(media_type) => write!(f, "{media_type} is not supported here"),
-            Self::Address(url) if url.trim().is_empty() => f.write_str("the address is empty"),
-            Self::Address(url) => write!(f, "the provider cannot open the address {url}"),
-        }
-    }
 }
 
 impl Accepts {
@@ -194,7 +176,6 @@ pub fn at_address(url: Text, held: fn(&str, &str) -> MediaSource) -> (Option<Tex
     }
 }
 
-/// Whether an address is a data URL.
 pub fn is_data_url(url: &str) -> bool {
     url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
 }
@@ -227,6 +208,7 @@ fn read(media: &Media, is_image: bool) -> Result<Usable<'_>, Fault> {
             Some((media_type, data)) => bytes(Some(&media_type), data, media, is_image),
             None if is_absolute(url) => Ok(Usable::Address(url)),
             None if is_data_url(url) => Err(Fault::NotBase64(None)),
+            None if url.trim().is_empty() => Err(Fault::NoAddress),
             None => Err(Fault::Address(url.to_string())),
         },
     }
@@ -271,7 +253,6 @@ fn canonical(media_type: &str) -> String {
     }
 }
 
-/// Whether a type is generic or malformed.
 fn is_generic(media_type: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_graphic() && byte != b',';
     matches!(media_type, "" | "application/octet-stream" | "binary/octet-stream")
@@ -304,7 +285,6 @@ pub fn type_by_name(name: Option<&str>) -> Option<&'static str> {
     Some(DOCUMENTS[place])
 }
 
-/// The extension of a type.
 pub fn ending(media_type: &str) -> Option<&'static str> {
     let place = DOCUMENTS.iter().position(|known| *known == media_type)?;
     Some(ENDINGS[place])

@@ -51,8 +51,12 @@ pub struct SetAside {
 }
 
 impl SetAside {
+    /// Something around the messages that begins at this byte of the input.
+    pub(crate) fn around(offset: usize, what: Aside) -> Self {
+        Self { place: Place { index: 0, offset, line: None }, after: 0, what }
+    }
+
     /// The exact text of a raw or unknown item.
-    #[must_use]
     pub fn raw(&self) -> Option<&Text> {
         if let Aside::Raw(text) | Aside::Unknown(text) = &self.what { Some(text) } else { None }
     }
@@ -155,7 +159,6 @@ impl ReadError {
         Self::NotJson { reason: error.reason, line, offset: error.offset }
     }
 
-    /// The error of the operating system.
     pub(crate) fn io(error: std::io::Error) -> Self {
         Self::Io(error.to_string())
     }
@@ -184,7 +187,6 @@ pub(crate) fn unreadable_rest(input: &Input, error: SyntaxError, message: usize)
 
 impl Session {
     /// A session with no messages yet.
-    #[must_use]
     pub fn new(format: &'static str, id: ConversationId, context: Context) -> Self {
         Self {
             format,
@@ -201,20 +203,17 @@ impl Session {
     }
 
     /// The history for the repair pass.
-    #[must_use]
     pub fn history(&self) -> History {
         let history = History::with(self.messages.clone(), self.known.clone(), self.sent.clone());
         history.of_session(&self.id.to_string())
     }
 
     /// Converts the position of a finding about the history to its position in the source.
-    #[must_use]
     pub fn place(&self, finding: Finding) -> Finding {
         Finding { at: self.source_position(finding.at), ..finding }
     }
 
     /// Converts a position in the history to the position in the source.
-    #[must_use]
     pub fn source_position(&self, at: Position) -> Position {
         let Some((message, place)) =
             at.message.and_then(|message| Some((message, self.places.get(message)?)))
@@ -237,7 +236,6 @@ impl Session {
     }
 
     /// The places of messages and other items, by their number in the source.
-    #[must_use]
     pub fn source_places(&self) -> HashMap<usize, Place> {
         self.places
             .iter()
@@ -257,7 +255,6 @@ impl Session {
     }
 
     /// The title of the conversation in the source.
-    #[must_use]
     pub fn title(&self) -> Option<&Text> {
         self.set_aside.iter().rev().find_map(|item| match &item.what {
             Aside::Title(title) => Some(title),
@@ -266,7 +263,6 @@ impl Session {
     }
 
     /// A headline: the source's title, or the first line that a person wrote.
-    #[must_use]
     pub fn headline(&self) -> String {
         let said = || {
             let users = self.messages.iter().filter(|message| message.role == Role::User);
@@ -278,7 +274,6 @@ impl Session {
     }
 
     /// The folder that the source names.
-    #[must_use]
     pub fn directory(&self) -> Option<String> {
         let cwd = |json: &str| {
             let doc = Doc::parse(json).ok()?;
@@ -298,7 +293,6 @@ impl Session {
 
     /// Converts the conversation to entries of the record. The same source gives the same ids, also after it has grown. Salts
     /// are derived too, so that importing twice gives the same bytes.
-    #[must_use]
     pub fn to_entries(&self, imported_at: Timestamp) -> Vec<Entry> {
         let mut import = Import {
             session: self,
@@ -393,8 +387,7 @@ impl Import<'_> {
     }
 
     fn message(&mut self, message: &Message, detail: &Detail) {
-        let bytes = message.native.as_ref().map_or("", |native| native.raw.as_str()).to_owned();
-        self.append(&Content::Message(message.clone()), &bytes, detail);
+        self.append(&Content::Message(message.clone()), message.native_text(), detail);
     }
 
     fn aside(&mut self, what: &Aside) {
@@ -419,7 +412,6 @@ impl Import<'_> {
 }
 
 /// Derives the id of an imported conversation from the source's id, or else from its name and its first message.
-#[must_use]
 pub fn derive_id(format: &str, own_id: Option<&str>, name: &str, first: Option<&Raw>) -> ConversationId {
     match own_id {
         Some(own) => ConversationId::derive(format, own),
@@ -432,7 +424,6 @@ pub fn derive_id(format: &str, own_id: Option<&str>, name: &str, first: Option<&
 
 /// Parses a source's time: RFC 3339, or a number of seconds, milliseconds, microseconds or nanoseconds since 1970, which are
 /// distinguished by their size.
-#[must_use]
 pub fn instant(time: &str) -> Option<Timestamp> {
     if let Ok(instant) = time.parse() {
         return Some(instant);

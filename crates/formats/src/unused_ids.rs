@@ -7,7 +7,6 @@ use std::collections::{HashMap, VecDeque};
 
 use rejoin_record::CallId;
 
-/// The id of a call.
 struct CallSlot {
     id: CallId,
     /// Whether the source gave the id.
@@ -28,7 +27,6 @@ pub(crate) struct UnusedIds {
 }
 
 impl UnusedIds {
-    /// Adds a call.
     pub(crate) fn add(&mut self, name: &str, id: &CallId, given: bool) {
         let place = self.slots.len();
         self.by_name.entry(name.to_owned()).or_default().push_back(place);
@@ -36,7 +34,6 @@ impl UnusedIds {
         self.slots.push(CallSlot { id: id.clone(), given, used: false });
     }
 
-    /// Whether a call has this name.
     pub(crate) fn has_name(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }

@@ -25,7 +25,6 @@ pub struct Arguments {
 
 impl Arguments {
     /// Classifies an exact text.
-    #[must_use]
     pub fn new(text: impl Into<Text>) -> Self {
         let text = text.into();
         let (class, lone_surrogate) = classify(&text);
@@ -33,32 +32,27 @@ impl Arguments {
     }
 
     /// No arguments at all.
-    #[must_use]
     pub fn absent() -> Self {
         Self::new("")
     }
 
     /// The exact text.
-    #[must_use]
     pub fn text(&self) -> &Text {
         &self.text
     }
 
     /// The class of the text.
-    #[must_use]
     pub fn class(&self) -> ArgumentsClass {
         self.class
     }
 
     /// Whether the text is neither blank nor a JSON object.
-    #[must_use]
     pub fn are_no_object(&self) -> bool {
         matches!(self.class, ArgumentsClass::OtherJson | ArgumentsClass::Malformed)
     }
 
     /// Whether the JSON contains an escape for half of a surrogate pair. Providers that take arguments as JSON refuse the
     /// whole body for it; where arguments are a string, it is harmless.
-    #[must_use]
     pub fn has_lone_surrogate(&self) -> bool {
         self.lone_surrogate
     }

@@ -21,37 +21,31 @@ pub struct Block {
 
 impl Block {
     /// A block without a native item.
-    #[must_use]
     pub fn new(kind: BlockKind) -> Self {
         Self { kind, span: None }
     }
 
     /// A text block.
-    #[must_use]
     pub fn text(text: impl Into<Text>) -> Self {
         Self::new(BlockKind::Text(text.into()))
     }
 
     /// A tool call.
-    #[must_use]
     pub fn call(call: ToolCall) -> Self {
         Self::new(BlockKind::ToolCall(call))
     }
 
     /// A tool result.
-    #[must_use]
     pub fn result(result: ToolResult) -> Self {
         Self::new(BlockKind::ToolResult(result))
     }
 
     /// Reasoning.
-    #[must_use]
     pub fn reasoning(text: impl Into<Text>, sealed: bool, origin: Origin) -> Self {
         Self::new(BlockKind::Reasoning(Box::new(Reasoning { text: text.into(), sealed, origin })))
     }
 
     /// A provider-specific block.
-    #[must_use]
     pub fn opaque(kind: impl Into<Text>, raw: Raw, fits: bool) -> Self {
         Self::new(BlockKind::Opaque(Box::new(Opaque { kind: kind.into(), raw, fits })))
     }
@@ -70,19 +64,16 @@ impl Block {
     }
 
     /// The text of a text block.
-    #[must_use]
     pub fn as_text(&self) -> Option<&Text> {
         if let BlockKind::Text(text) = &self.kind { Some(text) } else { None }
     }
 
     /// The call of a call block.
-    #[must_use]
     pub fn as_call(&self) -> Option<&ToolCall> {
         if let BlockKind::ToolCall(call) = &self.kind { Some(call) } else { None }
     }
 
     /// The result of a result block.
-    #[must_use]
     pub fn as_result(&self) -> Option<&ToolResult> {
         if let BlockKind::ToolResult(result) = &self.kind { Some(result) } else { None }
     }
@@ -122,7 +113,6 @@ pub struct ToolCall {
 
 impl ToolCall {
     /// A call read from a source, which may lack its id or its name.
-    #[must_use]
     pub fn read(id: Option<CallId>, name: Option<Text>, arguments: Arguments) -> Self {
         Self {
             id_given: id.is_some(),
@@ -133,7 +123,6 @@ impl ToolCall {
     }
 
     /// A complete call.
-    #[must_use]
     pub fn new(id: impl Into<CallId>, name: impl Into<Text>, arguments: impl Into<Text>) -> Self {
         Self { id: id.into(), id_given: true, name: name.into(), arguments: Arguments::new(arguments) }
     }
@@ -156,7 +145,6 @@ pub struct ToolResult {
 
 impl ToolResult {
     /// A result with one text.
-    #[must_use]
     pub fn new(call_id: impl Into<CallId>, text: impl Into<Text>) -> Self {
         Self {
             call_id: Some(call_id.into()),
@@ -200,7 +188,6 @@ pub struct Origin {
 
 impl Origin {
     /// The origin of reasoning in a dialect, by a model if it is known.
-    #[must_use]
     pub fn of(dialect: &str, model: Option<Text>) -> Self {
         Self { dialect: Some(Text::new(dialect)), model, ..Self::default() }
     }

@@ -36,7 +36,6 @@ pub struct Tail {
 
 impl Tail {
     /// The tail of a conversation whose newest entry is this one.
-    #[must_use]
     pub fn of(entry: &Entry) -> Self {
         Self { seq: entry.envelope().seq, id: entry.id(), hash: entry.hash() }
     }
@@ -48,19 +47,16 @@ pub struct Chain(Option<Tail>);
 
 impl Chain {
     /// A conversation without entries.
-    #[must_use]
     pub fn empty() -> Self {
         Self(None)
     }
 
     /// A conversation with this tail; `None` for one without entries.
-    #[must_use]
     pub fn at(tail: Option<Tail>) -> Self {
         Self(tail)
     }
 
     /// The newest entry, which the next one follows unless it starts a branch.
-    #[must_use]
     pub fn head(&self) -> Option<(EntryId, Hash)> {
         self.0.map(|tail| (tail.id, tail.hash))
     }

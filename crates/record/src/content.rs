@@ -13,7 +13,6 @@ use crate::{
     text::{Raw, Text},
 };
 
-/// A value in a body.
 trait Item: Sized {
     fn write(&self, out: &mut String);
     fn read(value: Value<'_>) -> Option<Self>;
@@ -32,7 +31,7 @@ impl Item for Text {
         write::string(out, self);
     }
     fn read(value: Value<'_>) -> Option<Self> {
-        value.as_str().map(|text| Text::new(&*text))
+        value.as_str().map(Text::new)
     }
 }
 
@@ -85,23 +84,20 @@ impl Item for Raw {
     }
 }
 
-impl Item for EntryId {
-    fn write(&self, out: &mut String) {
-        write::string(out, &self.to_string());
-    }
-    fn read(value: Value<'_>) -> Option<Self> {
-        value.as_str()?.parse().ok()
-    }
+macro_rules! ids {
+    ($($id:ty)*) => {$(
+        impl Item for $id {
+            fn write(&self, out: &mut String) {
+                write::string(out, &self.to_string());
+            }
+            fn read(value: Value<'_>) -> Option<Self> {
+                value.as_str()?.parse().ok()
+            }
+        }
+    )*};
 }
 
-impl Item for ConversationId {
-    fn write(&self, out: &mut String) {
-        write::string(out, &self.to_string());
-    }
-    fn read(value: Value<'_>) -> Option<Self> {
-        value.as_str()?.parse().ok()
-    }
-}
+ids!(EntryId ConversationId);
 
 impl<T: Item> Item for Vec<T> {
     fn write(&self, out: &mut String) {
@@ -399,7 +395,6 @@ macro_rules! contents {
 
         impl Content {
             /// The body to store. Unknown and unreadable content is written unchanged.
-            #[must_use]
             pub fn to_body(&self) -> Raw {
                 let mut out = String::new();
                 match self {
@@ -412,7 +407,6 @@ macro_rules! contents {
             }
 
             /// The kind of entry that holds this content; `None` if the content does not determine it.
-            #[must_use]
             pub fn kind(&self) -> Option<Kind> {
                 match self {
                     Self::Message(_) => Some(Kind::Message),
@@ -474,7 +468,6 @@ impl Change {
 
 impl Content {
     /// The content of an entry.
-    #[must_use]
     pub fn of(entry: &Entry) -> Self {
         match entry.body() {
             None => Self::Gone,

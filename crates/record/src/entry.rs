@@ -65,7 +65,6 @@ macro_rules! kinds {
             pub const KNOWN: &[Kind] = &[$(Kind::$variant,)*];
 
             /// Its name, as it is stored.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -74,7 +73,6 @@ macro_rules! kinds {
             }
 
             /// The kind of that name.
-            #[must_use]
             pub fn named(name: &str) -> Self {
                 match name {
                     $($name => Self::$variant,)*
@@ -187,7 +185,6 @@ pub struct SaltedBody {
 
 impl SaltedBody {
     /// The hash of salt and body.
-    #[must_use]
     pub fn hash(&self) -> Hash {
         #[cfg(debug_assertions)]
         BODIES_HASHED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -226,7 +223,6 @@ pub enum EntryError {
 
 impl Entry {
     /// Seals a new entry: computes its hashes from its envelope, its parent's hash and its body.
-    #[must_use]
     pub(crate) fn seal(envelope: Envelope, parent: Option<Hash>, content: SaltedBody) -> Self {
         let inner = content.hash();
         let hash = chain_hash(&envelope.write(), parent, inner);
@@ -234,37 +230,31 @@ impl Entry {
     }
 
     /// Its envelope.
-    #[must_use]
     pub fn envelope(&self) -> &Envelope {
         &self.envelope
     }
 
     /// Its id.
-    #[must_use]
     pub fn id(&self) -> EntryId {
         self.envelope.id
     }
 
     /// Its hash, which covers everything before it.
-    #[must_use]
     pub fn hash(&self) -> Hash {
         self.hash
     }
 
     /// The hash of salt and body, which remains when they are erased.
-    #[must_use]
     pub fn inner(&self) -> Hash {
         self.inner
     }
 
     /// Salt and body, unless they were erased.
-    #[must_use]
     pub fn content(&self) -> Option<&SaltedBody> {
         self.content.as_ref()
     }
 
     /// The envelope's exact text, if it is not what this version would write because it has fields of a newer one.
-    #[must_use]
     pub fn spelling(&self) -> Option<&str> {
         self.spelling.as_ref().map(Raw::as_str)
     }
@@ -276,7 +266,6 @@ impl Entry {
 
     /// Creates an entry from its parts, for stores that keep them apart. Nothing is computed; [`Entry::verifies`] checks
     /// whether they belong together.
-    #[must_use]
     pub fn from_parts(
         envelope: Envelope,
         spelling: Option<String>,
@@ -289,37 +278,31 @@ impl Entry {
     }
 
     /// The exact bytes of its body, unless it was erased.
-    #[must_use]
     pub fn body(&self) -> Option<&Raw> {
         self.content.as_ref().map(|content| &content.body)
     }
 
     /// The entry without body and salt. It and its children still verify.
-    #[must_use]
     pub fn erased(&self) -> Self {
         Self { content: None, ..self.clone() }
     }
 
     /// Whether the body and the hashes are consistent, given the parent's hash.
-    #[must_use]
     pub fn verifies(&self, parent: Option<Hash>) -> bool {
         self.body_verifies() && self.follows(parent)
     }
 
     /// Whether its hash matches its envelope, its parent's hash and the hash of its body.
-    #[must_use]
     pub fn follows(&self, parent: Option<Hash>) -> bool {
         chain_hash(&self.envelope_text(), parent, self.inner) == self.hash
     }
 
     /// Whether the body matches its hash, whatever the parent is.
-    #[must_use]
     pub fn body_verifies(&self) -> bool {
         self.content.as_ref().is_none_or(|content| content.hash() == self.inner)
     }
 
     /// The stored line, without its newline.
-    #[must_use]
     pub fn to_line(&self) -> String {
         let body = self.body().map_or(0, |body| body.as_str().len());
         let envelope = self.envelope_text();
@@ -342,7 +325,6 @@ impl Entry {
 
     /// Reads a line that is exactly as we write lines, without parsing its body. The caller must check the body's hash with
     /// [`Entry::verifies`]. `None` if the line is written differently.
-    #[must_use]
     pub fn from_exact_line(line: &str) -> Option<Self> {
         if line.len() > limits::BODY_BYTES {
             return None;
@@ -443,8 +425,7 @@ impl<'d> Fields<'d> {
         let seq = seq.ok_or(EntryError::Field("seq"))?;
         let timestamp = self.parsed("timestamp")?;
         let kind = Kind::named(&self.text("type")?);
-        let source_time =
-            self.optional("source_time").and_then(|value| value.as_str()).map(|time| Text::new(&*time));
+        let source_time = self.optional("source_time").and_then(|value| value.as_str()).map(Text::new);
         Ok(Envelope { version, id, parent, seq, timestamp, kind, source_time })
     }
 

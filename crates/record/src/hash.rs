@@ -10,13 +10,11 @@ pub struct Hash([u8; 32]);
 
 impl Hash {
     /// A hash that was stored as bytes.
-    #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
     /// The bytes.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -37,14 +35,11 @@ impl fmt::Debug for Hash {
 impl FromStr for Hash {
     type Err = IdError;
     fn from_str(given: &str) -> Result<Self, IdError> {
-        from_hex(given)
-            .map(Self)
-            .ok_or_else(|| IdError { given: given.to_owned(), expected: "a hash (64 hexadecimal digits)" })
+        IdError::unless(from_hex(given).map(Self), given, "a hash (64 hexadecimal digits)")
     }
 }
 
 /// Hashes bytes, for stores that keep equal ones only once.
-#[must_use]
 pub fn of_bytes(bytes: &[u8]) -> Hash {
     Hasher::new("rejoin bytes 1").bytes(bytes).finish()
 }
@@ -102,16 +97,11 @@ impl Hasher {
 }
 
 /// Derives a short name of letters and digits from `text`, to replace an id or a name that a dialect refuses.
-#[must_use]
 pub fn short_name(text: &str, length: usize) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let hash = Hasher::new("rejoin short name 1").field(text).finish();
-    hash.as_bytes()
-        .iter()
-        .cycle()
-        .take(length)
-        .map(|byte| char::from(DIGITS[usize::from(*byte) % 62]))
-        .collect()
+    let bytes = hash.as_bytes().iter().cycle().take(length);
+    bytes.map(|byte| char::from(DIGITS[usize::from(*byte) % 62])).collect()
 }
 
 #[cfg(test)]

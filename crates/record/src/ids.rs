@@ -16,8 +16,14 @@ pub struct IdError {
     pub expected: &'static str,
 }
 
+impl IdError {
+    /// The id that was parsed, or the error for a text that is none.
+    pub(crate) fn unless<T>(id: Option<T>, given: &str, expected: &'static str) -> Result<T, Self> {
+        id.ok_or_else(|| Self { given: given.to_owned(), expected })
+    }
+}
+
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-const CONVERSATION_SHAPE: &str = "a conversation id (`conv_` and 12 of a–z, 2–7)";
 
 /// A conversation: `conv_` and 12 lower-case base-32 characters.
 ///
@@ -31,7 +37,6 @@ impl ConversationId {
 
     /// Derives the id of an imported conversation from its format and the source's id, which stay the same when the source
     /// grows.
-    #[must_use]
     pub fn derive(format: &str, source_id: &str) -> Self {
         let hash = Hasher::new("rejoin conversation id 1").field(format).field(source_id).finish();
         let mut bits = [0; 8];
@@ -40,13 +45,11 @@ impl ConversationId {
     }
 
     /// Creates an id from 60 random bits.
-    #[must_use]
     pub fn from_random(random: u64) -> Self {
         Self(std::array::from_fn(|place| ALPHABET[(random >> (5 * place) & 31) as usize]))
     }
 
     /// Whether the printed id begins with `prefix`, which may omit the `conv_`.
-    #[must_use]
     pub fn has_prefix(&self, prefix: &str) -> bool {
         let bare = prefix.strip_prefix(Self::PREFIX).unwrap_or(prefix);
         self.letters().starts_with(bare)
@@ -66,12 +69,10 @@ impl fmt::Display for ConversationId {
 impl FromStr for ConversationId {
     type Err = IdError;
     fn from_str(given: &str) -> Result<Self, IdError> {
-        given
-            .strip_prefix(Self::PREFIX)
-            .and_then(|letters| <[u8; 12]>::try_from(letters.as_bytes()).ok())
-            .filter(|letters| letters.iter().all(|letter| ALPHABET.contains(letter)))
-            .map(Self)
-            .ok_or_else(|| IdError { given: given.to_owned(), expected: CONVERSATION_SHAPE })
+        let letters = given.strip_prefix(Self::PREFIX);
+        let letters = letters.and_then(|letters| <[u8; 12]>::try_from(letters.as_bytes()).ok());
+        let letters = letters.filter(|letters| letters.iter().all(|letter| ALPHABET.contains(letter)));
+        IdError::unless(letters.map(Self), given, "a conversation id (`conv_` and 12 of a–z, 2–7)")
     }
 }
 
@@ -81,14 +82,12 @@ pub struct EntryId(Uuid);
 
 impl EntryId {
     /// Creates an id from the time and 80 random bits.
-    #[must_use]
     pub fn new(unix_millis: u64, random: [u8; 10]) -> Self {
         Self(uuid::Builder::from_unix_timestamp_millis(unix_millis, &random).into_uuid())
     }
 
     /// Derives the id of an imported entry from its conversation, `own` (the source's id for it, or the id derived for its
     /// parent) and its exact bytes.
-    #[must_use]
     pub fn derive(conversation: &ConversationId, own: &str, bytes: &str) -> Self {
         let hash = Hasher::new("rejoin entry id 1")
             .field(&conversation.to_string())
@@ -101,25 +100,16 @@ impl EntryId {
     }
 
     /// An id that was stored as bytes.
-    #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))
     }
 
     /// Whether it was derived from a source; importing that source again gives the same id.
-    #[must_use]
     pub fn is_derived(&self) -> bool {
         self.0.get_version_num() == 8
     }
 
-    /// Whether the printed id begins with `prefix`.
-    #[must_use]
-    pub fn has_prefix(&self, prefix: &str) -> bool {
-        self.to_string().starts_with(prefix)
-    }
-
     /// The UUID.
-    #[must_use]
     pub fn as_uuid(&self) -> Uuid {
         self.0
     }
@@ -134,11 +124,9 @@ impl fmt::Display for EntryId {
 impl FromStr for EntryId {
     type Err = IdError;
     fn from_str(given: &str) -> Result<Self, IdError> {
-        let parsed = Uuid::try_parse(given).ok().map(Self);
         // An id has only the one spelling that we write.
-        parsed
-            .filter(|id| id.to_string() == given)
-            .ok_or_else(|| IdError { given: given.to_owned(), expected: "an entry id (a lower-case UUID)" })
+        let parsed = Uuid::try_parse(given).ok().map(Self).filter(|id| id.to_string() == given);
+        IdError::unless(parsed, given, "an entry id (a lower-case UUID)")
     }
 }
 
@@ -148,19 +136,16 @@ pub struct CallId(Text);
 
 impl CallId {
     /// Takes an id as it was given.
-    #[must_use]
     pub fn new(id: impl Into<Text>) -> Self {
         Self(id.into())
     }
 
     /// The id.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
     /// The id as shared text.
-    #[must_use]
     pub fn text(&self) -> &Text {
         &self.0
     }
@@ -203,9 +188,7 @@ impl fmt::Display for Salt {
 impl FromStr for Salt {
     type Err = IdError;
     fn from_str(given: &str) -> Result<Self, IdError> {
-        crate::hash::from_hex(given)
-            .map(Self)
-            .ok_or_else(|| IdError { given: given.to_owned(), expected: "a salt (32 hexadecimal digits)" })
+        IdError::unless(crate::hash::from_hex(given).map(Self), given, "a salt (32 hexadecimal digits)")
     }
 }
 
@@ -234,7 +217,6 @@ mod tests {
         assert_eq!(entry.as_uuid().get_version_num(), 7);
         assert_eq!(entry.to_string().parse::<EntryId>().unwrap(), entry);
         assert!(entry.to_string().to_uppercase().parse::<EntryId>().is_err());
-        assert!(entry.has_prefix(&entry.to_string()[..6]));
         let salt = Salt([0xab; 16]);
         assert_eq!(salt.to_string().parse::<Salt>().unwrap(), salt);
         assert!("xyz".parse::<Salt>().is_err());

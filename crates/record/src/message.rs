@@ -27,7 +27,6 @@ pub enum Role {
 
 impl Role {
     /// The role's name, as it is stored.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::System => "system",
@@ -40,16 +39,9 @@ impl Role {
     }
 
     /// The role of that name.
-    #[must_use]
     pub fn named(name: &str) -> Self {
-        match name {
-            "system" => Self::System,
-            "developer" => Self::Developer,
-            "user" => Self::User,
-            "assistant" => Self::Assistant,
-            "tool" => Self::Tool,
-            other => Self::Other(other.into()),
-        }
+        let mut known = [Self::System, Self::Developer, Self::User, Self::Assistant, Self::Tool].into_iter();
+        known.find(|role| role.as_str() == name).unwrap_or_else(|| Self::Other(name.into()))
     }
 }
 
@@ -74,7 +66,6 @@ pub enum Form {
 
 impl Form {
     /// The form's name, as it is stored.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -85,7 +76,6 @@ impl Form {
     }
 
     /// The form of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         [Self::Text, Self::Parts, Self::Null, Self::Absent].into_iter().find(|form| form.as_str() == name)
     }
@@ -108,7 +98,6 @@ pub struct Native {
 
 impl Native {
     /// A message that is a single item in its source.
-    #[must_use]
     pub fn one(format: impl Into<Text>, raw: Raw, regular: bool) -> Self {
         Self { format: format.into(), raw, regular, more: false, items: Vec::new() }
     }
@@ -140,7 +129,6 @@ pub struct Message {
 
 impl Message {
     /// A message of these blocks.
-    #[must_use]
     pub fn new(role: Role, blocks: Vec<Block>) -> Self {
         Self { role, blocks, form: Form::Parts, native: None }
     }
@@ -150,32 +138,27 @@ impl Message {
     }
 
     /// A person's message.
-    #[must_use]
     pub fn user(text: impl Into<Text>) -> Self {
         Self::plain(Role::User, text)
     }
 
     /// A model's message.
-    #[must_use]
     pub fn assistant(text: impl Into<Text>) -> Self {
         Self::plain(Role::Assistant, text)
     }
 
     /// Instructions.
-    #[must_use]
     pub fn system(text: impl Into<Text>) -> Self {
         Self::plain(Role::System, text)
     }
 
     /// The result of the call `call_id`.
-    #[must_use]
     pub fn tool(call_id: impl Into<CallId>, text: impl Into<Text>) -> Self {
         let result = ToolResult::new(call_id, text);
         Self { role: Role::Tool, blocks: vec![Block::result(result)], form: Form::Text, native: None }
     }
 
     /// A model's message that only calls tools.
-    #[must_use]
     pub fn assistant_with_tools(calls: Vec<ToolCall>) -> Self {
         let blocks = calls.into_iter().map(Block::call).collect();
         Self { role: Role::Assistant, blocks, form: Form::Null, native: None }
@@ -192,36 +175,32 @@ impl Message {
     }
 
     /// The call that the first result in it answers.
-    #[must_use]
     pub fn tool_call_id(&self) -> Option<&CallId> {
         self.tool_results().next().and_then(|result| result.call_id.as_ref())
     }
 
     /// The tool that the first result in it names.
-    #[must_use]
     pub fn tool_name(&self) -> Option<&Text> {
         self.tool_results().next().and_then(|result| result.name.as_ref())
     }
 
     /// The text of its text blocks and results, joined by line breaks; `None` if it has none.
-    #[must_use]
     pub fn content(&self) -> Option<String> {
         let mut texts = Vec::new();
         for block in &self.blocks {
             texts.extend(block.as_text().map(Text::as_str));
-            texts.extend(
-                block
-                    .as_result()
-                    .into_iter()
-                    .flat_map(|result| &result.content)
-                    .filter_map(|b| Some(b.as_text()?.as_str())),
-            );
+            let inside = block.as_result().into_iter().flat_map(|result| &result.content);
+            texts.extend(inside.filter_map(Block::as_text).map(Text::as_str));
         }
         (!texts.is_empty()).then(|| texts.join("\n"))
     }
 
+    /// The bytes of its native item; empty if it has none.
+    pub fn native_text(&self) -> &str {
+        self.native.as_ref().map_or("", |native| native.raw.as_str())
+    }
+
     /// The bytes of a block's native item, if it has one.
-    #[must_use]
     pub fn native_block(&self, block: &Block) -> Option<&str> {
         block.span?.of(self.native.as_ref()?.raw.as_str())
     }
@@ -229,7 +208,6 @@ impl Message {
 
 impl ToolResult {
     /// A tool message with only this result.
-    #[must_use]
     pub fn to_message(&self) -> Message {
         let block = Block::result(self.clone());
         Message { role: Role::Tool, blocks: vec![block], form: self.form, native: None }

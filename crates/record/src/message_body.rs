@@ -14,7 +14,6 @@ use crate::{
     text::{Raw, Span, Text},
 };
 
-/// Appends the body of a message.
 pub(crate) fn write(out: &mut String, message: &Message) {
     let item = message.native.as_ref().map(|native| native.raw.as_str());
     out.push('{');
@@ -187,10 +186,8 @@ impl Writer<'_, '_> {
     fn text(&mut self, name: &str, text: &Text) {
         write::key(self.out, name);
         // A span is written only if it leads back to exactly this text.
-        match text
-            .span()
-            .filter(|span| self.item.and_then(|item| resolve(*span, item)).as_ref() == Some(text))
-        {
+        let leads_back = |span: &Span| self.item.and_then(|item| resolve(*span, item)).as_ref() == Some(text);
+        match text.span().filter(leads_back) {
             Some(span) if span.literal => self.span(span),
             Some(span) => {
                 self.out.push_str("{\"raw\":");
@@ -202,11 +199,7 @@ impl Writer<'_, '_> {
     }
 
     fn span(&mut self, span: Span) {
-        self.out.push('[');
-        self.out.push_str(&span.start.to_string());
-        self.out.push(',');
-        self.out.push_str(&span.len.to_string());
-        self.out.push(']');
+        self.out.push_str(&format!("[{},{}]", span.start, span.len));
     }
 }
 
@@ -350,11 +343,8 @@ impl Reader<'_> {
                 source = make(text);
             }
         }
-        Some(Media {
-            media_type: self.optional(body, "media_type")?,
-            name: self.optional(body, "name")?,
-            source,
-        })
+        let (media_type, name) = (self.optional(body, "media_type")?, self.optional(body, "name")?);
+        Some(Media { media_type, source, name })
     }
 
     fn optional(&self, body: Value<'_>, name: &str) -> Option<Option<Text>> {

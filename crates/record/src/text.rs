@@ -14,13 +14,11 @@ use crate::json::literal;
 
 /// Whether a text is blank: it holds only Unicode white space and the four separator control characters, which most
 /// providers treat as white space too.
-#[must_use]
 pub fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))
 }
 
 /// Formats a count with its noun: `1 entry`, `2 entries`, `0 calls`.
-#[must_use]
 pub fn plural(count: impl fmt::Display, noun: &str) -> String {
     match (format!("{count} {noun}"), noun.strip_suffix('y')) {
         (one, _) if one.starts_with("1 ") => one,
@@ -30,7 +28,6 @@ pub fn plural(count: impl fmt::Display, noun: &str) -> String {
 }
 
 /// Chooses the word that agrees with a count: `one` for 1, `many` for every other number.
-#[must_use]
 pub fn agreeing<'w>(count: u64, one: &'w str, many: &'w str) -> &'w str {
     if count == 1 { one } else { many }
 }
@@ -48,13 +45,11 @@ pub struct Span {
 
 impl Span {
     /// The span of a JSON string literal, including its quotes.
-    #[must_use]
     pub fn literal(start: usize, len: usize) -> Self {
         Self::new(start, len, true)
     }
 
     /// The span of bytes that are the text itself.
-    #[must_use]
     pub fn verbatim(start: usize, len: usize) -> Self {
         Self::new(start, len, false)
     }
@@ -65,7 +60,6 @@ impl Span {
     }
 
     /// The bytes in `item`, unless the span lies outside it.
-    #[must_use]
     pub fn of(self, item: &str) -> Option<&str> {
         let start = self.start as usize;
         item.get(start..start.checked_add(self.len as usize)?)
@@ -159,51 +153,52 @@ pub struct Text {
 
 impl Text {
     /// Text without a place in a native item.
-    #[must_use]
     pub fn new(value: impl Into<SharedText>) -> Self {
         Self { value: value.into(), at: None, lossy: false }
     }
 
     /// Text from the span `at` of a native item; `lossy` if decoding replaced a lone surrogate.
-    #[must_use]
     pub fn located(value: impl Into<SharedText>, at: Span, lossy: bool) -> Self {
         Self { value: value.into(), at: Some(at), lossy }
     }
 
     /// Text that a string literal stands for, decoded when it is first read. The body of the literal is what is between its
     /// quotes; `at` and `lossy` are as in [`located`](Self::located).
-    #[must_use]
     pub fn undecoded(body: Raw, at: Span, lossy: bool) -> Self {
         let text = LongText { literal: body, decoded: OnceLock::new() };
         Self { value: SharedText::Long(Arc::new(text)), at: Some(at), lossy }
     }
 
     /// The text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.value
     }
 
     /// The same shared text, for a message without a native item.
-    #[must_use]
     pub fn without_place(&self) -> Self {
         Self { value: self.value.clone(), at: None, lossy: false }
     }
 
     /// Its span in the message's native item.
-    #[must_use]
     pub fn span(&self) -> Option<Span> {
         self.at
     }
 
     /// Whether the source contained half of a surrogate pair, which is U+FFFD here.
-    #[must_use]
     pub fn is_lossy(&self) -> bool {
         self.lossy
     }
 
-    /// Whether it is empty or white space only; see [`is_blank`].
+    /// The part between the quotes of the literal that it stands for, if it is long and was not decoded at once.
     #[must_use]
+    pub fn literal(&self) -> Option<&str> {
+        match &self.value {
+            SharedText::Short(_) => None,
+            SharedText::Long(text) => Some(text.literal.as_str()).filter(|literal| !literal.is_empty()),
+        }
+    }
+
+    /// Whether it is empty or white space only; see [`is_blank`].
     pub fn is_blank(&self) -> bool {
         match &self.value {
             SharedText::Short(text) => is_blank(text),
@@ -273,7 +268,6 @@ pub struct Raw {
 
 impl Raw {
     /// A value in its own buffer.
-    #[must_use]
     pub fn new(value: impl Into<Arc<str>>) -> Self {
         let buffer = value.into();
         let end = buffer.len();
@@ -281,21 +275,18 @@ impl Raw {
     }
 
     /// A slice of a shared buffer; `None` if the range is invalid.
-    #[must_use]
     pub fn slice(buffer: &Arc<str>, start: usize, end: usize) -> Option<Self> {
         buffer.get(start..end)?;
         Some(Self { buffer: Arc::clone(buffer), start, end })
     }
 
     /// A slice of this value in the same buffer; `None` if the range is invalid.
-    #[must_use]
     pub fn sub(&self, start: usize, end: usize) -> Option<Self> {
         self.as_str().get(start..end)?;
         Some(Self { buffer: Arc::clone(&self.buffer), start: self.start + start, end: self.start + end })
     }
 
     /// The bytes.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.buffer[self.start..self.end]
     }

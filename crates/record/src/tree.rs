@@ -11,8 +11,6 @@ pub struct BrokenLink {
     pub entry: EntryId,
     /// The parent that the entry names.
     pub parent: EntryId,
-    /// The readable entry that the path continues from, if there is one.
-    pub continued_from: Option<EntryId>,
 }
 
 /// The entries of one conversation by id, in the order of appending.
@@ -24,7 +22,6 @@ pub struct Tree<'e> {
 
 impl<'e> Tree<'e> {
     /// Builds the tree of the readable entries, given in any order. Of entries with the same id, the first counts.
-    #[must_use]
     pub fn new(entries: impl IntoIterator<Item = &'e Entry>) -> Self {
         let mut by_seq: Vec<&Entry> = entries.into_iter().collect();
         by_seq.sort_by_key(|entry| entry.envelope().seq);
@@ -35,13 +32,11 @@ impl<'e> Tree<'e> {
     }
 
     /// The newest entry.
-    #[must_use]
     pub fn head(&self) -> Option<&'e Entry> {
         self.by_seq.last().copied()
     }
 
     /// An entry by id.
-    #[must_use]
     pub fn get(&self, id: EntryId) -> Option<&'e Entry> {
         self.index.get(&id).map(|&place| self.by_seq[place])
     }
@@ -53,7 +48,6 @@ impl<'e> Tree<'e> {
 
     /// The path from the root to `head`. If a parent cannot be read, the path continues from the readable entry with the next
     /// lower `seq` and reports the broken link, so a damaged entry does not hide everything before it.
-    #[must_use]
     pub fn path_to(&self, head: &'e Entry) -> (Vec<&'e Entry>, Vec<BrokenLink>) {
         let (mut path, mut broken) = (Vec::new(), Vec::new());
         let mut current = Some(head);
@@ -66,8 +60,7 @@ impl<'e> Tree<'e> {
                 found.or_else(|| {
                     let place = self.by_seq.partition_point(|other| other.envelope().seq < seq);
                     let fallback = place.checked_sub(1).map(|place| self.by_seq[place]);
-                    let continued_from = fallback.map(|entry| entry.id());
-                    broken.push(BrokenLink { entry: entry.id(), parent, continued_from });
+                    broken.push(BrokenLink { entry: entry.id(), parent });
                     fallback
                 })
             });
@@ -78,7 +71,6 @@ impl<'e> Tree<'e> {
     }
 
     /// The path from the root to the head.
-    #[must_use]
     pub fn path(&self) -> (Vec<&'e Entry>, Vec<BrokenLink>) {
         self.head().map_or_else(Default::default, |head| self.path_to(head))
     }

@@ -46,18 +46,19 @@ pub enum Discrepancy {
 /// Checks all entries of a conversation, given in the order of appending. If nothing is returned, nothing was changed.
 #[must_use]
 pub fn verify<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Vec<Discrepancy> {
-    check(entries, Entry::verifies)
+    check(entries, Entry::verifies, Entry::body_verifies)
 }
 
 /// Checks only how entries are linked, without hashing them: for entries that a store verified when it read them.
 #[must_use]
 pub fn verify_order<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Vec<Discrepancy> {
-    check(entries, |_, _| true)
+    check(entries, |_, _| true, |_| true)
 }
 
 fn check<'e>(
     entries: impl IntoIterator<Item = &'e Entry>,
     is_unchanged: impl Fn(&Entry, Option<Hash>) -> bool,
+    is_body_unchanged: impl Fn(&Entry) -> bool,
 ) -> Vec<Discrepancy> {
     let mut found = Vec::new();
     let mut hashes: HashMap<EntryId, Hash> = HashMap::new();
@@ -72,11 +73,17 @@ fn check<'e>(
             found.push(Discrepancy::NoHeader);
         }
         let parent_hash = envelope.parent.and_then(|parent| hashes.get(&parent).copied());
-        match envelope.parent {
-            Some(parent) if parent_hash.is_none() => found.push(Discrepancy::NoParent { id, parent }),
-            None if expected > 0 => found.push(Discrepancy::Rootless(id)),
-            _ if !is_unchanged(entry, parent_hash) => found.push(Discrepancy::Changed(id)),
-            _ => {}
+        let unlinked = match envelope.parent {
+            Some(parent) if parent_hash.is_none() => Some(Discrepancy::NoParent { id, parent }),
+            None if expected > 0 => Some(Discrepancy::Rootless(id)),
+            _ => None,
+        };
+        // Without the hash of its parent, only the body of an entry can be checked.
+        let unchanged =
+            if unlinked.is_some() { is_body_unchanged(entry) } else { is_unchanged(entry, parent_hash) };
+        found.extend(unlinked);
+        if !unchanged {
+            found.push(Discrepancy::Changed(id));
         }
         if hashes.insert(id, entry.hash()).is_some() {
             found.push(Discrepancy::Repeated(id));

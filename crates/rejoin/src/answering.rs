@@ -243,7 +243,6 @@ impl Outcome {
     }
 }
 
-/// The words for a source.
 fn origin(key: &str, sourced: Option<&Sourced<String>>) -> String {
     match sourced.map_or(ChoiceSource::Default, |sourced| sourced.source) {
         ChoiceSource::Flag => format!("--{}", key.replace('_', "-")),

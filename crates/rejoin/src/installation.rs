@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use rejoin_engine::open_store;
+use rejoin_engine::{open_store, sandbox::Confinement};
 use rejoin_formats::{Dialect, sessions::FORMATS};
 use rejoin_record::{
     ConversationId,
@@ -30,6 +30,8 @@ pub struct Installation {
     pub answers: Vec<AnswerOutlook>,
     /// The store.
     pub store: StoreReport,
+    /// What this machine can keep commands from.
+    pub sandbox: Confinement,
 }
 
 /// Who would answer in a conversation.
@@ -135,6 +137,15 @@ impl AnswerOutlook {
     }
 }
 
+fn sandbox_json(confinement: &Confinement) -> Object {
+    let reason = match confinement {
+        Confinement::None { reason } => Some(reason.as_str()),
+        Confinement::Full | Confinement::Partial(_) => None,
+    };
+    let gaps = confinement.gaps().iter().map(|gap| quoted(&gap.to_string()));
+    Object::new().text("confinement", confinement.name()).list("gaps", gaps).text_or_null("reason", reason)
+}
+
 impl Installation {
     /// As a JSON object.
     #[must_use]
@@ -152,6 +163,7 @@ impl Installation {
             .object("settings", settings)
             .list("answers", self.answers.iter().map(AnswerOutlook::to_json))
             .object("store", self.store.to_json())
+            .object("sandbox", sandbox_json(&self.sandbox))
             .finish()
     }
 }

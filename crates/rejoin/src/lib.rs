@@ -111,6 +111,9 @@ pub use mend::{MendError, Mended, mend};
 pub use rejoin_checkers::{self as checkers, Verdict, Violation};
 #[cfg(feature = "testing")]
 pub use rejoin_engine::provider::scripted::{ScriptedProvider, Step};
+/// Runs shell commands confined to a workspace.
+#[cfg(feature = "agent")]
+pub use rejoin_engine::sandbox;
 #[cfg(feature = "store")]
 pub use rejoin_engine::{
     self as engine, Appended, Clock, Conversation, EngineError, Mode, New, Recorded, Saved, SystemClock,
@@ -120,11 +123,15 @@ pub use rejoin_engine::{
 pub use rejoin_engine::{
     Agent, ConversationManager, Effort, ManagerError, RunningConversation, Wanted,
     agent::{AgentBuilder, NewConversation, Window},
+    approval, changes,
     provider::{
         CompletionResponse, Doing, Endpoint, Provider, ProviderError, ProviderFault, offline::Offline,
     },
     serde_json,
-    tools::{FunctionTool, Tool, ToolArguments, ToolOutput, Tools},
+    tools::{
+        ApplyError, ExpectedContent, FileChange, FunctionTool, PathRefused, Plan, PlannedChange, Restored,
+        RunningCall, Tool, ToolArguments, ToolOutput, Tools, Workspace,
+    },
     turn::{Ending, Event, Limits, Stop, TurnError, TurnInput, TurnOutcome, TurnSettings, Worker},
 };
 pub use rejoin_formats::{

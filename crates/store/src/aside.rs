@@ -45,7 +45,6 @@ impl Asides {
     }
 
     /// Copies a whole file, and returns the path of the copy.
-    #[cfg(feature = "sqlite")]
     pub(crate) fn keep_file(&self, owner: &str, path: &std::path::Path) -> StoreResult<PathBuf> {
         let bytes =
             crate::files::read(path).map_err(StoreError::io(format!("reading {}", path.display())))?;
@@ -54,7 +53,6 @@ impl Asides {
     }
 
     /// The copies that belong to an owner.
-    #[cfg(feature = "sqlite")]
     pub(crate) fn of(&self, owner: &str) -> io::Result<Vec<PathBuf>> {
         Ok(self.names_of(owner)?.iter().map(|name| self.folder.path_of(name)).collect())
     }
@@ -98,7 +96,6 @@ impl Asides {
     }
 
     /// Removes one copy, if it exists.
-    #[cfg(feature = "sqlite")]
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         if self.folder.remove(name)? { self.folder.sync() } else { Ok(()) }
     }

@@ -12,7 +12,6 @@ pub mod digest;
 mod drafts;
 mod error;
 pub mod files;
-#[cfg(feature = "sqlite")]
 mod index;
 pub mod jsonl;
 mod location;
@@ -21,9 +20,7 @@ pub mod memory;
 mod open;
 mod probe;
 mod scan;
-#[cfg(feature = "sqlite")]
 mod sql;
-#[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod store;
 pub mod summary;

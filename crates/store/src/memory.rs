@@ -44,7 +44,6 @@ impl Memory {
     }
 }
 
-/// Appends to a list of entries.
 fn append(stored: &mut Vec<Entry>, after: Option<Tail>, entries: &[Entry]) -> StoreResult<Tail> {
     scan::check_batch(after, entries)?;
     let from = after.map_or(0, |tail| tail.seq as usize + 1);

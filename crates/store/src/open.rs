@@ -41,15 +41,10 @@ pub struct Options {
 pub fn open(location: &Location, options: Options) -> StoreResult<Box<dyn Store>> {
     refuse_unreadable(location)?;
     Ok(match location {
-        #[cfg(feature = "sqlite")]
         Location::Sqlite(path) => {
             files::check_database(path)?;
             files::check_index(&files::with_end(path, "-index"))?;
             Box::new(crate::sqlite::Sqlite::open(path, options)?)
-        }
-        #[cfg(not(feature = "sqlite"))]
-        Location::Sqlite(_) => {
-            return Err(StoreError::ReadOnly(String::from("SQLite is not part of this build")));
         }
         Location::Jsonl(folder) => {
             files::check_index(&folder.join(".index"))?;

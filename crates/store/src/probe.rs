@@ -5,11 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-#[cfg(feature = "sqlite")]
-use crate::files;
 use crate::{
     error::{StoreError, StoreResult},
-    files::PrivateFolder,
+    files::{self, PrivateFolder},
     location::Location,
 };
 
@@ -19,7 +17,6 @@ const BYTES: usize = 64 * 1024;
 /// Writes to a store and undoes it, so that nothing changes. If there is no store, none is created: its folder is tried instead.
 pub fn try_writing(location: &Location) -> StoreResult<()> {
     match location {
-        #[cfg(feature = "sqlite")]
         Location::Sqlite(path) if files::is_there(path)? => {
             files::check_database(path)?;
             crate::sqlite::try_writing(&files::plain_name(path)?)

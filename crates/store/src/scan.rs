@@ -147,11 +147,9 @@ pub(crate) fn entries(
 }
 
 /// The most entries that are read to check the beginning of a conversation.
-#[cfg(feature = "sqlite")]
 const BEGINNING: u64 = 8;
 
 /// Whether the header or the first message of a conversation cannot be read. Costs a few entries, however long it is.
-#[cfg(feature = "sqlite")]
 pub(crate) fn beginning_is_damaged(store: &dyn Store, conversation: ConversationId) -> StoreResult<bool> {
     let (mut damaged, mut next) = (false, 0);
     store.read(conversation, 0, &mut |item| {
@@ -189,7 +187,6 @@ pub(crate) fn list(
     Ok(page(all, query))
 }
 
-/// A page of summaries.
 pub(crate) fn page(mut all: Vec<Summary>, query: &Query) -> Page {
     let total = all.len() as u64;
     let key = |summary: &Summary| (std::cmp::Reverse(summary.updated), summary.id);
@@ -322,7 +319,6 @@ pub(crate) fn excerpt(text: &str, parts: &[(Vec<String>, bool)]) -> Option<(Exce
 }
 
 /// The beginning of a text, with nothing marked.
-#[cfg(feature = "sqlite")]
 pub(crate) fn beginning(text: &str) -> Excerpt {
     let mut piece: String = text.chars().take(AROUND * 3).collect();
     if piece.len() < text.len() {

@@ -215,7 +215,6 @@ impl Tally {
     }
 
     /// Continues a summary, with what was kept beside it.
-    #[cfg(feature = "sqlite")]
     pub(crate) fn resume(summary: Summary, kept: &str, digester: Digester) -> Self {
         Self { summary, follows: digester(Some(kept)) }
     }
@@ -254,7 +253,6 @@ impl Tally {
     }
 
     /// What [`Tally::resume`] needs to continue from here.
-    #[cfg(feature = "sqlite")]
     pub(crate) fn kept(&self) -> String {
         self.follows.keep()
     }

@@ -178,7 +178,6 @@ fn a_kill_loses_nothing_that_was_acknowledged() {
 
 /// A conversation whose last line a kill left torn can be deleted: deleting does not wait for a lock that it holds itself.
 #[test]
-#[cfg(feature = "sqlite")]
 fn a_torn_conversation_is_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let id = {

@@ -19,7 +19,6 @@ pub enum Severity {
 
 impl Severity {
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -49,13 +48,11 @@ pub struct Position {
 
 impl Position {
     /// A whole message.
-    #[must_use]
     pub fn message(message: usize) -> Self {
         Self { message: Some(message), ..Self::default() }
     }
 
     /// A block of a message.
-    #[must_use]
     pub fn block(message: usize, block: usize) -> Self {
         Self { message: Some(message), block: Some(block), line: None }
     }
@@ -71,13 +68,11 @@ macro_rules! actions {
 
         impl Action {
             /// Its name.
-            #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
             /// What was done, for a person.
-            #[must_use]
             pub fn sentence(self) -> &'static str {
                 match self { $(Self::$variant => $sentence,)* }
             }
@@ -122,7 +117,6 @@ pub struct Finding {
 
 impl Finding {
     /// A finding with its rule's own severity.
-    #[must_use]
     pub fn new(rule: Rule, at: Position, action: Action) -> Self {
         Self { rule, severity: rule.severity(), at, action, subject: None, tool: None, detail: None }
     }
@@ -149,7 +143,6 @@ impl Finding {
     }
 
     /// What was done about it, for a person.
-    #[must_use]
     pub fn deed(&self) -> &'static str {
         match (self.rule, self.action) {
             (Rule::PartialBatch, Action::Kept) => "what arrived stays, what is missing is added",
@@ -158,7 +151,6 @@ impl Finding {
     }
 
     /// Whether it keeps a conversation from being sound.
-    #[must_use]
     pub fn is_problem(&self) -> bool {
         self.severity > Severity::Note
     }

@@ -27,7 +27,6 @@ pub enum Fate {
 
 impl Fate {
     /// Whether a decision about it was already sent to a model.
-    #[must_use]
     pub fn is_closed(self) -> bool {
         matches!(self, Self::ClosedLeftOut | Self::ClosedInterrupted | Self::ClosedWithBatch)
     }
@@ -64,13 +63,11 @@ pub struct History {
 
 impl History {
     /// A history of these messages. Nothing else is known about their calls.
-    #[must_use]
     pub fn of(messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
         Self { messages: Arc::new(messages.into_iter().collect()), ..Self::default() }
     }
 
     /// The messages, with what is known about their calls, and the places (before which message) where requests were sent.
-    #[must_use]
     pub fn with(messages: Vec<Arc<Message>>, mut fates: Vec<KnownCall>, mut sent: Vec<usize>) -> Self {
         fates.sort_by_key(|fate| (fate.message, fate.block));
         sent.sort_unstable();
@@ -84,25 +81,21 @@ impl History {
     }
 
     /// What is known about calls, ordered by message.
-    #[must_use]
     pub fn known(&self) -> &[KnownCall] {
         &self.fates
     }
 
     /// The messages before which requests were sent, in order.
-    #[must_use]
     pub fn sent(&self) -> &[usize] {
         &self.sent
     }
 
     /// The messages.
-    #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
     }
 }
 
-/// A step through a history.
 pub(crate) enum Step<'h> {
     /// A request was sent before the message with this number.
     Request(usize),

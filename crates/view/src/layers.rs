@@ -42,7 +42,6 @@ impl<K: Hash + Eq + Clone, V: Clone> Layers<K, V> {
     }
 
     /// Whether it has no keys.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.new.is_empty() && self.settled.is_empty()
     }

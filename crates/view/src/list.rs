@@ -47,19 +47,16 @@ fn place(index: usize) -> (usize, usize) {
 
 impl<T> List<T> {
     /// How many values it has.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Whether it has none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The value at a place.
-    #[must_use]
     pub fn get(&self, index: usize) -> Option<&T> {
         if index >= self.len {
             return None;
@@ -69,7 +66,6 @@ impl<T> List<T> {
     }
 
     /// The last value.
-    #[must_use]
     pub fn last(&self) -> Option<&T> {
         self.get(self.len.checked_sub(1)?)
     }

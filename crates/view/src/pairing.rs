@@ -20,7 +20,6 @@ use crate::{
     sound::SoundRole,
 };
 
-/// No index.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// A summary of a message: enough to emit a sound one without reading it again.
@@ -58,7 +57,7 @@ pub(crate) struct CallSlot {
     below: u32,
     /// The call that was the newest of this id before.
     previous: u32,
-    malformed: bool,
+    pub malformed: bool,
     epoch: u32,
 }
 
@@ -92,7 +91,6 @@ pub(crate) struct ResultSlot {
     epoch: u32,
 }
 
-/// What is known about one id.
 #[derive(Debug)]
 pub(crate) struct IdState {
     /// The first call with the id, in order of calls.
@@ -167,7 +165,6 @@ pub struct Pairing {
 
 impl Pairing {
     /// Pairs a whole history.
-    #[must_use]
     pub fn of(history: &History) -> Self {
         let mut pairing = Self::default();
         for step in history.steps() {
@@ -212,12 +209,10 @@ impl Pairing {
         strays.map(ResultSlot::at)
     }
 
-    /// Hides a call from results.
     pub(crate) fn close(&mut self, call: usize) {
         self.calls[call].fate = Fate::ClosedInterrupted;
     }
 
-    /// Makes room for this many messages.
     pub(crate) fn reserve(&mut self, messages: usize) {
         self.messages.reserve(messages);
         self.calls.reserve(messages / 2);
@@ -446,10 +441,6 @@ impl Pairing {
         self.epoch += 1;
         self.epoch_start = self.calls.len();
         self.batch = None;
-    }
-
-    pub(crate) fn is_malformed(&self, call: usize) -> bool {
-        self.calls[call].malformed
     }
 }
 

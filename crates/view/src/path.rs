@@ -28,7 +28,6 @@ pub struct Path {
 }
 
 /// The history that leads to the head of the tree, and what was found on the way.
-#[must_use]
 pub fn path(tree: &Tree<'_>) -> Path {
     let (entries, broken) = tree.path();
     // In the order of the path.
@@ -166,37 +165,31 @@ impl Walk {
     }
 
     /// The history that was walked, and the entry of each message.
-    #[must_use]
     pub fn into_history(self) -> (History, Vec<EntryId>) {
         (History::with(self.messages, self.calls.into_fates(), self.sent), self.entries)
     }
 
     /// The messages so far.
-    #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
     }
 
     /// The entry of each message.
-    #[must_use]
     pub fn entries(&self) -> &[EntryId] {
         &self.entries
     }
 
     /// The message of an entry.
-    #[must_use]
     pub fn message_of(&self, entry: EntryId) -> Option<&Arc<Message>> {
         self.messages.get(*self.calls.places.get(&entry)?)
     }
 
     /// The messages before which requests were sent, in order.
-    #[must_use]
     pub fn sent(&self) -> &[usize] {
         &self.sent
     }
 
     /// How many compactions have replaced the list.
-    #[must_use]
     pub fn compactions(&self) -> usize {
         self.compactions
     }
@@ -209,7 +202,6 @@ impl Walk {
     }
 
     /// What is known about the calls of a message, by block.
-    #[must_use]
     pub fn fates(&self, message: usize) -> Vec<(usize, Fate)> {
         let Some(blocks) = self.messages.get(message).map(|message| message.blocks.len()) else {
             return Vec::new();
@@ -218,7 +210,6 @@ impl Walk {
     }
 }
 
-/// What the entries record about calls.
 #[derive(Debug, Default)]
 struct Calls {
     /// The place of an entry's message.

@@ -72,7 +72,6 @@ pub struct PathState {
 
 impl PathState {
     /// The state of the path to the head of a tree. Costs a walk along it.
-    #[must_use]
     pub fn of(tree: &Tree<'_>) -> Self {
         let mut state = Self::default();
         let mut walk = Walk::default();
@@ -232,19 +231,16 @@ impl PathState {
     }
 
     /// Whether too little was kept to know the state.
-    #[must_use]
     pub fn is_lost(&self) -> bool {
         self.lost
     }
 
     /// Who had the last word; none if there are only instructions so far.
-    #[must_use]
     pub fn last_word(&self) -> Option<LastWord> {
         self.last_word
     }
 
     /// Whether the turn was stopped, and nothing was said or decided since.
-    #[must_use]
     pub fn is_interrupted(&self) -> bool {
         self.interrupted
     }
@@ -255,13 +251,11 @@ impl PathState {
     }
 
     /// Whether the call is in the newest message that is not a tool's: only tools have spoken since.
-    #[must_use]
     pub fn waits_for(&self, call: &PendingCall) -> bool {
         Some(call.entry) == self.asking
     }
 
     /// Saves the state as a text for [`PathState::from_text`]. It is only a cache: another version may write it differently.
-    #[must_use]
     pub fn to_text(&self) -> String {
         if self.lost {
             return String::new();
@@ -288,7 +282,6 @@ impl PathState {
     }
 
     /// The state that [`PathState::to_text`] wrote down; a lost one, if that cannot be read.
-    #[must_use]
     pub fn from_text(text: &str) -> Self {
         let read = || {
             let doc = Doc::parse(text).ok()?;

@@ -19,25 +19,21 @@ macro_rules! rules {
             pub const ALL: &[Rule] = &[$(Rule::$variant,)*];
 
             /// Its name.
-            #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
             /// The severity of its findings, unless one has another.
-            #[must_use]
             pub fn severity(self) -> Severity {
                 match self { $(Self::$variant => Severity::$severity,)* }
             }
 
             /// A one-line description.
-            #[must_use]
             pub fn summary(self) -> &'static str {
                 match self { $(Self::$variant => $summary,)* }
             }
 
             /// The page that explains it.
-            #[must_use]
             pub fn page(self) -> &'static str {
                 match self { $(Self::$variant => include_str!(concat!("rules/", $name, ".md")),)* }
             }

@@ -74,25 +74,21 @@ impl<'v> ResultRef<'v> {
     ///
     /// # Panics
     /// Never: a reference is made only for a result.
-    #[must_use]
     pub fn result(self) -> &'v ToolResult {
         self.block().as_result().expect("BUG: a result reference names a result")
     }
 
     /// Its block.
-    #[must_use]
     pub fn block(self) -> &'v Block {
         &self.message().blocks[self.place.block as usize]
     }
 
     /// The message that contains it.
-    #[must_use]
     pub fn message(self) -> &'v Arc<Message> {
         self.chunk.message(self.place.message)
     }
 
     /// Message and block in the source.
-    #[must_use]
     pub fn at(self) -> (usize, usize) {
         (self.place.message as usize, self.place.block as usize)
     }
@@ -124,7 +120,6 @@ pub enum ArgumentsUse {
 }
 
 /// Wraps arguments that are not an object in a JSON object that holds their raw text.
-#[must_use]
 pub fn wrapped_arguments(arguments: &Arguments) -> String {
     let mut wrapped = String::from("{\"_raw_arguments\":");
     write::string(&mut wrapped, arguments.text());
@@ -150,30 +145,32 @@ pub struct ExchangeRef<'v> {
 
 impl<'v> ExchangeRef<'v> {
     /// The block of the call in the item's message.
-    #[must_use]
     pub fn block(self) -> usize {
         self.exchange.block as usize
     }
 
     /// The id that replaces the call's own, where that one was taken.
-    #[must_use]
     pub fn renamed(self) -> Option<&'v CallId> {
         self.exchange.renamed.as_deref()
     }
 
     /// What goes out as arguments.
-    #[must_use]
     pub fn arguments(self) -> ArgumentsUse {
         self.exchange.arguments
     }
 
     /// The result directly after the call, if it is the only one.
-    #[must_use]
     pub fn in_place(self) -> Option<ResultRef<'v>> {
         match &self.exchange.answer {
             Answer::InPlace(place) => Some(ResultRef { chunk: self.chunk, place: *place }),
             Answer::Gathered(_) | Answer::Missing => None,
         }
+    }
+
+    /// The result of a call that has exactly one.
+    pub fn only_result(self) -> Option<ResultRef<'v>> {
+        let mut results = self.results();
+        results.next().filter(|_| results.len() == 0)
     }
 
     /// The results, in order; none if none was recorded.
@@ -233,25 +230,21 @@ impl fmt::Debug for ItemRef<'_> {
 
 impl<'v> ItemRef<'v> {
     /// Who speaks.
-    #[must_use]
     pub fn role(self) -> SoundRole {
         self.item.role
     }
 
     /// The source message.
-    #[must_use]
     pub fn message(self) -> &'v Arc<Message> {
         self.chunk.message(self.item.index)
     }
 
     /// The place of the source message.
-    #[must_use]
     pub fn index(self) -> usize {
         self.item.index as usize
     }
 
     /// Whether all of the source message is here, unchanged, under its own role.
-    #[must_use]
     pub fn is_complete(self) -> bool {
         self.item.complete
     }
@@ -310,7 +303,6 @@ pub enum PartRef<'v> {
 }
 
 /// The label that an orphan's text begins with.
-#[must_use]
 pub fn orphan_label(result: &ToolResult) -> String {
     let tool = result.name.as_ref().filter(|name| !name.is_blank()).map(|name| format!(" of tool {name}"));
     let call = result.call_id.as_ref().map(|id| format!(" for call {id}"));
@@ -347,7 +339,6 @@ impl SoundView {
     }
 
     /// Its last message.
-    #[must_use]
     pub fn last(&self) -> Option<ItemRef<'_>> {
         // No chunk is empty.
         let chunk = self.open.as_ref().or(self.sealed.last())?;
@@ -361,26 +352,22 @@ impl SoundView {
 
     /// The chunks that never change again, because requests were sent with them. A chunk belongs to one place in one
     /// conversation, so everything before it is the same in every view that has it.
-    #[must_use]
     pub fn sealed(&self) -> &List<Arc<Chunk>> {
         &self.sealed
     }
 
     /// The chunk after the sealed ones, if there is one.
-    #[must_use]
     pub fn open(&self) -> Option<&Arc<Chunk>> {
         self.open.as_ref()
     }
 
     /// Where the repair pass first changed something.
-    #[must_use]
     pub fn first_change(&self) -> Option<FirstChange> {
         self.first_change
     }
 
     /// The view as plain messages: each result becomes a message after its call, unless the source had them together.
     /// Messages that need no change are the source's.
-    #[must_use]
     pub fn to_messages(&self) -> Vec<Message> {
         let mut messages = Vec::new();
         for item in self.items() {
@@ -420,7 +407,6 @@ fn plain_message(item: ItemRef<'_>) -> Message {
 
 impl ExchangeRef<'_> {
     /// The call as it goes out: with its final id and arguments that are an object.
-    #[must_use]
     pub fn sound_call(self, call: &ToolCall) -> ToolCall {
         let id = self.renamed().unwrap_or(&call.id).clone();
         match self.arguments() {

@@ -11,7 +11,7 @@ use rejoin_formats::{
 };
 use rejoin_record::{
     Block, BlockKind, Media, MediaSource, Message, Role,
-    json::{Doc, Kind, Value, literal},
+    json::{Doc, Value, literal},
 };
 use rejoin_view::{Finding, Position, Rule};
 
@@ -114,8 +114,11 @@ impl Books {
     /// The strings of declared fields.
     fn declared(&mut self, value: Value<'_>, path: &mut Vec<String>, known: &[Known], raw: &str) {
         let keys: Vec<Cow<'_, str>> = path.iter().map(|key| Cow::Borrowed(&**key)).collect();
-        if value.kind() == Kind::String && known.iter().any(|known| known.covers(&keys, raw)) {
-            self.texts.extend(value.as_str().map(Cow::into_owned));
+        let is_declared = known.iter().any(|known| known.covers(&keys, raw));
+        if is_declared {
+            // The names of fields below a declared one are as well known as their values.
+            let names = value.fields().filter_map(|(key, _)| key.as_str());
+            self.texts.extend(value.as_str().into_iter().chain(names).map(Cow::into_owned));
         }
         value.items().for_each(|item| self.declared(item, path, known, raw));
         for (key, value) in value.fields() {

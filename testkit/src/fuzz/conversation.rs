@@ -5,7 +5,9 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use rejoin_checkers::Violation;
 use rejoin_formats::{
-    ConvertError, Dialect, Input, ReadError, Session, Target, convert,
+    Context, ConvertError, Dialect, Input, ReadError, Session, Target,
+    accounting::report,
+    convert,
     sessions::{self, FORMATS, Format, Writing},
 };
 use rejoin_record::{ArgumentsClass, Content, Entry, Message, Timestamp, verify::verify};
@@ -428,8 +430,11 @@ fn without_foreign_instructions(session: &Session, findings: &[Finding]) -> Sess
 /// Whether something of a session was not understood, or its messages say nothing.
 fn is_unread(session: &Session) -> bool {
     let mut blocks = session.messages.iter().flat_map(|message| &message.blocks);
+    // The same words may also be in a field around the messages, which a session file does not carry.
+    let alone = || Session { context: Context::default(), ..session.clone() };
     session.findings.iter().any(|finding| matches!(finding.rule, Rule::UnreadText | Rule::UnknownRole))
         || blocks.all(|block| block.as_text().is_some_and(|text| text.is_empty()))
+        || !report(&alone()).is_empty()
 }
 
 fn shown(body: &str) -> String {

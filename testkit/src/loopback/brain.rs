@@ -2,7 +2,8 @@
 //! may hold directives, and otherwise it is echoed. A test may use its own brain.
 //!
 //! Directives, as words of the text: `tools:3` three calls at a time, `steps:2` twice, `think` with reasoning, `words:500` a
-//! long answer, `read:PATH` the file that `read_file` gets, `length` an answer that runs into its limit.
+//! long answer, `read:PATH` the file that `read_file` gets, `change` calls that change files and run commands, `length` an answer
+//! that runs into its limit.
 
 use rejoin_formats::Dialect;
 use serde_json::{Value, json};
@@ -123,6 +124,7 @@ struct Directives<'a> {
     words: usize,
     think: bool,
     length: bool,
+    change: bool,
     read: Option<&'a str>,
 }
 
@@ -139,6 +141,7 @@ impl<'a> Directives<'a> {
                 Some(("read", value)) => found.read = Some(value),
                 None if word == "think" => found.think = true,
                 None if word == "length" => found.length = true,
+                None if word == "change" => found.change = true,
                 _ => {}
             }
         }
@@ -175,7 +178,7 @@ pub fn answer(ask: &Ask) -> Say {
             .iter()
             .map(|said| if let Said::Model { calls, .. } = said { calls.len() } else { 0 })
             .sum();
-        let calls = (before..before + wanted.tools).map(|number| call(ask, number, wanted.read)).collect();
+        let calls = (before..before + wanted.tools).map(|number| call(ask, number, &wanted)).collect();
         // Some models explain themselves before they call, some do not.
         let text =
             if rounds % 2 == 0 { format!("Round {}: let me look.", rounds + 1) } else { String::new() };
@@ -204,17 +207,29 @@ fn short(text: &str) -> String {
     line.replace('\n', " / ")
 }
 
-/// The call of that number: tools take turns, those that are known first.
-fn call(ask: &Ask, number: usize, path: Option<&str>) -> Call {
-    let known = ["calculate", "list_dir", "read_file"];
+/// The call of that number: the tools that are known take turns, or all of them if none is.
+fn call(ask: &Ask, number: usize, wanted: &Directives<'_>) -> Call {
+    let known: &[&str] = match wanted.change {
+        true => &["write_file", "edit_file", "run", "read_file"],
+        false => &["calculate", "list_dir", "read_file"],
+    };
     let mut tools: Vec<&Tool> =
         known.iter().filter_map(|name| ask.tools.iter().find(|tool| tool.name == *name)).collect();
-    tools.extend(ask.tools.iter().filter(|tool| !known.contains(&tool.name.as_str())));
+    if tools.is_empty() {
+        tools.extend(&ask.tools);
+    }
     let tool = tools[number % tools.len()];
     let arguments = match tool.name.as_str() {
         "calculate" => json!({"expression": format!("{} * ({number} + 7)", number + 1)}),
         "list_dir" => json!({"path": "."}),
-        "read_file" => json!({"path": path.unwrap_or("notes.txt")}),
+        "read_file" => json!({"path": wanted.read.unwrap_or("notes.txt")}),
+        "write_file" => {
+            json!({"path": format!("made/{}.txt", number % 3), "content": format!("number {number}\n")})
+        }
+        "edit_file" => {
+            json!({"path": "notes.txt", "edits": [{"old": "a note", "new": format!("a note, {number}"), "all": true}]})
+        }
+        "run" => json!({"command": format!("echo {number} >> ran.txt; echo done {number}")}),
         _ => example(&tool.schema, number, 0),
     };
     Call { name: tool.name.clone(), arguments: arguments.to_string() }

@@ -4,8 +4,8 @@
 use std::{
     fs::{self, File},
     path::Path,
-    process::{Command, ExitStatus, Stdio},
-    time::{Duration, Instant},
+    process::Command,
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -16,6 +16,7 @@ use super::{
     provider::{Provider, REPLY},
     rejoin::{Installed, Rejoin},
 };
+use crate::run::patiently;
 
 /// What an agent is asked after resuming.
 pub const PROMPT: &str = "go on";
@@ -78,10 +79,9 @@ impl Turn {
             .env("HOME", home)
             .env("NO_PROXY", "127.0.0.1")
             .env("no_proxy", "127.0.0.1")
-            .stdin(Stdio::null())
             .stdout(File::create(&out)?)
             .stderr(File::create(&err)?);
-        let status = patiently(command)?;
+        let status = patiently(command, PATIENCE)?;
         let [stdout, stderr] =
             [fs::read(out)?, fs::read(err)?].map(|text| String::from_utf8_lossy(&text).into_owned());
         let mut found = Vec::new();
@@ -180,19 +180,4 @@ fn fresh_home(work: &Path) -> Result<std::path::PathBuf> {
     }
     fs::create_dir_all(home.join("w"))?;
     Ok(home)
-}
-
-/// Waits for a program, but not for ever. `None`: it was ended.
-fn patiently(command: &mut Command) -> Result<Option<ExitStatus>> {
-    let mut child = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
-    let start = Instant::now();
-    while start.elapsed() < PATIENCE {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    child.kill()?;
-    child.wait()?;
-    Ok(None)
 }

@@ -34,8 +34,7 @@ fn npm(home: &Path, scope: &str, package: &str, version: &str) -> Result<PathBuf
         return Ok(program);
     }
     fs::create_dir_all(home)?;
-    let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
-    let mut command = Command::new(npm);
+    let mut command = Command::new("npm");
     command
         .args(["install", "--no-save", "--no-audit", "--no-fund", "--loglevel", "error", "--prefix"])
         .arg(home)
@@ -54,8 +53,7 @@ fn program_in(home: &Path, scope: &str, name: &str, version: &str) -> Result<Opt
     if !modules.is_dir() {
         return Ok(None);
     }
-    let name = if cfg!(windows) { format!("{name}.exe") } else { name.to_owned() };
-    for program in files(&modules, &name)? {
+    for program in files(&modules, name)? {
         let is_it = program.file_name().is_some_and(|file| file.to_string_lossy() == name);
         let says = || Command::new(&program).arg("--version").output();
         if is_it && says().is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(version)) {
@@ -68,11 +66,11 @@ fn program_in(home: &Path, scope: &str, name: &str, version: &str) -> Result<Opt
 /// The Python of a virtual environment in which mistral-common of that version is installed.
 pub fn mistral(folder: &Path, version: &str) -> Result<PathBuf> {
     let home = folder.join(format!("mistral-common-{version}"));
-    let python = home.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    let python = home.join("bin/python");
     if has_mistral(&python, version) {
         return Ok(python);
     }
-    let mut venv = Command::new(if cfg!(windows) { "python" } else { "python3" });
+    let mut venv = Command::new("python3");
     venv.args(["-m", "venv", "--clear"]).arg(&home);
     installed(venv, "python3 with its module venv", "https://www.python.org, 3.10 or newer")?;
     let mut pip = Command::new(&python);

@@ -18,7 +18,6 @@ const VALIDATOR: &str = include_str!("mistral.py");
 /// The version whose rules are today's; the other is stricter.
 const NEWEST: &str = install::MISTRAL[0];
 
-/// A body to validate.
 struct Body {
     name: String,
     source: String,

@@ -1,20 +1,12 @@
 //! Small bugs put into the code on purpose, to see that the tests notice them: a test that cannot fail proves nothing.
 //!
-//! Each room has its table in a file of its own. `run.rs` breaks a copy of the sources under `target/`, never the tree
+//! Each room has its table in `xtask/sabotage/`. `run.rs` breaks a copy of the sources under `target/`, never the tree
 //! itself, and `results.rs` keeps what came of it, so that the list can be run in parts. A part is a room, a number, a
 //! range of numbers, or `left`: the breaks that nothing has noticed yet. Several are joined by commas.
 
-mod checkers;
-mod cli;
-mod engine;
-mod formats;
 mod place;
-mod record;
-mod rejoin;
 mod results;
 mod run;
-mod store;
-mod view;
 
 use std::{
     collections::HashMap,
@@ -40,58 +32,40 @@ struct Break {
     /// The text to replace. It occurs there exactly once, with any white space where it has some.
     from: &'static str,
     to: &'static str,
-    tests: Tests,
+    /// A narrow selection of tests, as `cargo test --package` takes it: a package, one of its targets, and perhaps a filter.
+    tests: &'static str,
 }
 
-/// A narrow selection of tests: one target of one package, and a filter on names (empty for all of them).
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Tests {
-    package: &'static str,
-    target: Target,
-    filter: &'static str,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Target {
-    /// The unit tests of the library.
-    Lib,
-    /// The unit tests of the binary.
-    Bins,
-    /// An integration test by its name.
-    Test(&'static str),
-}
-
-/// Unit tests of a package's library.
-const fn lib(package: &'static str, filter: &'static str) -> Tests {
-    Tests { package, target: Target::Lib, filter }
-}
-
-/// Unit tests of a package's binary.
-const fn bins(package: &'static str, filter: &'static str) -> Tests {
-    Tests { package, target: Target::Bins, filter }
-}
-
-/// An integration test of a package.
-const fn test(package: &'static str, name: &'static str, filter: &'static str) -> Tests {
-    Tests { package, target: Target::Test(name), filter }
+impl Break {
+    /// Reads a row of a table: five lines, each with its mark.
+    fn read(row: &'static str) -> Option<Self> {
+        let [what, place, from, to, tests] = row.trim().lines().collect::<Vec<_>>().try_into().ok()?;
+        let (file, within) = place.strip_prefix("in ")?.split_once(": ")?;
+        let (from, to) = (from.strip_prefix('-')?.trim(), to.strip_prefix('+')?.trim());
+        Some(Self { what, file, within, from, to, tests: tests.strip_prefix("test ")? })
+    }
 }
 
 /// The tables, in an order in which little is built twice: a room before those that use it.
-const ROOMS: &[(&str, &[Break])] = &[
-    ("record", record::BREAKS),
-    ("view", view::BREAKS),
-    ("checkers", checkers::BREAKS),
-    ("formats", formats::BREAKS),
-    ("store", store::BREAKS),
-    ("engine", engine::BREAKS),
-    ("rejoin", rejoin::BREAKS),
-    ("cli", cli::BREAKS),
+const ROOMS: &[(&str, &str)] = &[
+    ("record", include_str!("../../sabotage/record.txt")),
+    ("view", include_str!("../../sabotage/view.txt")),
+    ("checkers", include_str!("../../sabotage/checkers.txt")),
+    ("formats", include_str!("../../sabotage/formats.txt")),
+    ("store", include_str!("../../sabotage/store.txt")),
+    ("engine", include_str!("../../sabotage/engine.txt")),
+    ("rejoin", include_str!("../../sabotage/rejoin.txt")),
+    ("cli", include_str!("../../sabotage/cli.txt")),
 ];
 
-/// Every break with its room; its number is its place here, from 1.
-fn all() -> impl Iterator<Item = (usize, &'static str, &'static Break)> {
-    let breaks = ROOMS.iter().flat_map(|(room, breaks)| breaks.iter().map(|b| (*room, b)));
-    breaks.enumerate().map(|(place, (room, b))| (place + 1, room, b))
+/// Every break with its number, from 1, and its room.
+fn all() -> impl Iterator<Item = (usize, &'static str, Break)> {
+    // The first paragraph of a table says what it is about.
+    let rows = ROOMS.iter().flat_map(|(room, table)| table.split("\n\n").skip(1).map(|row| (*room, row)));
+    rows.enumerate().map(|(place, (room, row))| {
+        let read = Break::read(row).unwrap_or_else(|| panic!("BUG: no row of a table of breaks: {row}"));
+        (place + 1, room, read)
+    })
 }
 
 /// Breaks that no longer fit the code: their text is gone, or occurs more than once.
@@ -117,29 +91,33 @@ pub fn sabotage(part: Option<&str>) -> Result<()> {
     let chosen = choose(part, &results)?;
     let copy = Copy::lay_out()?;
     // A test that fails anyway notices nothing. How long it takes when all is well says when it hangs.
-    let mut limits: HashMap<Tests, Duration> = HashMap::new();
+    let mut limits: HashMap<&str, Duration> = HashMap::new();
     for (_, _, b) in &chosen {
-        if limits.contains_key(&b.tests) {
+        if limits.contains_key(b.tests) {
             continue;
         }
-        copy.build(&b.tests)?;
+        copy.build(b.tests)?;
         let start = Instant::now();
-        let outcome = copy.test(&b.tests, run::PATIENCE)?;
-        ensure!(matches!(outcome, Outcome::Passed), "{} fails before anything is broken", b.tests);
+        let outcome = copy.test(b.tests, run::PATIENCE)?;
+        ensure!(
+            matches!(outcome, Outcome::Passed),
+            "`cargo test -p {}` fails before anything is broken",
+            b.tests
+        );
         limits.insert(b.tests, run::LIMIT.max(start.elapsed() * 4));
     }
     println!("{} selections of tests pass on the unbroken code", limits.len());
     for (number, room, b) in chosen {
         let start = Instant::now();
-        let outcome = copy.broken(b, limits[&b.tests])?;
+        let outcome = copy.broken(&b, limits[b.tests])?;
         let seconds = start.elapsed().as_secs_f64();
         println!("{number:>4} {room:<9} {outcome:<12} {seconds:5.1} s  {}: {}", b.file, b.what);
-        results.record(b, &outcome, seconds)?;
+        results.record(&b, &outcome, seconds)?;
     }
     summary(&results)
 }
 
-fn choose(part: Option<&str>, results: &Results) -> Result<Vec<(usize, &'static str, &'static Break)>> {
+fn choose(part: Option<&str>, results: &Results) -> Result<Vec<(usize, &'static str, Break)>> {
     let Some(part) = part else { return Ok(all().collect()) };
     let is_chosen = |number: usize, room: &str, b: &Break, part: &str| {
         let (first, last) = part.split_once("..").unwrap_or((part, part));
@@ -165,7 +143,8 @@ fn choose(part: Option<&str>, results: &Results) -> Result<Vec<(usize, &'static 
 fn summary(results: &Results) -> Result<()> {
     println!("{:<9} {:>6} {:>8} {:>8}", "room", "breaks", "run", "noticed");
     let (mut total, mut run, mut noticed) = (0, 0, 0);
-    for (room, breaks) in ROOMS {
+    for (room, _) in ROOMS {
+        let breaks: Vec<Break> = all().filter(|(_, of, _)| of == room).map(|(_, _, b)| b).collect();
         let known: Vec<bool> = breaks.iter().filter_map(|b| results.of(b)).collect();
         let seen = known.iter().filter(|noticed| **noticed).count();
         println!("{room:<9} {:>6} {:>8} {seen:>8}", breaks.len(), known.len());
@@ -178,4 +157,20 @@ fn summary(results: &Results) -> Result<()> {
     }
     ensure!(share >= FLOOR, "only {share:.1} % of the breaks were noticed");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_with_their_marks() {
+        let b = Break::read("a bug\nin a/b.rs: f\n- x - y\n+\ntest p --lib\n").unwrap();
+        assert_eq!((b.what, b.file, b.within), ("a bug", "a/b.rs", "f"));
+        assert_eq!((b.from, b.to, b.tests), ("x - y", "", "p --lib"));
+        for bad in ["", "a bug\nin a/b.rs: f\n- x\n+ y", "a bug\na/b.rs: f\n- x\n+ y\ntest p --lib"] {
+            assert!(Break::read(bad).is_none(), "{bad}");
+        }
+        assert!(all().count() > 200);
+    }
 }

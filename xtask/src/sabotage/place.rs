@@ -49,7 +49,6 @@ fn items<'s>(source: &'s str, name: &'s str) -> impl Iterator<Item = Range<usize
     })
 }
 
-/// Whether a line declares something of that name.
 fn declares(line: &str, name: &str) -> bool {
     let mut words = line.split(|letter: char| !(letter.is_alphanumeric() || letter == '_' || letter == '!'));
     let mut before = "";

@@ -15,7 +15,6 @@ use super::{Break, run::Outcome};
 
 const FILE: &str = "target/sabotage-results";
 
-/// The results by break.
 pub struct Results {
     lines: BTreeMap<String, (bool, String)>,
 }
@@ -28,7 +27,6 @@ fn key(b: &Break) -> String {
 }
 
 impl Results {
-    /// Reads the results of earlier runs.
     pub fn read() -> Result<Self> {
         let text = match fs::read_to_string(FILE) {
             Ok(text) => text,

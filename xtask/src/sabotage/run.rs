@@ -5,17 +5,16 @@ use std::{
     collections::BTreeSet,
     fmt,
     fs::{self, File},
-    os::unix::process::{CommandExt as _, ExitStatusExt as _},
+    os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
     process::{Command, ExitStatus},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::{Break, Target, Tests, place};
-use crate::run::{cargo, files};
+use super::{Break, place};
+use crate::run::{cargo, files, patiently};
 
 const COPY: &str = "target/sabotage";
 const OUTPUT: &str = "target/sabotage-output";
@@ -27,7 +26,6 @@ pub const PATIENCE: Duration = Duration::from_secs(1800);
 /// then hang, and so have noticed the break.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// The outcome of the tests.
 pub enum Outcome {
     /// All of them passed.
     Passed,
@@ -56,32 +54,16 @@ impl fmt::Display for Outcome {
     }
 }
 
-impl Tests {
-    fn command(&self) -> Command {
-        let mut command = cargo(&["test", "--quiet", "--package", self.package]);
-        match self.target {
-            Target::Lib => command.arg("--lib"),
-            Target::Bins => command.arg("--bins"),
-            Target::Test(name) => command.args(["--test", name]),
-        };
-        command
-            .current_dir(COPY)
-            .env("CARGO_TARGET_DIR", "../sabotage-target")
-            .env("CARGO_PROFILE_DEV_DEBUG", "0")
-            .env("CARGO_INCREMENTAL", "1");
-        command
-    }
-}
-
-impl fmt::Display for Tests {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let target = match self.target {
-            Target::Lib => String::from("--lib"),
-            Target::Bins => String::from("--bins"),
-            Target::Test(name) => format!("--test {name}"),
-        };
-        write!(f, "`cargo test -p {} {target} {}`", self.package, self.filter)
-    }
+/// The command that runs a selection of tests on the copy.
+fn cargo_test(tests: &str) -> Command {
+    let mut command = cargo(&["test", "--quiet", "--package"]);
+    command
+        .args(tests.split(' '))
+        .current_dir(COPY)
+        .env("CARGO_TARGET_DIR", "../sabotage-target")
+        .env("CARGO_PROFILE_DEV_DEBUG", "0")
+        .env("CARGO_INCREMENTAL", "1");
+    command
 }
 
 /// A copy of the sources that may be broken.
@@ -125,8 +107,8 @@ impl Copy {
         let mut broken = source.clone();
         broken.replace_range(place, b.to);
         fs::write(&file, broken)?;
-        let outcome = match self.build(&b.tests) {
-            Ok(()) => self.test(&b.tests, limit),
+        let outcome = match self.build(b.tests) {
+            Ok(()) => self.test(b.tests, limit),
             Err(why) => {
                 println!("{}: {}: {why}", b.file, b.what);
                 Ok(Outcome::Unbuilt)
@@ -138,53 +120,37 @@ impl Copy {
     }
 
     /// Runs some tests, which have been built. The limit is for running them: building says nothing about the break.
-    pub fn test(&self, tests: &Tests, limit: Duration) -> Result<Outcome> {
-        let Some(status) = finish(tests.command().arg(tests.filter), limit)? else {
+    pub fn test(&self, tests: &str, limit: Duration) -> Result<Outcome> {
+        let Some(status) = finish(&mut cargo_test(tests), limit)? else {
             return Ok(Outcome::TimedOut);
         };
         let text = fs::read_to_string(OUTPUT)?;
         if !status.success() {
             // A failed test, or a process that aborted. Anything else is trouble of ours.
             let crashed = status.signal().is_some() || text.contains("signal:");
-            ensure!(crashed || text.contains("test result: FAILED"), "{tests} did not run:\n{text}");
+            ensure!(
+                crashed || text.contains("test result: FAILED"),
+                "`cargo test -p {tests}` did not run:\n{text}"
+            );
             return Ok(Outcome::Failed);
         }
         let passed =
             text.lines().filter_map(|line| line.strip_prefix("test result: ok. ")?.split(' ').next());
         let passed: usize = passed.filter_map(|count| count.parse::<usize>().ok()).sum();
-        ensure!(passed > 0, "{tests} selects no test");
+        ensure!(passed > 0, "`cargo test -p {tests}` selects no test");
         Ok(Outcome::Passed)
     }
 
-    /// Builds some tests.
-    pub fn build(&self, tests: &Tests) -> Result<()> {
-        match finish(tests.command().arg("--no-run"), PATIENCE)? {
+    pub fn build(&self, tests: &str) -> Result<()> {
+        match finish(cargo_test(tests).arg("--no-run"), PATIENCE)? {
             Some(status) if status.success() => Ok(()),
-            _ => bail!("{tests} does not build:\n{}", fs::read_to_string(OUTPUT)?),
+            _ => bail!("`cargo test -p {tests}` does not build:\n{}", fs::read_to_string(OUTPUT)?),
         }
     }
 }
 
-/// Runs a command to its end, or kills it and its children when the time is over. What it prints goes to a file.
+/// Runs a command to its end, or kills it when the time is over. What it prints goes to a file.
 fn finish(command: &mut Command, limit: Duration) -> Result<Option<ExitStatus>> {
     let output = File::create(OUTPUT)?;
-    let mut child = command
-        .stdout(output.try_clone()?)
-        .stderr(output)
-        .stdin(std::process::Stdio::null())
-        .process_group(0)
-        .spawn()
-        .context("cannot run cargo")?;
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if start.elapsed() > limit {
-            Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
+    patiently(command.stdout(output.try_clone()?).stderr(output), limit)
 }

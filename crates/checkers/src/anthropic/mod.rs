@@ -21,7 +21,6 @@ const MAX_CACHE_MARKS: usize = 4;
 const MAX_NAME: usize = 128;
 const MAX_REFERENCE_NAME: usize = 64;
 
-/// Anthropic's Messages API.
 pub(crate) struct Anthropic;
 
 #[derive(Default)]
@@ -363,8 +362,7 @@ impl<'a> Check<'a, Anthropic> {
                 place::USER
             }
         };
-        let fields = message.as_object().into_iter().flat_map(serde_json::Map::keys);
-        for field in fields.filter(|field| !["role", "content"].contains(&field.as_str())) {
+        for field in message.keys().filter(|field| !["role", "content"].contains(&field.as_str())) {
             self.fault("ANT-29", &message.get(field), &What::Unknown);
         }
         let content = message.get("content");

@@ -25,7 +25,6 @@ const IMAGE_FORMATS: &[&str] = &["png", "jpeg", "gif", "webp"];
 const DOCUMENT_FORMATS: &[&str] = &["pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md"];
 const VIDEO_FORMATS: &[&str] = &["mkv", "mov", "mp4", "webm", "flv", "mpeg", "mpg", "wmv", "three_gp"];
 
-/// Bedrock's Converse API.
 pub(crate) struct Bedrock;
 
 /// The media in one message and in its results.
@@ -501,7 +500,6 @@ impl<'a> Check<'a, Bedrock> {
 
 /// Checks that several of the above share.
 impl<'a> Check<'a, Bedrock> {
-    /// Judges the text of a block.
     fn text(&mut self, holder: &str, text: &At<'_>, block: &At<'_>) {
         match text.text() {
             Some(text) if text.chars().all(is_space) => {
@@ -517,7 +515,6 @@ impl<'a> Check<'a, Bedrock> {
         }
     }
 
-    /// Judges a list that holds texts only.
     fn texts(&mut self, holder: &str, parts: &At<'a>) {
         for part in parts.items() {
             match member(&part) {

@@ -21,7 +21,6 @@ const DATA: &str =
 /// The fields of a part beside its data.
 const BESIDE_DATA: &str = "thought thoughtSignature partMetadata videoMetadata mediaResolution";
 
-/// Google's `generateContent` API.
 pub(crate) struct Gemini;
 
 dialect!(Gemini, (), settings::SETTINGS, Provider { schema: "GEM-schema", spelling: camel, ..words::GOOGLE });
@@ -479,7 +478,7 @@ impl<'a> Check<'a, Gemini> {
 
     /// Refuses every field that is not among the known ones, which spaces separate, in either spelling.
     fn known_fields(&mut self, at: &At<'_>, known: &str) {
-        for name in keys(at).filter(|name| !known.split(' ').any(|known| known == camel(name))) {
+        for name in at.keys().filter(|name| !known.split(' ').any(|known| known == camel(name))) {
             let message = format!(
                 "Invalid JSON payload received. Unknown name \"{name}\" at '{}': Cannot find field.",
                 bracketed(&at.path)
@@ -491,7 +490,7 @@ impl<'a> Check<'a, Gemini> {
 
     /// Refuses a field that is written in both of its spellings.
     fn one_spelling(&mut self, at: &At<'_>) {
-        for name in keys(at).filter(|name| name.contains('_')) {
+        for name in at.keys().filter(|name| name.contains('_')) {
             let other = camel(name);
             if other != *name && at.get(&other).value.is_some() {
                 let place = bracketed(&at.path);
@@ -532,10 +531,6 @@ fn are_matched<'a>(calls: &[End<'a>], responses: &[End<'a>]) -> bool {
         }
         _ => false,
     })
-}
-
-fn keys<'v>(at: &'v At<'_>) -> impl Iterator<Item = &'v String> {
-    at.as_object().into_iter().flat_map(serde_json::Map::keys)
 }
 
 /// A field by its name in either spelling; null is absence.

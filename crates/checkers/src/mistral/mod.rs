@@ -14,7 +14,6 @@ const CALL_ID_LENGTH: usize = 9;
 const NOT_AN_OBJECT: &str = "body: Input should be a valid dictionary";
 const MAX_NAME: usize = 64;
 
-/// Mistral's chat API.
 pub(crate) struct Mistral;
 
 #[derive(Default)]

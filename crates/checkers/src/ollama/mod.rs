@@ -12,7 +12,6 @@ use crate::prelude::*;
 
 const MAX_ARGUMENT_NESTING: usize = 128;
 
-/// Ollama's `/api/chat`.
 pub(crate) struct Ollama;
 
 dialect!(Ollama, (), settings::SETTINGS, Provider { schema: "OLL-schema", ..words::GO });

@@ -217,8 +217,7 @@ impl<'a> Check<'a, OpenAiChat> {
             self.refuse("OAC-13", &message.get("function_call"), (words::OPENAI.words)(&place, &what));
         }
         let is_known = |field: &str| settings::MESSAGE.split(' ').any(|known| known == field);
-        let fields = message.as_object().into_iter().flat_map(serde_json::Map::keys);
-        for field in fields.filter(|field| !is_known(field)) {
+        for field in message.keys().filter(|field| !is_known(field)) {
             let path = message.get(field).path;
             let words = (words::OPENAI.words)(&bracketed(&path), &What::Unknown);
             self.note("OAC-schema", path, words);

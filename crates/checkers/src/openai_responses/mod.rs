@@ -55,7 +55,6 @@ const ITEMS: [(&str, &str, &str); 26] = [
     ("compaction_trigger", "", ""),
 ];
 
-/// OpenAI's Responses API.
 pub(crate) struct OpenAiResponses;
 
 impl OpenAi for OpenAiResponses {}
@@ -107,31 +106,31 @@ impl<'a> Check<'a, OpenAiResponses> {
         self.array_length("RSP-schema", input, usize::MAX);
         let items = input.items();
         for (i, item) in items.iter().enumerate() {
-            if let (Some(call), Some(id)) = (answered_by(type_of(item)), item.get("call_id").text()) {
+            if let (Some(call), Some(id)) = (answered_by(type_of(item)), call_id_of(item)) {
                 self.state.last_output.insert((call, id), i);
             }
         }
         for (i, item) in items.iter().enumerate() {
+            let kind = type_of(item);
             if self.object(item, "an object") {
-                self.item(item);
+                self.item(kind, item);
             }
-            self.reasoning_is_followed(i, &items);
-            self.calls_and_outputs_are_paired(i, item);
+            if kind == "reasoning" && !items.get(i + 1).is_some_and(is_of_the_model) {
+                self.not_followed(item);
+            }
+            self.calls_and_outputs_are_paired(i, kind, item);
         }
     }
 
-    fn reasoning_is_followed(&mut self, i: usize, items: &[At<'a>]) {
-        if type_of(&items[i]) == "reasoning" && !items.get(i + 1).is_some_and(is_of_the_model) {
-            let id = items[i]["id"].as_str().unwrap_or_default();
-            let message =
-                format!("Item '{id}' of type 'reasoning' was provided without its required following item.");
-            self.refuse("RSP-04", &items[i], message);
-        }
+    fn not_followed(&mut self, reasoning: &At<'a>) {
+        let id = reasoning["id"].as_str().unwrap_or_default();
+        let message =
+            format!("Item '{id}' of type 'reasoning' was provided without its required following item.");
+        self.refuse("RSP-04", reasoning, message);
     }
 
-    fn calls_and_outputs_are_paired(&mut self, i: usize, item: &At<'a>) {
-        let kind = type_of(item);
-        let Some(id) = item.get("call_id").text() else { return };
+    fn calls_and_outputs_are_paired(&mut self, i: usize, kind: &'a str, item: &At<'a>) {
+        let Some(id) = call_id_of(item) else { return };
         if ANSWERED.contains(&kind) {
             if !self.state.call_ids.insert(id) {
                 self.refuse("RSP-10", item, format!("Duplicate 'call_id': {id}"));
@@ -211,8 +210,7 @@ impl<'a> Check<'a, OpenAiResponses> {
 
 /// One item.
 impl<'a> Check<'a, OpenAiResponses> {
-    fn item(&mut self, item: &At<'a>) {
-        let kind = type_of(item);
+    fn item(&mut self, kind: &'a str, item: &At<'a>) {
         if kind == "item_reference" {
             return self.not_stored(item);
         }
@@ -558,12 +556,16 @@ impl<'a> Check<'a, OpenAiResponses> {
 
 /// The type of an item, which a message and a reference may leave out; empty if there is none.
 fn type_of<'a>(item: &At<'a>) -> &'a str {
-    match item.get("type").value {
+    match item.field("type") {
         Some(kind) => kind.as_str().unwrap_or_default(),
-        None if item.get("role").value.is_some() => "message",
-        None if item.get("id").value.is_some() => "item_reference",
+        None if item.field("role").is_some() => "message",
+        None if item.field("id").is_some() => "item_reference",
         None => "",
     }
+}
+
+fn call_id_of<'a>(item: &At<'a>) -> Option<&'a str> {
+    item.field("call_id")?.as_str()
 }
 
 /// The type of call that an output answers.

@@ -8,6 +8,7 @@ use clap::{
 };
 use rejoin::{
     Dialect, OnBroken, Rule,
+    approval::ApprovalMode,
     installation::{readable, writable},
     sessions::{self, FORMATS, Format},
     store::{OWN_AGENT, SessionState},
@@ -92,6 +93,18 @@ pub fn states() -> impl TypedValueParser<Value = String> {
 pub fn apis() -> impl TypedValueParser<Value = String> {
     let values = [("chat", "Chat Completions"), ("responses", "Responses")];
     PossibleValuesParser::new(values.map(|(name, help)| PossibleValue::new(name).help(help)))
+}
+
+/// Which calls run without asking.
+pub fn modes() -> impl TypedValueParser<Value = ApprovalMode> {
+    let help = |mode: ApprovalMode| match mode {
+        ApprovalMode::Ask => "Ask before anything changes",
+        ApprovalMode::Auto => "Run everything that stays inside the sandbox",
+        ApprovalMode::ReadOnly => "Change nothing",
+    };
+    let values = ApprovalMode::ALL.iter().map(|mode| PossibleValue::new(mode.name()).help(help(*mode)));
+    PossibleValuesParser::new(values.collect::<Vec<_>>())
+        .map(|name| ApprovalMode::named(&name).expect("BUG: the choices are the modes' own names"))
 }
 
 /// What `convert --on-broken` takes.

@@ -95,6 +95,11 @@ pub enum HistoryCommand {
     /// Arguments are shown as a keyed hash unless --full is given.
     #[command(after_long_help = CALLS_EXAMPLES)]
     Calls(CallsArguments),
+    /// List the changes of files, and what became of them
+    ///
+    /// Each change by write_file or edit_file is proposed, approved, denied, applied or reverted, and shown as a diff.
+    #[command(after_long_help = EDITS_EXAMPLES)]
+    Edits(EditsArguments),
     /// Rename a conversation
     #[command(after_long_help = RENAME_EXAMPLES)]
     Rename {
@@ -331,4 +336,41 @@ pub struct DeleteArguments {
     pub which: Which,
     #[command(flatten)]
     pub removal: RemovalArguments,
+}
+
+pub const EDITS_EXAMPLES: &str = "Examples:
+  rejoin history edits
+      Show the changes of the active conversation
+  rejoin history edits @1 --json | jq -r 'select(.state == \"applied\") | .path'
+      Print the files that the newest conversation changed";
+
+/// `rejoin history edits`
+#[derive(Debug, Args)]
+#[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
+pub struct EditsArguments {
+    #[command(flatten)]
+    pub which: Which,
+    /// Print one JSON object per line, one per change
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub const UNDO_EXAMPLES: &str = "Examples:
+  rejoin undo
+      Restore the files that the last turn of the active conversation changed
+  rejoin undo --dry-run
+      Show what would be restored";
+
+/// `rejoin undo`
+#[derive(Debug, Args)]
+#[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
+pub struct UndoArguments {
+    #[command(flatten)]
+    pub which: Which,
+    /// Show what would be restored, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print one JSON object per line, one per file
+    #[arg(long)]
+    pub json: bool,
 }

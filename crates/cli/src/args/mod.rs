@@ -13,13 +13,14 @@ use rejoin::{Dialect, OnBroken, store::Location};
 pub use choices::Destination;
 use choices::{CONVERTING, RuleName, destinations, dialects, formats, formats_and_dialects, policies};
 pub use conversations::{
-    CallsArguments, DeleteArguments, EraseArguments, ExportArguments, ForkArguments, HistoryCommand,
-    ListArguments, NewArguments, OutputArguments, RemovalArguments, SearchArguments, ShowArguments,
+    CallsArguments, DeleteArguments, EditsArguments, EraseArguments, ExportArguments, ForkArguments,
+    HistoryCommand, ListArguments, NewArguments, OutputArguments, RemovalArguments, SearchArguments,
+    ShowArguments, UndoArguments,
 };
 pub use providers::{
     AskedProvider, Auth, Models, ModelsInfoArguments, ModelsListArguments, SetProviderArguments,
 };
-pub use talk::{ChatArguments, ResumeArguments, Talk};
+pub use talk::{ChatArguments, ResumeArguments, RunArguments, Talk};
 pub use upkeep::{Config, CopyArguments, ImportArguments, VerifyArguments};
 
 use crate::completing;
@@ -100,6 +101,19 @@ pub enum Command {
     /// those calls, and opens a prompt.
     #[command(after_long_help = talk::RESUME_EXAMPLES)]
     Resume(ResumeArguments),
+    /// Do one task without a prompt
+    ///
+    /// Starts a conversation, makes it the active one of this folder, and works until the model is done. Its last words go to
+    /// standard output, everything else to standard error. Without a terminal, calls that need approval are denied: choose
+    /// --mode auto or add rules (`rejoin config set allow`). Exit code 0: the model came to an end. 1: it did not.
+    #[command(after_long_help = talk::RUN_EXAMPLES)]
+    Run(RunArguments),
+    /// Restore the files that the last turn changed
+    ///
+    /// Takes back what the tools write_file and edit_file changed, newest first. A file that something else has changed since
+    /// is named and left alone. What commands changed is not known. Exit code 1: a file was left alone.
+    #[command(after_long_help = conversations::UNDO_EXAMPLES)]
+    Undo(UndoArguments),
     /// Start a conversation and make it the active one of this folder
     ///
     /// Prints its id. From now on, `@` means it in this folder.

@@ -1,10 +1,10 @@
-//! `chat` and `resume`: talking to a model.
+//! `chat`, `resume` and `run`: talking to a model.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use rejoin::OnBroken;
+use rejoin::{OnBroken, approval::ApprovalMode};
 
-use super::choices::{RESUMING, apis, policies};
+use super::choices::{RESUMING, apis, modes, policies};
 use crate::completing;
 
 pub const CHAT_EXAMPLES: &str = "Examples:
@@ -48,6 +48,15 @@ pub struct Talk {
     /// Instructions to the model
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
+    /// Calls that run without asking (default: the setting, else ask)
+    #[arg(long, value_name = "MODE", value_parser = modes())]
+    pub mode: Option<ApprovalMode>,
+    /// Read approvals from standard input, one JSON object per line
+    ///
+    /// Each line is {"call_id": ID, "answer": "yes", "no", "always" or "stop"} and may have a "reason". With --json, the event
+    /// `approval_wanted` names the call. Nothing else is read from standard input.
+    #[arg(long, value_name = "SOURCE", value_parser = ["stdin"], hide_short_help = true)]
+    pub approvals: Option<String>,
     /// Print the events of the turn, one JSON object per line
     #[arg(long)]
     pub json: bool,
@@ -78,6 +87,7 @@ pub struct ChatArguments {
 
 /// `rejoin resume`
 #[derive(Debug, Args)]
+#[command(mut_arg("mode", |mode| mode.hide_short_help(true)))]
 pub struct ResumeArguments {
     /// Conversation: id or its beginning, title, `@` (active) or `@1` (newest);
     /// default: the active one, else the newest
@@ -113,6 +123,45 @@ impl ResumeArguments {
             None => (self.id.as_deref(), self.message.as_deref()),
         }
     }
+}
+
+pub const RUN_EXAMPLES: &str = "Examples:
+  rejoin run \"Find the failing test and fix it\" --mode auto
+      Work without asking, inside the sandbox
+  rejoin run \"Summarise CHANGELOG.md\" --mode read-only > summary.txt
+      Keep the model's last words, and change nothing
+  rejoin run \"Update the docs\" --max-requests 20 --max-time 600
+      Stop after 20 requests or 10 minutes
+  rejoin run --json --approvals stdin \"Format the code\"
+      Let a program decide about each call";
+
+/// `rejoin run`
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// Task for the model
+    ///
+    /// Text from a pipe or a file on standard input is sent along, after the task. `-` sends standard input alone.
+    #[arg(value_name = "TASK")]
+    pub task: String,
+    /// Maximum requests (default: the setting limits.requests, else 50)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_requests: Option<u32>,
+    /// Maximum seconds, without the time that tools take (default: the setting
+    /// limits.seconds, else 3600)
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_time: Option<u64>,
+    /// Maximum cost in US dollars; fails if the model's price is not known
+    #[arg(long, value_name = "USD", value_parser = cost)]
+    pub max_cost: Option<f64>,
+    #[command(flatten)]
+    pub talk: Talk,
+}
+
+fn cost(given: &str) -> Result<f64, String> {
+    let amount = given.trim().trim_start_matches('$').parse::<f64>().ok();
+    amount
+        .filter(|amount| amount.is_finite() && *amount > 0.0)
+        .ok_or_else(|| String::from("it must be a number above 0"))
 }
 
 pub const DEMO_EXAMPLES: &str = "Examples:

@@ -11,7 +11,7 @@ use crate::{
 
 pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
-    let said = talking::said(arguments.message.as_deref())?;
+    let said = talking::said(arguments.message.as_deref(), &arguments.talk)?;
     let (store, no_store) = match talking::open_store(&desk) {
         Ok(store) => (Some(store), None),
         Err(why) => (None, Some(why)),

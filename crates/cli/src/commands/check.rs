@@ -62,7 +62,6 @@ pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
     })
 }
 
-/// A report, for people.
 struct ForPeople<'r>(&'r Report<'r>);
 
 impl<'r> Deref for ForPeople<'r> {

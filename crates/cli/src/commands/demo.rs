@@ -14,7 +14,7 @@ use rejoin::{
         New, SystemClock,
         context::ToolDeclaration,
         provider::{Doing, Provider as _, offline::Offline},
-        tools::{Calculate, Call, ListDir, Plan, ReadFile, Tool, ToolOutput, Tools},
+        tools::{Calculate, ListDir, Plan, ReadFile, RunningCall, Tool, ToolOutput, Tools},
         turn::{Stop, TurnInput, TurnSettings, Worker},
     },
     record::json::Doc,
@@ -155,7 +155,7 @@ impl<T: Tool> Tool for Slow<T> {
         self.0.plan(arguments)
     }
 
-    fn run<'a>(&'a self, call: Call<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
         Box::pin(async move {
             tokio::time::sleep(self.1).await;
             self.0.run(call).await
@@ -181,7 +181,7 @@ fn slow_turn(flags: &Flags) -> Result<u8, Failure> {
     tools.add(Arc::new(Slow(ListDir::new(&desk.folder), Duration::from_secs(20))));
     let mut worker = Worker::new(conversation, Arc::new(provider), tools, TurnSettings::default());
     let stop = Stop::new();
-    let mut drawing = talking::Drawing::new(true, Saving::AtOnce);
+    let mut drawing = talking::Drawing::new(true, Saving::AtOnce, talking::PrintedWords::All);
     let mut sink = |event| drawing.event(&event);
     talking::block_on(worker.turn(TurnInput::from(QUESTION), &mut sink, &stop))?
         .map_err(|error| Failure::Turn(Box::new(error)))?;

@@ -8,6 +8,7 @@ use rejoin::{
     engine::{SystemClock, Wanted},
     installation::{AnswerOutlook, Installation, StoreReport, StoreState, readable, writable},
     record::entry::VERSION,
+    sandbox::{Confinement, Sandbox},
 };
 
 use crate::{
@@ -37,6 +38,7 @@ pub fn tell(json: bool, flags: &Flags) -> Result<u8, Failure> {
         answers: answers(flags),
         store: StoreReport::of(flags.store.clone().or(set).unwrap_or_else(|| home.store())),
         settings: home.config,
+        sandbox: Sandbox::probe(),
     };
     if json {
         output::json_data(&found.to_json())?;
@@ -111,12 +113,31 @@ fn for_people(found: &Installation) -> Vec<String> {
         None => String::from("          can be written"),
         Some(why) => format!("          cannot be written: {why}"),
     });
+    lines.extend(sandbox(&found.sandbox));
     let folders = |agent: &'static AgentPlace| agent.folders().into_iter().map(|folder| (agent.name, folder));
     let folders = AGENTS.iter().flat_map(folders);
     lines.extend(
         folders.map(|(agent, folder)| format!("{agent}: {}{}", folder.display(), there(folder.is_dir()))),
     );
     lines
+}
+
+/// What commands that a model asks for can do on this machine.
+fn sandbox(confinement: &Confinement) -> Vec<String> {
+    match confinement {
+        Confinement::Full => {
+            vec![String::from(
+                "sandbox:  full; commands reach their workspace and the system's programs, and no network",
+            )]
+        }
+        Confinement::Partial(gaps) => {
+            let first = String::from("sandbox:  partial; commands reach only their workspace, but:");
+            [first].into_iter().chain(gaps.iter().map(|gap| format!("          {gap}"))).collect()
+        }
+        Confinement::None { reason } => {
+            vec![format!("sandbox:  none; commands can do whatever you can ({reason})")]
+        }
+    }
 }
 
 /// `1.4 MB`

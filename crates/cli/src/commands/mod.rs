@@ -18,7 +18,9 @@ mod new;
 pub mod providers;
 pub mod report;
 mod resume;
+mod run;
 mod talking;
+mod undo;
 mod verify;
 
 pub use history::numbered;
@@ -35,6 +37,8 @@ pub fn run(arguments: CommandLine) -> Result<u8, Failure> {
     match command.unwrap_or_else(|| Command::Chat(ChatArguments::default())) {
         Command::Chat(arguments) => chat::run(&arguments, &flags),
         Command::Resume(arguments) => resume::run(&arguments, &flags),
+        Command::Run(arguments) => run::run(&arguments, &flags),
+        Command::Undo(arguments) => undo::run(&arguments, &flags),
         Command::New(arguments) => new::run(&arguments, &flags),
         Command::List(arguments) => list::run(&arguments, &flags),
         Command::History(command) => history::run(command, &flags),

@@ -6,7 +6,6 @@ use rejoin::{Dialect, Finding, Position, Rule, Severity, Verdict, check::Refusal
 
 use crate::output::{self, harmless, paint};
 
-/// A refusal in one line.
 pub fn refusal_line(refusal: &Refusal, severity: Severity) -> String {
     let violation = &refusal.violation;
     let place = match refusal.at.message {
@@ -27,7 +26,6 @@ pub fn missing_flags(verdict: &Verdict) -> Vec<&'static str> {
     flags.collect()
 }
 
-/// The place of a finding, for people.
 pub fn place(finding: &Finding) -> String {
     match (finding.at.message, finding.at.line) {
         (None, None) if is_of_storage(finding.rule) => String::from("in the store"),
@@ -55,7 +53,6 @@ pub fn is_of_storage(rule: Rule) -> bool {
     matches!(rule, Rule::DamagedEntry | Rule::BrokenChain | Rule::TornTail)
 }
 
-/// A finding in one line.
 pub fn line(finding: &Finding) -> String {
     let rule = paint(&format!("[{}]", finding.rule), output::DIM);
     let words = harmless(&finding.to_string());

@@ -23,7 +23,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     // Nothing is touched before it is clear what is to be said.
     let (named, message) = arguments.given();
-    let said = message.map(|message| talking::said(Some(message))).transpose()?;
+    let said = message.map(|message| talking::said(Some(message), &arguments.talk)).transpose()?;
     let given = named.unwrap_or("@");
     let found = (|| {
         let store = desk.read_store()?.ok_or_else(|| unknown(given))?;
@@ -91,7 +91,10 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         Some(GivenMessage::Text(text)) => talking.once(text.into()),
         Some(GivenMessage::Prompt) | None if reruns => talking.once(TurnInput::GoOn),
         _ if prompts => {
-            if !calls.is_empty() {
+            if state.state == SessionState::WaitingForApproval && decided.is_none() {
+                // The question that was open when the last process ended is asked again at once.
+                talking.go_on_first = true;
+            } else if !calls.is_empty() {
                 decide_at_the_prompt(&mut talking, calls, decided)?;
             }
             talking.prompt()

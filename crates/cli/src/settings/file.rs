@@ -26,7 +26,7 @@ pub fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
             tracing::warn!("{path}, line {line}: there is no setting `{name}`; {near}it is ignored");
             continue;
         };
-        let value = plain(item)
+        let value = plain(item, key)
             .ok_or_else(|| String::from("it is a list or a table"))
             .and_then(|value| key.check(&value))
             .map_err(|why| bad(path, &text, at, &format!("`{name}` does not fit: {why}")))?;
@@ -50,8 +50,10 @@ pub fn set(path: &Path, key: &Setting, value: &str) -> Result<(), Failure> {
         Takes::Number | Takes::Count => {
             kept.parse::<i64>().map_or_else(|_| Value::from(kept.as_str()), Value::from)
         }
-        // As it was written: 0.8 stays 0.8.
-        Takes::Share => kept.parse().unwrap_or_else(|_| Value::from(kept.as_str())),
+        // As it was written: 0.8 stays 0.8. A list is one.
+        Takes::Share | Takes::List | Takes::Rules => {
+            kept.parse().unwrap_or_else(|_| Value::from(kept.as_str()))
+        }
         _ => Value::from(kept.as_str()),
     };
     edit(path, key, Some(new))
@@ -126,14 +128,17 @@ fn flat(root: &Table) -> Vec<(String, &Item, usize)> {
     found
 }
 
-/// A value as a text; none for lists.
-fn plain(item: &Item) -> Option<String> {
+/// A value as a text; none for tables, and for lists where one value is wanted.
+fn plain(item: &Item, key: &Setting) -> Option<String> {
     Some(match item.as_value()? {
         Value::String(text) => text.value().clone(),
         Value::Integer(number) => number.value().to_string(),
         Value::Float(number) => number.value().to_string(),
         Value::Boolean(flag) => flag.value().to_string(),
         Value::Datetime(time) => time.value().to_string(),
+        Value::Array(list) if matches!(key.takes, Takes::List | Takes::Rules) => {
+            list.to_string().trim().to_owned()
+        }
         Value::Array(_) | Value::InlineTable(_) => return None,
     })
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 
 pub use file::{checked, set, unset};
 use rejoin::{
+    approval::Rules,
     engine::provider::{decide::canonical, http::public, registry::is_address},
     store::Location,
 };
@@ -39,11 +40,18 @@ enum Takes {
     /// An address that begins with `http://` or `https://`.
     Address,
     OneOf(&'static [&'static str]),
+    /// A list of texts, as a TOML array. One text alone is a list of one.
+    List,
+    /// A list of approval rules.
+    Rules,
 }
 
 const fn key(name: &'static str, takes: Takes, usual: Option<&'static str>, about: &'static str) -> Setting {
     Setting { name, takes, usual, about }
 }
+
+/// Where toolchains that are installed per user keep their programs and sources, without the files that hold their keys.
+const TOOLCHAINS: &str = r#"["~/.cargo/bin", "~/.cargo/registry", "~/.cargo/git", "~/.rustup", "~/.pyenv", "~/.nvm", "~/.local/bin", "~/go"]"#;
 
 pub const KEYS: &[Setting] = &[
     key("store", Takes::Store, None, "where conversations are kept: sqlite:PATH or jsonl:FOLDER"),
@@ -88,6 +96,28 @@ pub const KEYS: &[Setting] = &[
         Some("163840"),
         "bytes of a tool's output that a model sees; the record keeps all",
     ),
+    key(
+        "limits.output_kept",
+        Takes::Count,
+        Some("67108864"),
+        "bytes of a tool's output that the record keeps; the rest is counted",
+    ),
+    key(
+        "mode",
+        Takes::OneOf(&["ask", "auto", "read-only"]),
+        Some("ask"),
+        "calls that run without asking: none that change something, all inside the sandbox, or reading only",
+    ),
+    key("allow", Takes::Rules, None, "rules for calls that run without asking, such as run:cargo test*"),
+    key("deny", Takes::Rules, None, "rules for calls that never run; they win over `allow`"),
+    key(
+        "sandbox.read",
+        Takes::List,
+        Some(TOOLCHAINS),
+        "folders outside the workspace that commands may read and run programs from; system folders always",
+    ),
+    key("sandbox.network", Takes::Flag, Some("false"), "commands may use the network"),
+    key("tools.fetch", Takes::Flag, Some("false"), "the model may fetch public web pages"),
     key(
         "on_broken",
         Takes::OneOf(&["keep", "drop", "refuse"]),
@@ -173,10 +203,31 @@ impl Setting {
                 Ok(_) => Ok(plain.to_owned()),
                 Err(error) => Err(error.to_string()),
             },
+            Takes::List | Takes::Rules => {
+                let items = list(plain).ok_or_else(|| format!("`{value}` is not a list of texts"))?;
+                if self.takes == Takes::Rules {
+                    Rules::parse(&items, &[]).map_err(|why| why.to_string())?;
+                }
+                Ok(array(&items))
+            }
             Takes::OneOf(words) if words.contains(&plain) => Ok(plain.to_owned()),
             Takes::OneOf(words) => said(&format!("one of {}", words.join(", "))),
         }
     }
+}
+
+/// The texts of a list: a TOML array, or one text alone.
+fn list(value: &str) -> Option<Vec<String>> {
+    if !value.starts_with('[') {
+        return Some(vec![value.to_owned()]).filter(|_| !value.is_empty());
+    }
+    let array: toml_edit::Value = value.parse().ok()?;
+    array.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+}
+
+/// A list as a TOML array.
+fn array(items: &[String]) -> String {
+    toml_edit::Array::from_iter(items.iter().map(String::as_str)).to_string()
 }
 
 fn did_you_mean(name: &str) -> String {
@@ -258,6 +309,11 @@ impl Settings {
         self.value(name)?.parse().ok()
     }
 
+    /// The texts of a list; none if it is not set.
+    pub fn list(&self, name: &str) -> Vec<String> {
+        self.value(name).and_then(list).unwrap_or_default()
+    }
+
     pub fn is_on(&self, name: &str) -> bool {
         self.value(name) == Some("true")
     }
@@ -280,6 +336,9 @@ mod tests {
     fn values_are_checked() {
         let check = |name: &str, value: &str| Setting::named(name).unwrap().check(value);
         assert_eq!(check("audit.full_arguments", "YES").unwrap(), "true");
+        assert_eq!(check("allow", "run:cargo test*").unwrap(), r#"["run:cargo test*"]"#);
+        let two = r#"["run:git status", "edit_file:src/**"]"#;
+        assert_eq!(check("allow", two).unwrap(), two);
         for (name, value) in [
             ("audit.full_arguments", "maybe"),
             ("max_tokens", "-1"),
@@ -294,6 +353,11 @@ mod tests {
             ("store", "elsewhere"),
             ("on_broken", "rerun"),
             ("model", " "),
+            ("mode", "yolo"),
+            ("sandbox.read", "[1]"),
+            ("sandbox.read", ""),
+            ("allow", "run:"),
+            ("allow", "[\"run:x\""),
         ] {
             assert!(check(name, value).is_err(), "{name} = {value}");
         }

@@ -12,7 +12,7 @@ use rejoin_engine::{
     Conversation, New, SystemClock,
     context::ToolDeclaration,
     provider::{Doing, Endpoint, Listener, Provider, Request, Sending},
-    tools::{Call, Plan, Tool, ToolOutput, Tools},
+    tools::{Plan, RunningCall, Tool, ToolOutput, Tools},
     turn::{Stop, TurnInput, TurnSettings, Worker},
 };
 use rejoin_formats::{
@@ -52,7 +52,7 @@ impl Tool for Look {
         Plan::reads()
     }
 
-    fn run<'a>(&'a self, call: Call<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
         let arguments = call.arguments;
         let output = ToolOutput::of(text(arguments.len(), 1_500));
         Box::pin(async { output })

@@ -1,7 +1,7 @@
 //! Approvals: which calls run without asking, and who answers about the others.
 //!
 //! A call that only reads needs no approval. For any other call, the rules of the settings and of the conversation come first
-//! (`rules/`), then the [`Mode`]; what neither decides is asked of an [`Approve`]. The turn records the question, the answer and
+//! (`rules/`), then the [`ApprovalMode`]; what neither decides is asked of an [`Approve`]. The turn records the question, the answer and
 //! the file as it was before anything happens (`turn/approving.rs`).
 
 mod replies;
@@ -16,7 +16,7 @@ use crate::provider::Doing;
 
 /// Which calls run without asking, unless a rule says otherwise. Reading inside the workspace is always free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum ApprovalMode {
     /// Ask before anything changes.
     #[default]
     Ask,
@@ -26,7 +26,7 @@ pub enum Mode {
     ReadOnly,
 }
 
-impl Mode {
+impl ApprovalMode {
     /// Every mode.
     pub const ALL: &[Self] = &[Self::Ask, Self::Auto, Self::ReadOnly];
 
@@ -58,7 +58,7 @@ pub struct ApprovalRequest {
     pub preview: String,
     /// Why no rule and no mode allows it.
     pub why: String,
-    /// The rule that [`Answer::Always`] adds; none if no rule can describe the call.
+    /// The rule that [`ApprovalAnswer::Always`] adds; none if no rule can describe the call.
     pub rule: Option<String>,
     /// The part of the arguments that a person may want to edit before the call runs, and its content.
     pub editable: Option<Editable>,
@@ -67,7 +67,7 @@ pub struct ApprovalRequest {
 /// An argument that a person may edit before the call runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Editable {
-    /// The name of the argument in [`Answer::Edited`]: `command`, or `content` for the new content of a file.
+    /// The name of the argument in [`ApprovalAnswer::Edited`]: `command`, or `content` for the new content of a file.
     pub argument: &'static str,
     /// Its text now.
     pub text: String,
@@ -75,7 +75,7 @@ pub struct Editable {
 
 /// An answer to an [`ApprovalRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum ApprovalAnswer {
     /// Run it.
     Yes,
     /// Run it, and do not ask again about the same in this conversation.
@@ -97,7 +97,7 @@ pub enum Answer {
 /// Answers about calls that no rule and no mode decides.
 pub trait Approve: Send + Sync {
     /// Waits for the answer about a call. The future is dropped if the turn is stopped meanwhile.
-    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> Doing<'a, Answer>;
+    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> Doing<'a, ApprovalAnswer>;
 
     /// Who answers, as the record names it: `person` or `program`.
     fn who(&self) -> &'static str;
@@ -111,8 +111,8 @@ pub struct Unattended;
 pub const UNATTENDED: &str = "approval is needed, and there is no terminal to ask at";
 
 impl Approve for Unattended {
-    fn answer<'a>(&'a self, _request: &'a ApprovalRequest) -> Doing<'a, Answer> {
-        Box::pin(async { Answer::No { reason: Some(UNATTENDED.to_owned()) } })
+    fn answer<'a>(&'a self, _request: &'a ApprovalRequest) -> Doing<'a, ApprovalAnswer> {
+        Box::pin(async { ApprovalAnswer::No { reason: Some(UNATTENDED.to_owned()) } })
     }
 
     fn who(&self) -> &'static str {
@@ -124,7 +124,7 @@ impl Approve for Unattended {
 #[derive(Clone)]
 pub struct Approvals {
     /// The mode.
-    pub mode: Mode,
+    pub mode: ApprovalMode,
     /// The rules of the settings. Rules that a person adds in a conversation are in its record.
     pub rules: Rules,
     /// Who is asked.
@@ -134,7 +134,7 @@ pub struct Approvals {
 impl Default for Approvals {
     /// Asks about everything that changes something, and there is nobody to ask.
     fn default() -> Self {
-        Self { mode: Mode::Ask, rules: Rules::default(), approve: Arc::new(Unattended) }
+        Self { mode: ApprovalMode::Ask, rules: Rules::default(), approve: Arc::new(Unattended) }
     }
 }
 

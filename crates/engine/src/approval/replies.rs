@@ -7,18 +7,18 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::{Answer, ApprovalRequest, Approve};
+use super::{ApprovalAnswer, ApprovalRequest, Approve};
 use crate::provider::Doing;
 
 /// Approvals by a program: it sees [`Event::ApprovalWanted`](crate::turn::Event::ApprovalWanted) and replies by call id, from any
 /// thread. Clones share the replies.
 ///
 /// ```
-/// use rejoin_engine::approval::{Answer, Replies};
+/// use rejoin_engine::approval::{ApprovalAnswer, Replies};
 ///
 /// let replies = Replies::default();
 /// // A reply may come before the question.
-/// replies.reply("call_1", Answer::Yes);
+/// replies.reply("call_1", ApprovalAnswer::Yes);
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Replies {
@@ -33,13 +33,13 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Given {
-    answers: HashMap<String, Answer>,
+    answers: HashMap<String, ApprovalAnswer>,
     closed: bool,
 }
 
 impl Replies {
     /// Answers about a call. The last answer counts if there are several before the question.
-    pub fn reply(&self, call_id: impl Into<String>, answer: Answer) {
+    pub fn reply(&self, call_id: impl Into<String>, answer: ApprovalAnswer) {
         self.given().answers.insert(call_id.into(), answer);
         self.shared.changed.notify_waiters();
     }
@@ -56,7 +56,7 @@ impl Replies {
 }
 
 impl Approve for Replies {
-    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> Doing<'a, Answer> {
+    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> Doing<'a, ApprovalAnswer> {
         Box::pin(async move {
             loop {
                 let mut changed = std::pin::pin!(self.shared.changed.notified());
@@ -69,7 +69,7 @@ impl Approve for Replies {
                     }
                     if given.closed {
                         let reason = "approval is needed, and no answer came".to_owned();
-                        return Answer::No { reason: Some(reason) };
+                        return ApprovalAnswer::No { reason: Some(reason) };
                     }
                 }
                 changed.await;

@@ -85,7 +85,6 @@ impl KeyFile {
         self.write(entries).map(|()| true)
     }
 
-    /// The entry of each provider.
     fn entries(&self) -> Result<Map<String, Value>, AuthError> {
         let text = match read(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),

@@ -200,7 +200,7 @@ impl RolloutRecorder {
             write::clean_copy(&mut clean, item.as_str());
             items.push(clean.replace(['\n', '\r'], " "));
         }
-        let line = begin_line(turn.timestamp).list("items", items);
+        let line = Object::new().text_if("timestamp", turn.timestamp).list("items", items);
         let metadata = turn.metadata.as_ref().map(|metadata| {
             let named = Object::new()
                 .text_if("provider", metadata.provider.as_deref())
@@ -212,7 +212,8 @@ impl RolloutRecorder {
 
     /// Appends a compaction. When this returns, it is durable.
     pub fn append_compacted(&self, id: &str, compacted: &CompactedTurn) -> Result<(), RolloutError> {
-        let line = begin_line(compacted.timestamp)
+        let line = Object::new()
+            .text_if("timestamp", compacted.timestamp)
             .text("type", "compacted")
             .text("summary", &compacted.summary)
             .number("truncatedCount", compacted.truncated_count);
@@ -371,11 +372,6 @@ fn is_torn(file: &mut File) -> io::Result<bool> {
     let mut last = [0];
     file.read_exact(&mut last)?;
     Ok(last != *b"\n")
-}
-
-/// The beginning of a line.
-fn begin_line(time: Option<Timestamp>) -> Object {
-    Object::new().text_if("timestamp", time)
 }
 
 fn line_of(bytes: &[u8]) -> Result<RolloutLine, String> {

@@ -129,11 +129,6 @@ impl SqliteStorage {
         }
     }
 
-    /// The store below.
-    pub fn store(&self) -> &dyn Store {
-        &*self.store
-    }
-
     fn all_saved(&self) -> MutexGuard<'_, HashMap<ConversationId, Conversation>> {
         self.saved.lock().unwrap_or_else(PoisonError::into_inner)
     }

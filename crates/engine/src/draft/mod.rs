@@ -202,10 +202,14 @@ pub(crate) fn read_entries(store: &dyn Store, id: ConversationId) -> Result<(Vec
     Ok((entries, drafted))
 }
 
+fn is_left_behind(store: &dyn Store, id: ConversationId) -> bool {
+    store.drafts().is_some_and(|drafts| drafts.left_behind(id).is_some())
+}
+
 /// Appends a draft that a killed process left to its conversation, and removes it. The caller holds the conversation's lock. If the
 /// store cannot be written now, the draft stays for the next writer.
 pub(crate) fn absorb(store: &dyn Store, id: ConversationId) {
-    if store.drafts().is_none_or(|drafts| drafts.left_behind(id).is_none()) {
+    if !is_left_behind(store, id) {
         return;
     }
     let absorbed = (|| {
@@ -249,18 +253,14 @@ pub fn summary(store: &dyn Store, id: ConversationId) -> Result<Summary, StoreEr
 }
 
 fn add_draft(store: &dyn Store, summary: &mut Summary) -> Result<(), StoreError> {
-    let Some(draft) = LeftDraft::find(store, summary.id) else { return Ok(()) };
-    let (mut found, mut entries, id) = (Found::default(), Vec::new(), summary.id);
-    store.each_entry(id, |entry| {
-        found.note(&draft, &entry);
-        entries.push(entry);
-    })?;
-    let Some(tail) = store.tail(id)? else { return Ok(()) };
+    if !is_left_behind(store, summary.id) {
+        return Ok(());
+    }
+    let (entries, drafted) = read_entries(store, summary.id)?;
     // The list is in the order of these times.
     let updated = summary.updated;
-    for entry in draft.entries(&found, tail) {
-        summary.add(&entry, digest_of(&entry, Content::of(&entry)));
-        entries.push(entry);
+    for entry in &entries[entries.len() - drafted..] {
+        summary.add(entry, digest_of(entry, Content::of(entry)));
     }
     summary.updated = updated;
     summary.state = listed(&PathState::of(&Tree::new(&entries)));

@@ -9,7 +9,6 @@ use rejoin_store::{DraftFile, Store};
 
 use super::{interrupted, thought};
 
-/// A draft that is being written.
 pub(crate) struct AnswerDraft {
     store: Arc<dyn Store>,
     conversation: ConversationId,

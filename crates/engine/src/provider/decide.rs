@@ -240,7 +240,6 @@ fn first<const N: usize>(candidates: [(&Option<String>, ChoiceSource); N]) -> Op
     candidates.into_iter().find_map(|(value, source)| value.clone().map(|value| Sourced { value, source }))
 }
 
-/// The value if the condition holds.
 fn only(holds: bool, value: &Option<String>) -> &Option<String> {
     if holds { value } else { &None }
 }

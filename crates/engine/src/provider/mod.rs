@@ -3,19 +3,13 @@
 //! A provider gets a [`Request`], which only a sound view can become, and streams the answer. It never appends anything,
 //! never runs a tool and never repeats a request whose answer has begun.
 
-#[cfg(feature = "network")]
 pub mod catalogue;
-#[cfg(feature = "network")]
 pub mod choose;
-#[cfg(feature = "network")]
 pub(crate) mod connect;
-#[cfg(feature = "network")]
 pub mod decide;
 mod error;
-#[cfg(feature = "network")]
 pub mod http;
 pub mod offline;
-#[cfg(feature = "network")]
 pub mod registry;
 #[cfg(feature = "testing")]
 pub mod scripted;
@@ -189,7 +183,6 @@ pub trait Provider: Send + Sync {
     }
 }
 
-/// A draft of a provider's requests.
 pub(crate) fn draft_for<P: Provider + ?Sized>(provider: &P, dialect: Dialect, context: &Context) -> Draft {
     let endpoint = provider.endpoint();
     let model = Some(endpoint.model.clone()).filter(|_| dialect.wire().body_names_model);

@@ -3,7 +3,7 @@
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::{Raw, json::Doc};
 
-use super::{Call, Plan, Tool, ToolOutput};
+use super::{Plan, RunningCall, Tool, ToolOutput};
 use crate::provider::Doing;
 
 /// Evaluates an arithmetic expression.
@@ -24,7 +24,7 @@ impl Tool for Calculate {
         Plan::reads()
     }
 
-    fn run<'a>(&'a self, call: Call<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
         Box::pin(async move {
             let doc = Doc::parse(call.arguments);
             let expression = doc.as_ref().ok().and_then(|doc| doc.root()?.get("expression")?.as_str());

@@ -4,7 +4,7 @@ use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::Raw;
 use serde_json::Value;
 
-use super::{Call, Plan, Tool, ToolArguments, ToolOutput};
+use super::{Plan, RunningCall, Tool, ToolArguments, ToolOutput};
 use crate::provider::Doing;
 
 /// The tool's name.
@@ -27,7 +27,7 @@ impl Tool for Delegate {
         Box::pin(std::future::ready(given(arguments).map(|_| Plan::Delegates)))
     }
 
-    fn run<'a>(&'a self, call: Call<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
         Box::pin(async move {
             let (task, tools) = match given(call.arguments) {
                 Ok(given) => given,

@@ -6,7 +6,7 @@ use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::Raw;
 use serde_json::Value;
 
-use super::{Call, Plan, PlannedChange, Tool, ToolOutput};
+use super::{Plan, PlannedChange, RunningCall, Tool, ToolOutput};
 use crate::provider::Doing;
 
 /// The arguments of a call: a JSON value for use, and beside it the exact text that the model wrote.
@@ -85,8 +85,11 @@ pub struct FunctionTool {
     declaration: ToolDeclaration,
     run: Box<dyn Fn(ToolArguments) -> Doing<'static, ToolOutput> + Send + Sync>,
     /// What a person is shown before a call runs; none if calls only read.
-    preview: Option<Box<dyn Fn(&ToolArguments) -> String + Send + Sync>>,
+    preview: Option<Preview>,
 }
+
+/// Says what a call would do.
+type Preview = Box<dyn Fn(&ToolArguments) -> String + Send + Sync>;
 
 impl FunctionTool {
     /// A tool with a name, a description for the model, a JSON schema of its parameters, and what it does. An error is shown to the
@@ -151,7 +154,7 @@ impl Tool for FunctionTool {
         Box::pin(std::future::ready(planned))
     }
 
-    fn run<'a>(&'a self, call: Call<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
         match ToolArguments::parse(call.arguments) {
             Ok(arguments) => (self.run)(arguments),
             Err(why) => Box::pin(std::future::ready(unreadable(&why))),
@@ -174,7 +177,7 @@ mod tests {
 
     fn run(tool: &FunctionTool, arguments: &str) -> ToolOutput {
         let (live, stop) = (super::super::Live::default(), crate::turn::Stop::new());
-        let call = Call::with(arguments, &live, &stop);
+        let call = RunningCall::with(arguments, &live, &stop);
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(tool.run(call))
     }
 

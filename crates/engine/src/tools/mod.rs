@@ -4,21 +4,46 @@
 //! change; then it does it ([`Tool::run`]). It receives the exact text of its arguments; a [`FunctionTool`] receives them as a JSON
 //! value as well. Tools do not write to the record; the turn does.
 
+mod arguments;
 mod beneath;
 mod calculate;
+mod change;
 pub(crate) mod delegate;
-mod files;
+mod edit;
+mod fetch;
+mod find;
 mod function;
+mod grep;
+mod list;
 mod plan;
+mod read;
+mod run;
+mod walk;
+mod work;
+mod workspace;
+mod write;
 
 use std::{path::PathBuf, sync::Arc};
 
+pub use beneath::PathRefused;
 pub use calculate::{Calculate, SumError, evaluate};
+pub(crate) use change::replayed;
+pub use change::{ApplyError, ExpectedContent, FileChange, Restored};
 pub use delegate::Delegate;
-pub use files::{FileChange, ListDir, ReadFile};
+pub use edit::EditFile;
+pub use fetch::Fetch;
+pub use find::Find;
 pub use function::{FunctionTool, ToolArguments};
-pub use plan::{Call, Live, Plan, PlannedChange, Reach, Subject};
+pub use grep::Grep;
+pub use list::ListDir;
+pub use plan::{ChangeSubject, Live, Plan, PlannedChange, Reach, RunningCall};
+pub use read::ReadFile;
 use rejoin_formats::context::ToolDeclaration;
+use rejoin_record::Block;
+pub use run::Run;
+pub use workspace::Workspace;
+pub(crate) use write::NAME as WRITE_FILE;
+pub use write::WriteFile;
 
 use crate::provider::Doing;
 
@@ -27,6 +52,8 @@ use crate::provider::Doing;
 pub struct ToolOutput {
     /// The text that the model reads.
     pub text: String,
+    /// Images and documents that the model gets after the text. A provider that cannot take them gets a text that says so.
+    pub media: Vec<Block>,
     /// Whether the tool failed.
     pub is_error: bool,
 }
@@ -34,12 +61,12 @@ pub struct ToolOutput {
 impl ToolOutput {
     /// The result of a tool that worked.
     pub fn of(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_error: false }
+        Self { text: text.into(), media: Vec::new(), is_error: false }
     }
 
     /// The result of a tool that failed: the text tells the model why.
     pub fn error(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_error: true }
+        Self { text: text.into(), media: Vec::new(), is_error: true }
     }
 }
 
@@ -50,7 +77,7 @@ pub trait Tool: Send + Sync {
     /// Says what a call would do, and does nothing. An error is the result of the call, which does not run.
     fn plan<'a>(&'a self, arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>>;
     /// Runs a call that was planned. Dropping the future cancels it.
-    fn run<'a>(&'a self, call: Call<'a>) -> Doing<'a, ToolOutput>;
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput>;
 }
 
 /// The tools of an agent.
@@ -66,14 +93,31 @@ impl std::fmt::Debug for Tools {
 }
 
 impl Tools {
-    /// The built-in tools, for a folder: sums, reading a file, listing a folder.
+    /// The built-in tools for a folder: sums, and reading, searching and changing files.
     pub fn builtin(folder: impl Into<PathBuf>) -> Self {
-        let folder = folder.into();
-        let mut tools = Self::default();
-        tools.add(Arc::new(Calculate));
-        tools.add(Arc::new(ReadFile::new(folder.clone())));
-        tools.add(Arc::new(ListDir::new(folder)));
-        tools
+        Self::changing(&Workspace::new(folder))
+    }
+
+    /// The built-in tools that change nothing: sums, and reading and searching files.
+    pub fn reading(workspace: &Workspace) -> Self {
+        Self::default()
+            .with(Calculate)
+            .with(ReadFile::of(workspace.clone()))
+            .with(ListDir::of(workspace.clone()))
+            .with(Find::of(workspace.clone()))
+            .with(Grep::of(workspace.clone()))
+    }
+
+    /// All built-in tools that work on files, including those that change them.
+    pub fn changing(workspace: &Workspace) -> Self {
+        Self::reading(workspace).with(WriteFile::of(workspace.clone())).with(EditFile::of(workspace.clone()))
+    }
+
+    /// Adds `fetch`, which reads pages of the web. It is never among the built-in tools: what a model fetches may tell others what
+    /// it has read.
+    #[must_use]
+    pub fn with_fetch(self) -> Self {
+        self.with(Fetch::default())
     }
 
     /// Adds a tool, and returns the tools. A tool of the same name is replaced.
@@ -111,14 +155,4 @@ impl Tools {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tool_is_replaced_where_it_stands() {
-        let mut tools = Tools::builtin(".");
-        let before = tools.declarations();
-        tools.add(Arc::new(ReadFile::new("/")));
-        assert_eq!(tools.declarations(), before);
-    }
-}
+mod tests;

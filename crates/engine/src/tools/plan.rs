@@ -7,9 +7,9 @@ use std::sync::{
 
 use tokio::sync::mpsc;
 
-use super::{ToolOutput, files::FileChange};
+use super::{FileChange, ToolOutput};
 use crate::{
-    approval::{Editable, rules},
+    approval::{Editable, rules::CallSubject},
     provider::Doing,
     turn::{Delegation, Event, Stop},
 };
@@ -36,7 +36,7 @@ impl Plan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedChange {
     /// What the rules look at.
-    pub subject: Subject,
+    pub subject: ChangeSubject,
     /// What a person is shown: a diff, or the command and the folder in which it runs. Not escaped for a terminal.
     pub preview: String,
     /// Whether mode `auto` allows it.
@@ -51,7 +51,7 @@ impl PlannedChange {
     /// A change that mode `auto` asks about, with what a person is shown.
     pub fn new(preview: impl Into<String>) -> Self {
         Self {
-            subject: Subject::Other,
+            subject: ChangeSubject::Other,
             preview: preview.into(),
             reach: Reach::Open(String::from("it is not confined to the workspace")),
             file: None,
@@ -62,7 +62,7 @@ impl PlannedChange {
 
 /// What rules look at, besides the tool's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Subject {
+pub enum ChangeSubject {
     /// A shell command.
     Command(String),
     /// A path relative to the workspace.
@@ -73,13 +73,14 @@ pub enum Subject {
     Other,
 }
 
-impl Subject {
-    pub(crate) fn for_rules<'a>(&'a self, tool: &'a str) -> rules::Subject<'a> {
+impl ChangeSubject {
+    /// The call as rules see it. A path here is relative already, so any workspace will do.
+    pub(crate) fn for_rules<'a>(&'a self, tool: &'a str) -> CallSubject<'a> {
         match self {
-            Self::Command(command) => rules::Subject::Command(command),
-            Self::File(path) => rules::Subject::File { tool, path },
-            Self::Url(url) => rules::Subject::Url(url),
-            Self::Other => rules::Subject::Other { tool },
+            Self::Command(command) => CallSubject::Command(command),
+            Self::File(path) => CallSubject::File { tool, path, workspace: "/" },
+            Self::Url(url) => CallSubject::Url(url),
+            Self::Other => CallSubject::Other { tool },
         }
     }
 }
@@ -95,7 +96,7 @@ pub enum Reach {
 
 /// A call that runs.
 #[derive(Clone, Copy)]
-pub struct Call<'a> {
+pub struct RunningCall<'a> {
     /// The arguments: a JSON object, exactly as the model wrote it, unless a person edited it.
     pub arguments: &'a str,
     /// The change of a file that was planned and recorded.
@@ -108,16 +109,16 @@ pub struct Call<'a> {
     pub delegation: Option<&'a Delegation>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> RunningCall<'a> {
     /// A call outside of a turn, with nothing but its arguments.
     pub fn with(arguments: &'a str, live: &'a Live, stop: &'a Stop) -> Self {
         Self { arguments, file: None, live, stop, delegation: None }
     }
 }
 
-impl std::fmt::Debug for Call<'_> {
+impl std::fmt::Debug for RunningCall<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Call({})", self.arguments)
+        write!(f, "RunningCall({})", self.arguments)
     }
 }
 
@@ -145,6 +146,11 @@ impl Live {
             return;
         }
         self.send(Event::CallOutput { id: self.call.clone(), text: text.to_owned() });
+    }
+
+    /// Tells the person something that should be known before the call goes on.
+    pub fn warn(&self, text: impl Into<String>) {
+        self.send(Event::Warning(text.into()));
     }
 
     /// Passes an event on.

@@ -4,7 +4,7 @@
 //! conversation), the mode `auto`, and then whoever answers. A call that waits is an entry: a process that is killed there
 //! has run nothing, and the next one asks again.
 
-use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
+use rejoin_formats::wire::base64;
 use rejoin_record::{
     Content, Kind, Text, ToolCall,
     content::{CallAt, Change, ChangeState, TurnState},
@@ -16,7 +16,10 @@ use super::{
     calls::{self, Called, NEVER_RAN},
 };
 use crate::{
-    approval::{Answer, ApprovalRequest, Mode, rules::Verdict},
+    approval::{
+        ApprovalAnswer, ApprovalMode, ApprovalRequest,
+        rules::{RuleVerdict, rule_for},
+    },
     tools::{FileChange, Plan, PlannedChange, Reach, Tool, ToolOutput},
 };
 
@@ -77,25 +80,31 @@ impl Worker {
         let approvals = &self.settings.approvals;
         let subject = planned.subject.for_rules(&call.name);
         let verdict = match approvals.rules.verdict(&subject) {
-            Verdict::Ask(why) => match self.own_rules.0.verdict(&subject) {
-                Verdict::Allow(rule) => Verdict::Allow(rule),
-                _ => Verdict::Ask(why),
+            RuleVerdict::Ask(why) => match self.own_rules.0.verdict(&subject) {
+                RuleVerdict::Allow(rules) => RuleVerdict::Allow(rules),
+                _ => RuleVerdict::Ask(why),
             },
             verdict => verdict,
         };
         match (verdict, approvals.mode, &planned.reach) {
-            (Verdict::Deny(rule), _, _) => {
+            (RuleVerdict::Deny(rule), _, _) => {
                 Decision::Denied { by: "rule", why: format!("the rule `{rule}` denies it"), rule: Some(rule) }
             }
-            (_, Mode::ReadOnly, _) => Decision::Denied {
+            (_, ApprovalMode::ReadOnly, _) => Decision::Denied {
                 by: "mode",
                 rule: None,
                 why: String::from("the mode is read-only, so nothing may be changed"),
             },
-            (Verdict::Allow(rule), _, _) => Decision::Allowed { by: "rule", rule: Some(rule) },
-            (Verdict::Ask(_), Mode::Auto, Reach::Confined) => Decision::Allowed { by: "mode", rule: None },
-            (Verdict::Ask(_), Mode::Auto, Reach::Open(why)) => Decision::Asked { why: why.clone() },
-            (Verdict::Ask(why), Mode::Ask, _) => Decision::Asked { why },
+            (RuleVerdict::Allow(rules), _, _) => {
+                Decision::Allowed { by: "rule", rule: Some(rules.join("\n")) }
+            }
+            (RuleVerdict::Ask(_), ApprovalMode::Auto, Reach::Confined) => {
+                Decision::Allowed { by: "mode", rule: None }
+            }
+            (RuleVerdict::Ask(_), ApprovalMode::Auto, Reach::Open(why)) => {
+                Decision::Asked { why: why.clone() }
+            }
+            (RuleVerdict::Ask(why), ApprovalMode::Ask, _) => Decision::Asked { why: why.to_string() },
         }
     }
 
@@ -121,7 +130,7 @@ impl Worker {
             arguments: call.arguments.text().to_string(),
             preview: planned.preview.clone(),
             why,
-            rule: crate::approval::rules::rule_for(&subject),
+            rule: rule_for(&subject),
             editable: planned.editable.clone(),
         };
         running.tell(Event::ApprovalWanted(Box::new(request.clone())));
@@ -129,7 +138,7 @@ impl Worker {
         let answer = tokio::select! {
             biased;
             answer = approve.answer(&request) => answer,
-            () = running.stop.asked() => Answer::Stop,
+            () = running.stop.asked() => ApprovalAnswer::Stop,
         };
         let by = Some(approve.who().into());
         let denied = |reason: &str| Change {
@@ -140,25 +149,24 @@ impl Worker {
         let mut approved = Change { by: by.clone(), ..Change::new(ChangeState::Approved, at.clone()) };
         let mut permission = Permission::default();
         match answer {
-            Answer::Yes => {}
-            Answer::Always => {
-                if let Some(rule) = request.rule {
-                    self.own_rules.0.allow(&rule);
+            ApprovalAnswer::Yes => {}
+            ApprovalAnswer::Always => {
+                if let Some(rule) = request.rule.filter(|rule| self.own_rules.0.allow(rule).is_ok()) {
                     approved.rule = Some(rule.into());
                 }
             }
-            Answer::No { reason } => {
+            ApprovalAnswer::No { reason } => {
                 self.change_entry(running, denied(reason.as_deref().unwrap_or_default()));
                 let reason = reason.filter(|reason| !reason.trim().is_empty());
                 let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
                 return Err(ToolOutput::error(format!("[not run: it was not approved{reason}]")));
             }
-            Answer::Stop => {
+            ApprovalAnswer::Stop => {
                 self.change_entry(running, denied("the turn was stopped"));
                 running.stop.stop();
                 return Err(ToolOutput::error(NEVER_RAN));
             }
-            Answer::Edited { text } => {
+            ApprovalAnswer::Edited { text } => {
                 let edited = edited(call, tool, &mut planned, &text).await;
                 let (arguments, note) = match edited {
                     Ok(edited) => edited,
@@ -216,7 +224,8 @@ impl Worker {
                 && matches!(change.by.as_deref(), Some("person" | "program"))
                 && let Some(rule) = change.rule
             {
-                rules.allow(&rule);
+                // A rule of a newer version that is not understood here only means that the person is asked again.
+                let _ = rules.allow(&rule);
             }
         }
         *read = entries.len();
@@ -263,7 +272,7 @@ fn of_file(change: Change, file: Option<&FileChange>) -> Change {
         path: Some(file.path.as_str().into()),
         before: before.and_then(Result::ok).map(Text::new),
         before_base64: match before {
-            Some(Err(_)) => file.before.as_deref().map(|bytes| BASE64.encode(bytes).into()),
+            Some(Err(_)) => file.before.as_deref().map(|bytes| base64::encode(bytes).into()),
             _ => None,
         },
         after: Some(hash(&file.after)),

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::{Delegation, Event, Stop, TurnInProgress, Worker, approving::Permission};
 use crate::{
     provider::Doing,
-    tools::{Call, Live, Plan, PlannedChange, Tool, ToolOutput},
+    tools::{Live, Plan, PlannedChange, RunningCall, Tool, ToolOutput},
 };
 
 /// A call, by the entry of its message and its block.
@@ -144,7 +144,7 @@ impl Worker {
             let (call_text, stop) = (arguments(call.arguments.text()), stop.clone());
             let live = Live::new(call.id.to_string(), events.clone());
             let work = async move {
-                let call = Call::with(&call_text, &live, &stop);
+                let call = RunningCall::with(&call_text, &live, &stop);
                 match tokio::time::timeout(time, tool.run(call)).await {
                     Ok(output) => output,
                     Err(_) => ToolOutput::error(too_long(time)),
@@ -230,7 +230,7 @@ impl Worker {
         let (events, mut shown) = mpsc::unbounded_channel();
         let live = Live::new(call.id.to_string(), events);
         let file = permission.planned.as_ref().and_then(|planned: &PlannedChange| planned.file.as_ref());
-        let mut work = tool.run(Call {
+        let mut work = tool.run(RunningCall {
             arguments: text,
             file,
             live: &live,
@@ -289,11 +289,15 @@ impl Worker {
 
     fn result(&mut self, running: &mut TurnInProgress<'_>, call: &ToolCall, output: ToolOutput) {
         let text = kept(output.text, self.settings.limits.output_kept);
-        let result = ToolResult {
+        let mut result = ToolResult {
             name: Some(call.name.clone()),
             is_error: output.is_error,
             ..ToolResult::new(call.id.clone(), text)
         };
+        if !output.media.is_empty() {
+            result.form = Form::Parts;
+            result.content.extend(output.media);
+        }
         let message = Message { form: Form::Text, ..Message::new(Role::Tool, vec![Block::result(result)]) };
         self.say(running, message);
     }

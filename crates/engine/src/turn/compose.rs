@@ -279,12 +279,20 @@ fn shortened(message: &Arc<Message>, limit: usize) -> Arc<Message> {
     Arc::new(shorter)
 }
 
+/// How a model gets at the part of an output that it is not shown.
+const HOW_TO_READ: &str = "to read them, ask for less at a time: read_file takes `from` and `lines`, grep a narrower pattern, and the \
+                           output of a command can go to a file first";
+
 /// The text without its middle.
 fn middle_left_out(text: &str, limit: usize) -> String {
     let head = text.floor_char_boundary(limit / 2);
     let tail = text.ceil_char_boundary(text.len() - limit / 2);
     let left_out = tail - head;
-    format!("{}\n[{left_out} bytes in the middle are not shown]\n{}", &text[..head], &text[tail..])
+    format!(
+        "{}\n[{left_out} bytes in the middle are not shown; {HOW_TO_READ}]\n{}",
+        &text[..head],
+        &text[tail..]
+    )
 }
 
 #[cfg(test)]
@@ -298,6 +306,6 @@ mod tests {
         assert!(Arc::ptr_eq(&message, &shortened(&message, text.len())));
         let shorter = shortened(&message, 101).content().unwrap();
         assert!(shorter.starts_with("begin") && shorter.ends_with("end"), "{shorter}");
-        assert!(shorter.len() < 200 && shorter.contains("bytes in the middle are not shown"));
+        assert!(shorter.len() < 400 && shorter.contains("bytes in the middle are not shown"));
     }
 }

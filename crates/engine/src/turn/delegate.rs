@@ -95,7 +95,7 @@ impl Delegation {
                 Worker::new(self.begin(), Arc::clone(&self.provider), tools, self.settings.clone());
             worker.depth = self.depth;
             let mut sink = |event: Event| match event {
-                Event::ApprovalWanted(_) => live.send(event),
+                Event::ApprovalWanted(_) | Event::Warning(_) => live.send(event),
                 Event::CallStarted { name, arguments, .. } => live.show(&format!("→ {name} {arguments}\n")),
                 Event::Text(text) => live.show(&text),
                 Event::NotSaved(warning) => live.show(&format!("\nwarning: {warning}\n")),

@@ -73,6 +73,8 @@ pub enum Event {
     },
     /// A call waits for an answer of [`Approve`](crate::approval::Approve). What it would do is recorded.
     ApprovalWanted(Box<ApprovalRequest>),
+    /// Something that a person should know before a call runs, such as that commands are not confined.
+    Warning(String),
     /// A piece of what a running tool puts out. The result has all of it.
     CallOutput {
         /// The call's id.

@@ -293,6 +293,11 @@ impl Worker {
         self.context = None;
     }
 
+    /// The limits of a turn, to change them from the next turn on.
+    pub fn limits_mut(&mut self) -> &mut Limits {
+        &mut self.settings.limits
+    }
+
     /// Sets which calls may run, and who is asked.
     pub fn set_approvals(&mut self, approvals: Approvals) {
         self.settings.approvals = approvals;

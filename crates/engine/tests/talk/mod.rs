@@ -9,7 +9,7 @@ use std::sync::{
 
 use rejoin_engine::{
     provider::Doing,
-    tools::{Call, Plan, Tool, ToolOutput, Tools},
+    tools::{Plan, RunningCall, Tool, ToolOutput, Tools},
     turn::Event,
 };
 use rejoin_formats::context::ToolDeclaration;
@@ -28,7 +28,7 @@ impl Tool for Echo {
         Plan::reads()
     }
 
-    fn run<'a>(&'a self, call: Call<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
         let arguments = call.arguments;
         self.runs.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {

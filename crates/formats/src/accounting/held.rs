@@ -109,6 +109,16 @@ pub(super) fn composed(message: &Message) -> HashSet<Cow<'_, str>> {
     texts
 }
 
+/// Whether a text of the message that is not a stretch of its item is exactly this one. It needs no set of all texts.
+pub(super) fn is_whole_text(message: &Message, text: &str) -> bool {
+    let mut found = false;
+    pieces(message, |piece| match piece {
+        Piece::Text(own) | Piece::Name(own) => found |= own.span().is_none() && own.as_str() == text,
+        Piece::Json(_) => {}
+    });
+    found
+}
+
 fn add_strings(json: &str, texts: &mut HashSet<Cow<'_, str>>) {
     if let Ok(doc) = Doc::parse(json) {
         texts.extend(doc.strings().map(|text| Cow::Owned(text.into_owned())));

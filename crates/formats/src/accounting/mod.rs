@@ -189,6 +189,7 @@ fn left_of(message: &Message) -> Vec<Left<'_>> {
     let silent = message.blocks.is_empty() && message.form == Form::Absent;
     let fewest = if silent { Fewest::OneLetter } else { Fewest::FourWords };
     let mut left = left_in(native.raw.as_str(), &held::stretches(message, native), known, fewest);
+    left.retain(|left| !held::is_whole_text(message, &left.text));
     if !left.is_empty() {
         // Some texts are composed of several strings.
         let own = held::composed(message);

@@ -16,7 +16,6 @@ use crate::{
     wire::{anthropic, base64, openai_chat},
 };
 
-/// Reads the blocks of one message.
 pub(crate) struct BlockReader<'b> {
     pub style: Style,
     pub buffer: &'b Arc<str>,
@@ -25,7 +24,6 @@ pub(crate) struct BlockReader<'b> {
     pub model: Option<&'b Text>,
 }
 
-/// A content as blocks.
 pub(crate) struct ReadContent {
     pub blocks: Vec<Block>,
     pub form: Form,
@@ -53,47 +51,34 @@ impl BlockReader<'_> {
         Raw::slice(self.buffer, value.start(), value.end()).unwrap_or_else(|| Raw::new(value.raw()))
     }
 
-    /// Reads a `content` field.
     pub(crate) fn content(&self, content: Option<Value<'_>>, under: Under<'_>) -> ReadContent {
-        let Some(content) = content else {
-            return ReadContent { blocks: Vec::new(), form: Form::Absent, regular: true };
+        let Some(given) = content.filter(|content| !content.is_null()) else {
+            let form = if content.is_some() { Form::Null } else { Form::Absent };
+            return ReadContent { blocks: Vec::new(), form, regular: true };
         };
-        match content.kind() {
-            Kind::Null => ReadContent { blocks: Vec::new(), form: Form::Null, regular: true },
-            Kind::String => ReadContent {
-                blocks: self.text(content).map(Block::text).into_iter().collect(),
-                form: Form::Text,
-                regular: true,
-            },
+        match given.kind() {
             Kind::Array => {
-                let mut regular = true;
-                let blocks = content
-                    .items()
-                    .map(|item| {
-                        let block = self.block(item, under);
-                        regular &= block.span.is_some();
-                        block
-                    })
-                    .collect();
+                let blocks: Vec<Block> = given.items().map(|item| self.block(item, under)).collect();
+                let regular = blocks.iter().all(|block| block.span.is_some());
                 ReadContent { blocks, form: Form::Parts, regular }
             }
             // One part without its list.
             Kind::Object => {
-                let block = Block { span: None, ..self.block(content, under) };
+                let block = Block { span: None, ..self.block(given, under) };
                 ReadContent { blocks: vec![block], form: Form::Parts, regular: false }
             }
-            Kind::Bool | Kind::Number | Kind::NotANumber => ReadContent {
-                blocks: vec![Block::text(content.to_raw_text(self.base))],
-                form: Form::Text,
-                regular: false,
-            },
+            kind => {
+                let text = self.text(given).unwrap_or_else(|| given.to_raw_text(self.base));
+                let regular = kind == Kind::String;
+                ReadContent { blocks: vec![Block::text(text)], form: Form::Text, regular }
+            }
         }
     }
 
     /// A content block in place of a message, and its probable author.
     pub(super) fn loose_block(&self, item: Value<'_>) -> Option<(Role, Block)> {
         if ["role", "content", "tool_calls", "tool_call_id"].iter().any(|name| item.given(name).is_some()) {
-            let result = item.get("type").is_some_and(|kind| kind.is_str("tool_result"));
+            let result = item.says("type", "tool_result");
             if !result || item.given("role").is_some() {
                 return None;
             }
@@ -109,65 +94,36 @@ impl BlockReader<'_> {
         Some((role, block))
     }
 
-    /// Reads one content block, whatever it is.
     pub(crate) fn block(&self, item: Value<'_>, under: Under<'_>) -> Block {
         if let Some(text) = self.text(item) {
             return Block::text(text);
         }
-        let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = item.word("type");
+        let (user, model) = (under == Under::Role(&Role::User), under == Under::Role(&Role::Assistant));
+        let inside = under == Under::Result;
+        let (openai, anthropic) = (Some(Style::OpenAi), Some(Style::Anthropic));
         let (block, dialect, legal) = match &*kind {
             "text" => (self.text_block(item, "text"), None, true),
             "" | "input_text" | "output_text" if item.get("text").is_some() => {
                 (self.text_block(item, "text").map(irregular), None, false)
             }
-            "refusal" => (
-                self.text_block(item, "refusal"),
-                Some(Style::OpenAi),
-                matches!(under, Under::Role(Role::Assistant)),
-            ),
-            "image_url" | "input_image" => (
-                self.image_url(item),
-                Some(Style::OpenAi),
-                kind == "image_url" && under == Under::Role(&Role::User),
-            ),
-            "file" => (self.file(item), Some(Style::OpenAi), under == Under::Role(&Role::User)),
+            "refusal" => (self.text_block(item, "refusal"), openai, model),
+            "image_url" | "input_image" => (self.image_url(item), openai, kind == "image_url" && user),
+            "file" => (self.file(item), openai, user),
             // Mistral's form of a document.
             "document_url" => (self.document_url(item), None, false),
-            "image" => {
-                (self.source_media(item, BlockKind::Image), Some(Style::Anthropic), self.media_legal(under))
-            }
-            "document" => (
-                self.source_media(item, BlockKind::Document),
-                Some(Style::Anthropic),
-                self.media_legal(under),
-            ),
-            "thinking" | "redacted_thinking" => {
-                (self.thinking(item), Some(Style::Anthropic), under == Under::Role(&Role::Assistant))
-            }
-            "tool_use" if under != Under::Result => {
-                (Some(self.tool_use(item)), Some(Style::Anthropic), under == Under::Role(&Role::Assistant))
-            }
-            "tool_result" if under != Under::Result => {
-                (Some(self.tool_result(item)), Some(Style::Anthropic), under == Under::Role(&Role::User))
-            }
+            "image" => (self.source_media(item, BlockKind::Image), anthropic, user || inside),
+            "document" => (self.source_media(item, BlockKind::Document), anthropic, user || inside),
+            "thinking" | "redacted_thinking" => (self.thinking(item), anthropic, model),
+            "tool_use" if !inside => (Some(self.tool_use(item)), anthropic, model),
+            "tool_result" if !inside => (Some(self.tool_result(item)), anthropic, user),
             _ => (None, None, false),
         };
-        match block {
-            Some(block) => {
-                let own = dialect.is_none_or(|dialect| dialect == self.style);
-                let known = self.style == Style::OpenAi || only_known_fields(item, &kind);
-                if own && legal && known && block.span.is_some() && item.is_clean() {
-                    block
-                } else {
-                    irregular(block)
-                }
-            }
-            None => self.opaque(item, &kind, under),
-        }
-    }
-
-    fn media_legal(&self, under: Under<'_>) -> bool {
-        under == Under::Result || under == Under::Role(&Role::User)
+        let Some(block) = block else { return self.opaque(item, &kind, under) };
+        let own = dialect.is_none_or(|dialect| dialect == self.style);
+        let known = self.style == Style::OpenAi || only_known_fields(item, &kind);
+        let fits = own && legal && known && block.span.is_some() && item.is_clean();
+        if fits { block } else { irregular(block) }
     }
 
     fn opaque(&self, item: Value<'_>, kind: &str, under: Under<'_>) -> Block {
@@ -212,13 +168,9 @@ impl BlockReader<'_> {
     fn tool_use(&self, item: Value<'_>) -> Block {
         let id = self.call_id(item.get("id"));
         let name = item.get("name").and_then(|name| self.text(name));
-        let input = item.get("input");
-        let object = input.is_some_and(|input| input.kind() == Kind::Object);
-        let whole = id.is_some()
-            && name.is_some()
-            && object
-            && item.get("id").is_some_and(|id| id.kind() == Kind::String);
-        let call = ToolCall::read(id, name, self.arguments(input));
+        let typed = item.holds("id", Kind::String) && item.holds("input", Kind::Object);
+        let whole = id.is_some() && name.is_some() && typed;
+        let call = ToolCall::read(id, name, self.arguments(item.get("input")));
         Block::call(call).at_if(whole, self.span(item))
     }
 
@@ -242,7 +194,7 @@ impl BlockReader<'_> {
         let whole = content.regular
             && content.form != Form::Null
             && call_id.is_some()
-            && item.get("tool_use_id").is_some_and(|id| id.kind() == Kind::String)
+            && item.holds("tool_use_id", Kind::String)
             && is_error.is_none_or(|flag| flag.kind() == Kind::Bool);
         let result = ToolResult {
             call_id,
@@ -266,21 +218,40 @@ impl BlockReader<'_> {
 
     fn file(&self, item: Value<'_>) -> Option<Block> {
         let file = item.get("file").filter(|file| file.kind() == Kind::Object)?;
-        let name = file.given("filename").and_then(|name| self.text(name));
-        let id = file.given("file_id").and_then(|id| self.text(id)).filter(|id| !id.is_empty());
-        let data = file.given("file_data").and_then(|data| self.text(data));
-        let data = data.filter(|data| !data.is_empty() || id.is_none());
-        let alone = data.is_none() || id.is_none();
-        let address = data.clone().unwrap_or_else(|| Text::new(""));
-        let (media_type, source) = match (data, id) {
-            (Some(data), _) => document_data(data, name.as_deref()),
-            (None, Some(id)) => (None, MediaSource::ProviderFile(id)),
-            (None, None) => (None, MediaSource::Unusable),
-        };
-        let held = media::is_data_url(&address) || matches!(source, MediaSource::ProviderFile(_));
-        let kind = BlockKind::Document(Box::new(Media { media_type, source, name }));
-        let usable = held && alone && openai_chat::WIRE.media.takes_address(&kind, &address);
+        let (kind, usable) = self.document(file, &["file_data", "file_id"], &openai_chat::WIRE.media);
         Some(Block::new(kind).at_if(usable, self.span(item)))
+    }
+
+    /// A document in OpenAI's form: one of these fields gives its data, its address, or the id of a file. Also returns whether
+    /// the API accepts it as it is given.
+    pub(crate) fn document(
+        &self,
+        file: Value<'_>,
+        sources: &[&str],
+        accepts: &media::Accepts,
+    ) -> (BlockKind, bool) {
+        let field = |name| file.given(name).and_then(|value| self.text(value));
+        let filled = |name| field(name).filter(|text: &Text| !text.is_empty());
+        let given = sources.iter().filter(|name| filled(name).is_some()).count();
+        // Empty fields do not count beside one that is not.
+        let source = |name| {
+            let known = sources.contains(&name);
+            if given == 0 { field(name).filter(|_| known) } else { filled(name).filter(|_| known) }
+        };
+        let (name, data, url) = (field("filename"), source("file_data"), source("file_url"));
+        // Data has to be a data URL, and an address must not be one.
+        let held = data.as_deref().is_none_or(media::is_data_url)
+            && !url.as_deref().is_some_and(|url| data.is_none() && media::is_data_url(url));
+        let address = data.clone().or_else(|| url.clone()).unwrap_or_else(|| Text::new(""));
+        let (media_type, source) = match (data, url, source("file_id")) {
+            (Some(data), ..) => document_data(data, name.as_deref()),
+            (None, Some(url), _) => document_at(url),
+            (None, None, Some(id)) => (None, MediaSource::ProviderFile(id)),
+            (None, None, None) => (None, MediaSource::Unusable),
+        };
+        let kind = BlockKind::Document(Box::new(Media { media_type, source, name }));
+        let usable = held && given == 1 && accepts.takes_address(&kind, &address);
+        (kind, usable)
     }
 
     fn document_url(&self, item: Value<'_>) -> Option<Block> {
@@ -302,7 +273,7 @@ impl BlockReader<'_> {
         let field =
             |name| source.and_then(|source: Value<'_>| source.given(name)).and_then(|value| self.text(value));
         let kind = field("type").unwrap_or_else(|| Text::new(""));
-        let image = item.get("type").is_some_and(|kind| kind.is_str("image"));
+        let image = item.says("type", "image");
         let source = match &*kind {
             "base64" if image => field("data").map(MediaSource::Base64),
             "base64" => field("data")
@@ -332,9 +303,8 @@ impl BlockReader<'_> {
     /// A call in the form of OpenAI Chat, an element of `tool_calls`.
     pub(crate) fn tool_call(&self, item: Value<'_>) -> Block {
         let id = self.call_id(item.get("id"));
-        let id_text = item.get("id").is_some_and(|id| id.kind() == Kind::String);
-        let custom =
-            item.given("custom").filter(|_| item.get("type").is_some_and(|kind| kind.is_str("custom")));
+        let id_text = item.holds("id", Kind::String);
+        let custom = item.given("custom").filter(|_| item.says("type", "custom"));
         let function = custom.or_else(|| item.given("function")).unwrap_or(item);
         let name = function.get("name").and_then(|name| self.text(name));
         let (arguments, written) = match custom {
@@ -344,7 +314,7 @@ impl BlockReader<'_> {
                 (self.arguments(given), given.is_some_and(|given| given.kind() == Kind::String))
             }
         };
-        let typed = custom.is_some() || item.get("type").is_some_and(|kind| kind.is_str("function"));
+        let typed = custom.is_some() || item.says("type", "function");
         let nested = custom.is_some() || item.given("function").is_some();
         let whole =
             id.is_some() && id_text && name.is_some() && written && typed && nested && item.is_clean();
@@ -375,7 +345,7 @@ fn only_known_fields(item: Value<'_>, kind: &str) -> bool {
         _ => return true,
     };
     let mark = item.given("cache_control");
-    let mark_fits = mark.is_none_or(|mark| mark.get("type").is_some_and(|kind| kind.is_str("ephemeral")));
+    let mark_fits = mark.is_none_or(|mark| mark.says("type", "ephemeral"));
     mark_fits && item.fields().all(|(key, _)| known.iter().any(|name| key.is_str(name)))
 }
 
@@ -409,7 +379,8 @@ fn is_audio(item: Value<'_>, kind: &str) -> bool {
 
 /// Whether a block that only Anthropic knows has the fields that the API demands.
 fn opaque_is_whole(item: Value<'_>, kind: &str, reader: &BlockReader<'_>) -> bool {
-    let string = |name| item.get(name).is_some_and(|value: Value<'_>| value.kind() == Kind::String);
+    let string = |name| item.holds(name, Kind::String);
+    let is_name = |field, most: usize| is_word(&item.word(field)) && item.word(field).len() <= most;
     let texts = |list: Option<Value<'_>>| {
         list.is_some_and(|list| list.items().next().is_some() && list.items().all(is_filled))
     };
@@ -426,27 +397,17 @@ fn opaque_is_whole(item: Value<'_>, kind: &str, reader: &BlockReader<'_>) -> boo
             let pieces = blocks().next().is_some() && blocks().all(|block| is_filled(block) || image(block));
             pieces || text.is_some_and(|text| !rejoin_record::text::is_blank(&text))
         }
-        "tool_reference" => item
-            .get("tool_name")
-            .and_then(Value::as_str)
-            .is_some_and(|name| is_word(&name) && name.len() <= 64),
+        "tool_reference" => is_name("tool_name", 64),
         "server_tool_use" => {
-            let id = item.get("id").and_then(Value::as_str).unwrap_or_default();
-            let tail = id.strip_prefix("srvtoolu_").unwrap_or_default();
-            let name = item.get("name").and_then(Value::as_str).unwrap_or_default();
-            is_word(tail)
-                && !tail.contains('-')
-                && is_word(&name)
-                && name.len() <= 128
-                && item.get("input").is_some_and(|input| input.kind() == Kind::Object)
+            let tail = item.word("id").strip_prefix("srvtoolu_").unwrap_or_default().to_owned();
+            is_word(&tail) && !tail.contains('-') && is_name("name", 128) && item.holds("input", Kind::Object)
         }
         "mcp_tool_use" => {
-            let word = |name| item.get(name).and_then(Value::as_str).is_some_and(|text| is_word(&text));
-            word("id")
-                && item.get("id").and_then(Value::as_str).is_some_and(|id| id.starts_with("mcptoolu_"))
-                && word("name")
-                && string("server_name")
-                && item.get("input").is_some_and(|input| input.kind() == Kind::Object)
+            let named = is_name("name", usize::MAX) && string("server_name");
+            is_name("id", usize::MAX)
+                && item.word("id").starts_with("mcptoolu_")
+                && named
+                && item.holds("input", Kind::Object)
         }
         "container_upload" => string("file_id"),
         _ => true,
@@ -456,8 +417,7 @@ fn opaque_is_whole(item: Value<'_>, kind: &str, reader: &BlockReader<'_>) -> boo
 /// Whether a block is a text that is not blank.
 fn is_filled(block: Value<'_>) -> bool {
     let text = block.get("text").and_then(Value::as_str);
-    block.get("type").is_some_and(|kind| kind.is_str("text"))
-        && text.is_some_and(|text| !rejoin_record::text::is_blank(&text))
+    block.says("type", "text") && text.is_some_and(|text| !rejoin_record::text::is_blank(&text))
 }
 
 /// A document that an address leads to or holds.

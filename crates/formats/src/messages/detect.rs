@@ -2,12 +2,10 @@
 
 use rejoin_record::json::Value;
 
-/// How many messages are examined.
 const LOOK_AT: usize = 2_000;
 
 /// How much of a list and the fields around it speaks for OpenAI Chat; a negative score speaks for Anthropic. A list of plain
 /// texts looks the same in both styles: then the model's name decides, and without one OpenAI Chat, the more common style.
-#[must_use]
 pub fn score(body: Option<Value<'_>>, messages: &[Value<'_>]) -> i32 {
     let mut score = 0i32;
     if let Some(body) = body {

@@ -26,11 +26,9 @@ use crate::{
 
 /// A format of message lists: where the list is, what its messages look like, and how they are read.
 pub(crate) trait Shape: Copy {
-    /// The reader of the messages.
     type Reader: ReadItem;
     /// The dialect whose bodies hold such lists. Its name is the name of the format.
     fn wire(self) -> &'static Wire;
-    /// A reader of one list.
     fn reader(self, model: Option<Text>) -> Self::Reader;
     /// The list, and the body around it if there is one.
     fn find<'d>(self, root: Value<'d>) -> Option<(Option<Value<'d>>, Value<'d>)>;
@@ -86,7 +84,6 @@ pub(crate) fn items<'d>(list: Value<'d>) -> impl Iterator<Item = Value<'d>> {
 }
 
 /// Whether a text looks like chat messages, and in which style.
-#[must_use]
 pub fn sniff(sample: &Sample<'_>) -> Option<Style> {
     let beginning = sample.beginning_text();
     let told = sniff_text(beginning, sample.beginning());
@@ -124,7 +121,6 @@ fn sniff_value(root: Value<'_>) -> Option<i32> {
         return Some(detect::score(None, &messages));
     }
     let (body, messages) = messages_of(root)?;
-    let messages: Vec<_> = messages.collect();
     // An empty list is a conversation that has not begun, unless it was cut off right there.
     let not_begun = messages.is_empty() && (body.is_some() || !root.is_cut());
     let ours = |message: &Value<'_>| looks_like_message(*message) && !gemini::read::is_content(*message);
@@ -134,22 +130,19 @@ fn sniff_value(root: Value<'_>) -> Option<i32> {
 
 pub(super) fn looks_like_message(value: Value<'_>) -> bool {
     value.kind() == Kind::Object
-        && (value.get("role").is_some_and(|role| role.kind() == Kind::String)
+        && (value.holds("role", Kind::String)
             || (value.get("content").is_some() && value.get("type").is_none()))
 }
 
 /// The body around the messages, if there is one, and the messages.
-fn messages_of<'d>(root: Value<'d>) -> Option<(Option<Value<'d>>, Box<dyn Iterator<Item = Value<'d>> + 'd>)> {
+fn messages_of<'d>(root: Value<'d>) -> Option<(Option<Value<'d>>, Vec<Value<'d>>)> {
     match root.kind() {
-        Kind::Array => Some((None, Box::new(root.items()))),
-        Kind::Object => {
-            if let Some(messages) = root.get("messages").filter(|messages| messages.kind() == Kind::Array) {
-                return Some((Some(root), Box::new(messages.items())));
-            }
+        Kind::Array => Some((None, root.items().collect())),
+        Kind::Object => match root.get("messages").filter(|messages| messages.kind() == Kind::Array) {
+            Some(messages) => Some((Some(root), messages.items().collect())),
             // A single message, as in the first of several lines.
-            looks_like_message(root)
-                .then(|| (None, Box::new(std::iter::once(root)) as Box<dyn Iterator<Item = _>>))
-        }
+            None => looks_like_message(root).then(|| (None, vec![root])),
+        },
         _ => None,
     }
 }
@@ -286,7 +279,6 @@ pub(crate) fn read_stream<S: Shape>(
     }
 }
 
-/// Reads lines one by one.
 struct Lines<'n, S: Shape> {
     name: &'n str,
     shape: S,
@@ -409,7 +401,6 @@ const EXPORT_FIELDS: &str = "conversationId conversation_id createdAt created_at
 const REQUEST_FIELDS: &str = "generationConfig instructions max_tokens model system systemInstruction system_instruction \
                               temperature tool_choice tools";
 
-/// Builds a session.
 struct Builder<S: Shape> {
     name: String,
     shape: S,
@@ -459,9 +450,8 @@ impl<S: Shape> Builder<S> {
         let mut set_aside = Vec::new();
         if around.len() > 1 {
             around.push('}');
-            let place = Place { index: 0, offset: body.map_or(0, |(body, _)| body.start()), line: None };
-            let what = within::around(around);
-            set_aside.push(SetAside { place, after: 0, what });
+            let offset = body.map_or(0, |(body, _)| body.start());
+            set_aside.push(SetAside::around(offset, within::around(around)));
         }
         let id = derive_id(wire.name, None, name, None);
         let session = Session { set_aside, ..Session::new(wire.name, id, context) };
@@ -510,17 +500,15 @@ impl<S: Shape> Builder<S> {
         for (_, value) in
             body.fields().filter(|(key, value)| key.is_str(name) && value.start() != list.start())
         {
-            let place = Place { index: 0, offset: value.start(), line: None };
             let what = Aside::Unknown(Text::new(value.raw()));
-            self.session.set_aside.push(SetAside { place, after: 0, what });
+            self.session.set_aside.push(SetAside::around(value.start(), what));
         }
     }
 
     /// Keeps the JSON around a list that is not in a request body.
     fn around(&mut self, holder: Value<'_>, list: &str) {
-        let place = Place { index: 0, offset: holder.start(), line: None };
         let what = within::around(render::with_field(holder.raw(), list, "[]"));
-        self.session.set_aside.push(SetAside { place, after: 0, what });
+        self.session.set_aside.push(SetAside::around(holder.start(), what));
     }
 
     fn finish(mut self) -> Session {

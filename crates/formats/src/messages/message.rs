@@ -29,7 +29,6 @@ pub struct MessageReader {
 
 /// A message, and what was found in it.
 pub struct ReadMessage {
-    /// The message.
     pub message: Message,
     /// What the reader had to guess.
     pub findings: Vec<Finding>,
@@ -51,8 +50,6 @@ pub const REASONING_FIELDS: &[(&str, bool)] = &[
 ];
 
 impl MessageReader {
-    /// A reader of one list.
-    #[must_use]
     pub fn new(style: Style, model: Option<Text>) -> Self {
         Self { style, model, unused: UnusedIds::default(), called: hashbrown::HashSet::new() }
     }
@@ -176,8 +173,7 @@ impl MessageReader {
             }
         }
         let own_id = blocks.call_id(given);
-        let id_written =
-            own_id.is_some() && item.get("tool_call_id").is_some_and(|id| id.kind() == Kind::String);
+        let id_written = own_id.is_some() && item.holds("tool_call_id", Kind::String);
         let call_id = own_id.or_else(|| self.next_id(name.as_ref()));
         let text_only = content.blocks.iter().all(|block| matches!(block.kind, BlockKind::Text(_)));
         let regular = content.regular
@@ -223,8 +219,8 @@ impl MessageReader {
             let own = self.style == Style::OpenAi && role == Role::Assistant;
             all.push(if own { block.at(span) } else { block });
         }
-        let refused = item.given("refusal").is_some_and(|refusal| refusal.kind() == Kind::String);
-        let sounds = item.given("audio").is_some_and(|audio| audio.kind() == Kind::Object);
+        let refused = item.holds("refusal", Kind::String);
+        let sounds = item.holds("audio", Kind::Object);
         regular &= refused || item.given("refusal").is_none();
         regular &= sounds || item.given("audio").is_none();
         let before_calls = all.len();
@@ -258,7 +254,6 @@ impl MessageReader {
         self.message(role, all, content.form, regular)
     }
 
-    /// The calls beside the content.
     fn calls(&self, item: Value<'_>, blocks: &BlockReader<'_>) -> Vec<Block> {
         let listed = item.get("tool_calls").into_iter().flat_map(Value::items);
         let listed = listed.filter(|call| call.kind() == Kind::Object).map(|call| blocks.tool_call(call));

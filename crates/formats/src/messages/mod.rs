@@ -38,7 +38,6 @@ pub(crate) const KNOWN: &[Known] = &[
     Known::beside("thought", "action"),
 ];
 
-/// The style of a list of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// `tool_calls` beside the content, results as messages.
@@ -48,8 +47,6 @@ pub enum Style {
 }
 
 impl Style {
-    /// The name of the format.
-    #[must_use]
     pub fn format(self) -> &'static str {
         match self {
             Self::OpenAi => "openai-chat",

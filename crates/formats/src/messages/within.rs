@@ -9,18 +9,16 @@ use rejoin_record::{
 use super::{list::looks_like_message, roles};
 use crate::{
     accounting::has_words,
-    session::{Aside, Place, SetAside},
+    session::{Aside, SetAside},
     wire::gemini,
 };
 
 /// The names of such lists.
 const NAMES: &[&str] = &["messages", "history", "traj", "trajectory", "conversation"];
 
-/// How many elements are examined for conversations.
 const LOOK_AT: usize = 20;
 
 /// The conversations in a value that is not a request body: the holder of each, the name of its list, and the list.
-#[must_use]
 pub fn conversations(root: Value<'_>) -> Vec<(Value<'_>, &'static str, Value<'_>)> {
     match root.kind() {
         Kind::Array => each(root),
@@ -62,7 +60,6 @@ const SPOKEN: &str =
 
 /// The JSON around a conversation, such as the task, the score or settings. It is mere data unless it holds a message, or a text
 /// under a name for instructions or an answer.
-#[must_use]
 pub fn around(text: String) -> Aside {
     let named = |root: Value<'_>| {
         SPOKEN
@@ -76,11 +73,7 @@ pub fn around(text: String) -> Aside {
 
 /// Everything in a value besides its conversations.
 pub fn beside(root: Value<'_>) -> Vec<SetAside> {
-    let aside = |value: Value<'_>, what: Aside| SetAside {
-        place: Place { index: 0, offset: value.start(), line: None },
-        after: 0,
-        what,
-    };
+    let aside = |value: Value<'_>, what: Aside| SetAside::around(value.start(), what);
     // A list of runs, some of which hold no conversation.
     let strange = |list: Value<'_>| -> Vec<SetAside> {
         let strange = list.items().filter(|item| held(*item).is_none());

@@ -7,6 +7,7 @@ use std::{
 
 use rejoin_record::{
     Content, ConversationId, Entry, EntryId, Kind, Message, Text, Tree,
+    content::Meta,
     json::{Doc, Value},
     verify::{Discrepancy, verify, verify_order},
 };
@@ -31,7 +32,6 @@ pub const FORMAT: &str = "jsonl";
 const LOOK_AT: usize = 20;
 
 /// Whether a text looks like our own record.
-#[must_use]
 pub fn sniff(sample: &Sample<'_>) -> bool {
     sample.any_line(LOOK_AT, is_entry)
 }
@@ -70,7 +70,6 @@ pub struct Damaged {
 /// place in the order of storage, from 1.
 ///
 /// The store knows the id even if the header is damaged.
-#[must_use]
 pub fn session_of(
     id: ConversationId,
     entries: impl IntoIterator<Item = (Entry, usize)>,
@@ -198,22 +197,22 @@ impl Record {
                 after = number + 1;
                 continue;
             }
-            let aside = match Content::of(entry) {
-                Content::Header(metadata) => {
-                    id = id.or(Some(metadata.conversation));
-                    format = format.or(metadata.format);
-                    Some(Aside::Raw(Text::from(entry.to_line())))
+            let what = match Content::of(entry) {
+                Content::Message(message) => Aside::Hidden(Arc::new(message), Detail::default()),
+                Content::Meta(Meta { title: Some(title), .. }) => Aside::Title(title),
+                content => {
+                    match content {
+                        Content::Header(metadata) => {
+                            id = id.or(Some(metadata.conversation));
+                            format = format.or(metadata.format);
+                        }
+                        Content::Context(found) => context = Some(found),
+                        _ => {}
+                    }
+                    Aside::Raw(Text::from(entry.to_line()))
                 }
-                Content::Context(found) => {
-                    context = Some(found);
-                    Some(Aside::Raw(Text::from(entry.to_line())))
-                }
-                Content::Message(message) => Some(Aside::Hidden(Arc::new(message), Detail::default())),
-                Content::Meta(meta) if meta.title.is_some() => meta.title.map(Aside::Title),
-                _ => Some(Aside::Raw(Text::from(entry.to_line()))),
             };
-            let place = self.place_of(entry.id());
-            set_aside.extend(aside.map(|what| SetAside { place, after, what }));
+            set_aside.push(SetAside { place: self.place_of(entry.id()), after, what });
         }
         for (place, text) in &self.damaged {
             set_aside.push(SetAside { place: *place, after, what: Aside::Raw(text.clone()) });

@@ -86,7 +86,6 @@ const BATCH_BYTES: usize = 256 * 1024;
 const AHEAD: usize = 3;
 
 /// A few lines that are parsed together.
-#[derive(Default)]
 struct Batch {
     bytes: Vec<u8>,
     /// The place of each line in the file, and its range in `bytes`.
@@ -116,7 +115,7 @@ impl Iterator for Batches<'_> {
         if let Some(first) = self.first.take() {
             return Some(Ok(first));
         }
-        let mut batch = Batch::default();
+        let mut batch = Batch { bytes: Vec::with_capacity(2 * BATCH_BYTES), lines: Vec::new() };
         while batch.bytes.len() < BATCH_BYTES && !self.ended {
             let start = batch.bytes.len();
             match self.lines.append(&mut batch.bytes) {

@@ -12,7 +12,6 @@ use crate::{
     wire::{TooLarge, render},
 };
 
-/// The name of the format.
 pub(crate) const FORMAT: &str = "markdown";
 
 /// Writes the view of a session for people. Never fails.
@@ -75,7 +74,6 @@ fn quote(out: &mut String, text: &str) {
     }
 }
 
-/// Writes a call and its results.
 fn write_exchange(out: &mut String, exchange: ExchangeRef<'_>, call: &ToolCall) {
     out.push_str(&format!("\n**{}**\n", call.name));
     fence(out, "json", call.arguments.text());

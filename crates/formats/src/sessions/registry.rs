@@ -45,8 +45,8 @@ pub struct Agent {
     pub resend: fn(&Session) -> Resent,
 }
 
-/// Reads every conversation in a text.
 type ReadText = fn(&Input, Sample<'_>) -> Result<Vec<Session>, ReadError>;
+type ReadStream = fn(Stream<'_>) -> Result<Vec<Session>, ReadError>;
 
 /// How conversations are read from a format.
 pub struct Reading {
@@ -55,7 +55,7 @@ pub struct Reading {
     /// Reads every conversation in a text; `None` for files of lines, which are always read as a stream.
     text: Option<ReadText>,
     /// Reads every conversation in a stream of lines.
-    stream: fn(Stream<'_>) -> Result<Vec<Session>, ReadError>,
+    stream: ReadStream,
     /// Whether it is our own record, which keeps what other formats could not place.
     pub own: bool,
     /// Fields that the reader knows and that hold no words of the conversation.
@@ -80,7 +80,6 @@ impl Reading {
     }
 
     /// Whether it is always a file of lines, which need not be one text to be read.
-    #[must_use]
     pub fn is_lines(&self) -> bool {
         self.text.is_none()
     }
@@ -97,44 +96,48 @@ impl Reading {
     }
 }
 
+/// How another program's format is read.
+const fn reading(
+    sniff: fn(&Sample<'_>) -> bool,
+    text: Option<ReadText>,
+    stream: ReadStream,
+    known: &'static [Known],
+) -> Option<Reading> {
+    Some(Reading { sniff, text, stream, own: false, known })
+}
+
+/// The requests of a dialect. Its encoder writes them, not a session format.
+const fn body(
+    name: &'static str,
+    about: &'static str,
+    sniff: fn(&Sample<'_>) -> bool,
+    text: ReadText,
+    stream: ReadStream,
+    known: &'static [Known],
+) -> Format {
+    Format { name, about, read: reading(sniff, Some(text), stream, known), write: None, agent: None }
+}
+
 /// Every format, in the order in which they are tried.
 pub const FORMATS: &[Format] = &[
     Format {
         name: "claude-code",
         about: "a Claude Code transcript, of a session or of one of its sub-agents",
-        read: Some(Reading {
-            sniff: claude_code::sniff,
-            text: None,
-            stream: claude_code::read_stream,
-            own: false,
-            known: claude_code::KNOWN,
-        }),
+        read: reading(claude_code::sniff, None, claude_code::read_stream, claude_code::KNOWN),
         write: Some(claude_code::write),
         agent: Some(Agent { name: "Claude Code", resend: claude_code::resend }),
     },
     Format {
         name: codex::FORMAT,
         about: "a rollout of Codex, `~/.codex/sessions/…/rollout-*.jsonl`",
-        read: Some(Reading {
-            sniff: codex::sniff,
-            text: None,
-            stream: codex::read_stream,
-            own: false,
-            known: codex::KNOWN,
-        }),
+        read: reading(codex::sniff, None, codex::read_stream, codex::KNOWN),
         write: Some(codex::write),
         agent: Some(Agent { name: "Codex", resend: codex::resend }),
     },
     Format {
         name: turns::FORMAT,
         about: "one turn a line, `{timestamp, items, metadata}`",
-        read: Some(Reading {
-            sniff: turns::sniff,
-            text: None,
-            stream: turns::read_stream,
-            own: false,
-            known: openai_responses::read::KNOWN,
-        }),
+        read: reading(turns::sniff, None, turns::read_stream, openai_responses::read::KNOWN),
         write: Some(turns::write),
         agent: None,
     },
@@ -151,58 +154,38 @@ pub const FORMATS: &[Format] = &[
         write: Some(jsonl::write),
         agent: None,
     },
-    Format {
-        name: "openai-chat",
-        about: "an OpenAI Chat request body, or just its list of messages",
-        read: Some(Reading {
-            sniff: |sample| list::sniff(sample) == Some(Style::OpenAi),
-            text: Some(|input, sample| list::read(input, sample, Style::OpenAi)),
-            stream: |stream| list::read_stream(Style::OpenAi, stream),
-            own: false,
-            known: messages::KNOWN,
-        }),
-        write: None,
-        agent: None,
-    },
-    Format {
-        name: "openai-responses",
-        about: "an OpenAI Responses request body, or just its list of items",
-        read: Some(Reading {
-            sniff: openai_responses::read::list::sniff,
-            text: Some(openai_responses::read::list::read),
-            stream: openai_responses::read::list::read_stream,
-            own: false,
-            known: openai_responses::read::KNOWN,
-        }),
-        write: None,
-        agent: None,
-    },
-    Format {
-        name: "anthropic",
-        about: "an Anthropic Messages request body, or just its list of messages",
-        read: Some(Reading {
-            sniff: |sample| list::sniff(sample) == Some(Style::Anthropic),
-            text: Some(|input, sample| list::read(input, sample, Style::Anthropic)),
-            stream: |stream| list::read_stream(Style::Anthropic, stream),
-            own: false,
-            known: messages::KNOWN,
-        }),
-        write: None,
-        agent: None,
-    },
-    Format {
-        name: "gemini",
-        about: "a Gemini request body, just its list of contents, or a checkpoint of one",
-        read: Some(Reading {
-            sniff: gemini::read::sniff,
-            text: Some(|input, sample| list::read(input, sample, gemini::read::Contents)),
-            stream: |stream| list::read_stream(gemini::read::Contents, stream),
-            own: false,
-            known: gemini::read::KNOWN,
-        }),
-        write: None,
-        agent: None,
-    },
+    body(
+        "openai-chat",
+        "an OpenAI Chat request body, or just its list of messages",
+        |sample| list::sniff(sample) == Some(Style::OpenAi),
+        |input, sample| list::read(input, sample, Style::OpenAi),
+        |stream| list::read_stream(Style::OpenAi, stream),
+        messages::KNOWN,
+    ),
+    body(
+        "openai-responses",
+        "an OpenAI Responses request body, or just its list of items",
+        openai_responses::read::list::sniff,
+        openai_responses::read::list::read,
+        openai_responses::read::list::read_stream,
+        openai_responses::read::KNOWN,
+    ),
+    body(
+        "anthropic",
+        "an Anthropic Messages request body, or just its list of messages",
+        |sample| list::sniff(sample) == Some(Style::Anthropic),
+        |input, sample| list::read(input, sample, Style::Anthropic),
+        |stream| list::read_stream(Style::Anthropic, stream),
+        messages::KNOWN,
+    ),
+    body(
+        "gemini",
+        "a Gemini request body, just its list of contents, or a checkpoint of one",
+        gemini::read::sniff,
+        |input, sample| list::read(input, sample, gemini::read::Contents),
+        |stream| list::read_stream(gemini::read::Contents, stream),
+        gemini::read::KNOWN,
+    ),
     Format {
         name: markdown::FORMAT,
         about: "for people: what was said, called and answered",
@@ -216,13 +199,11 @@ pub const FORMATS: &[Format] = &[
 const AGENTS: [&str; 2] = ["claude-code", codex::FORMAT];
 
 /// The format of that name.
-#[must_use]
 pub fn named(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
 /// The format that a text is in.
-#[must_use]
 pub fn detect(text: &str) -> Option<&'static Format> {
     detect_in(&Sample::new(text))
 }

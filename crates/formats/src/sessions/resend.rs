@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rejoin_record::{
-    Message,
+    BlockKind, Message, NativeItem,
     json::{self as source, Doc, Kind},
     text::is_blank,
 };
@@ -30,19 +30,12 @@ impl Resent {
     }
 }
 
-/// The messages without changes, for a tool whose repairs are not known.
-#[must_use]
-pub fn as_they_stand(session: &Session) -> Resent {
-    let mut resent = Resent::default();
-    let items = natives(session, &mut resent.bytes, |item| Some(item));
-    items.into_iter().for_each(|(place, item)| resent.push(item, Some(place)));
-    resent
-}
-
-/// The messages without changes, followed by a prompt to continue if the model spoke last.
-#[must_use]
+/// The messages without changes, for a tool whose repairs are not known, followed by a prompt to continue if the model spoke
+/// last.
 pub fn continued(session: &Session) -> Resent {
-    let mut resent = as_they_stand(session);
+    let mut resent = Resent::default();
+    let items = natives(session, &mut resent.bytes, |item| Some(item), Some);
+    items.into_iter().for_each(|(place, item)| resent.push(item, Some(place)));
     match resent.list.last().and_then(|last| last["role"].as_str()) {
         Some("assistant") => resent.push(next_word(), None),
         Some("model") => resent.push(json!({"role": "user", "parts": [{"text": "Continue."}]}), None),
@@ -54,27 +47,65 @@ pub fn continued(session: &Session) -> Resent {
 /// Finds the part of an item that is sent.
 pub(crate) type Part = for<'d> fn(source::Value<'d>) -> Option<source::Value<'d>>;
 
-/// The part that is sent of each of the source's items, with the place of its message. Adds their length to `bytes`. An item
-/// that is not strict JSON cannot be checked and is left out.
-pub(crate) fn natives(session: &Session, bytes: &mut usize, part: Part) -> Vec<(usize, Value)> {
-    let texts: Vec<(usize, &str)> = session.messages.iter().enumerate().flat_map(texts_of).collect();
-    *bytes += texts.iter().map(|(_, text)| text.len()).sum::<usize>();
-    parallel::filter_map(&texts, |_, (place, text)| Some((*place, shortened(text, part)?)))
+/// The part that is sent of each of the source's items, as `each` makes it, with the place of its message. Adds their length
+/// to `bytes`. An item that is not strict JSON cannot be checked and is left out.
+pub(crate) fn natives<T: Send>(
+    session: &Session,
+    bytes: &mut usize,
+    part: Part,
+    each: impl Fn(Value) -> Option<T> + Sync,
+) -> Vec<(usize, T)> {
+    let sources: Vec<Source<'_>> = session.messages.iter().enumerate().flat_map(sources_of).collect();
+    *bytes += sources.iter().map(|source| source.text.len()).sum::<usize>();
+    parallel::filter_map(&sources, |_, source| Some((source.place, each(source.shortened(part)?)?)))
 }
 
-fn texts_of((place, message): (usize, &Arc<Message>)) -> Vec<(usize, &str)> {
+/// One item, and the message that it is part of.
+#[derive(Clone, Copy)]
+struct Source<'s> {
+    place: usize,
+    text: &'s str,
+    message: &'s Message,
+    /// Whether the reader found nothing in it that strict JSON refuses.
+    clean: bool,
+}
+
+fn sources_of((place, message): (usize, &Arc<Message>)) -> Vec<Source<'_>> {
     let Some(native) = &message.native else { return Vec::new() };
     let raw = native.raw.as_str();
     if native.items.is_empty() {
-        return vec![(place, raw)];
+        return vec![Source { place, text: raw, message, clean: native.regular }];
     }
-    native.items.iter().filter_map(|item| Some((place, item.span.of(raw)?))).collect()
+    let source =
+        |item: &NativeItem| Some(Source { place, text: item.span.of(raw)?, message, clean: item.regular });
+    native.items.iter().filter_map(source).collect()
 }
 
-fn shortened(item: &str, part: Part) -> Option<Value> {
-    let doc =
-        Doc::parse(item).ok().filter(|doc| doc.max_depth() <= DEEPEST && doc.first_fault().is_none())?;
-    Some(value_of(part(doc.root()?)?, false))
+impl Source<'_> {
+    fn shortened(&self, part: Part) -> Option<Value> {
+        let known = if self.clean { self.known_literals() } else { Vec::new() };
+        let doc = Doc::parse_around(self.text, &known).ok();
+        let doc = doc.filter(|doc| doc.max_depth() <= DEEPEST && doc.first_fault().is_none())?;
+        Some(value_of(part(doc.root()?)?, false))
+    }
+
+    /// Where the long texts of the message are in the item, as far as they still are slices of it.
+    fn known_literals(&self) -> Vec<(usize, usize)> {
+        let results = self.message.tool_results().flat_map(|result| &result.content);
+        let texts = self.message.blocks.iter().chain(results).filter_map(|block| match &block.kind {
+            BlockKind::Text(text) => text.literal(),
+            _ => None,
+        });
+        let item = self.text.as_ptr() as usize;
+        let places = texts.filter_map(|literal| {
+            let start = (literal.as_ptr() as usize).checked_sub(item + 1)?;
+            let end = start + literal.len() + 2;
+            (end <= self.text.len()).then_some((start, end))
+        });
+        let mut places: Vec<(usize, usize)> = places.collect();
+        places.sort_unstable();
+        places
+    }
 }
 
 /// Items that are nested deeper cannot be judged.
@@ -83,8 +114,8 @@ const DEEPEST: usize = 127;
 /// The fields that hold texts, or reasoning that only the provider can read.
 const TEXTS: [&str; 4] = ["text", "output", "content", "encrypted_content"];
 
-/// Texts of these lengths in bytes are cut: no provider looks at more of them than whether they are blank. A longer one may be
-/// longer than a provider allows, so it is kept whole.
+/// Texts of these lengths in bytes are cut: no provider looks at more of them than whether they are blank, and whether they end with
+/// white space. A longer one may be longer than a provider allows, so it is kept whole.
 const CUT: std::ops::Range<usize> = 256..1024 * 1024;
 
 /// A value with long texts cut.
@@ -99,13 +130,21 @@ fn value_of(value: source::Value<'_>, is_text: bool) -> Value {
             });
             Value::Object(fields.collect())
         }
-        Kind::String if is_text && CUT.contains(&value.raw().len()) => {
-            let beginning = value.beginning(CUT.start);
-            Value::from(beginning.filter(|text| !is_blank(text)).or_else(|| value.as_str()))
+        Kind::String if is_text && CUT.contains(&value.raw().len()) && !may_end_blank(value.raw()) => {
+            let beginning = value.beginning(CUT.start).filter(|text| !is_blank(text));
+            // A cut must not make a text end with a space: some providers refuse that.
+            let beginning = beginning.map(|text| text.trim_end().to_owned());
+            Value::from(beginning.or_else(|| value.as_str().map(Into::into)))
         }
         Kind::String => Value::from(value.as_str()),
         _ => serde_json::from_str(value.raw()).unwrap_or_default(),
     }
+}
+
+/// Whether the text of a literal may end with white space. An escape near its end is not decoded to find out.
+fn may_end_blank(literal: &str) -> bool {
+    let mut end = literal.strip_suffix('"').unwrap_or(literal).chars().rev();
+    end.clone().next().is_none_or(char::is_whitespace) || end.by_ref().take(6).any(|letter| letter == '\\')
 }
 
 /// A person's message that asks the model to continue.

@@ -21,7 +21,6 @@ pub struct Sample<'t> {
 
 impl<'t> Sample<'t> {
     /// Looks at a text. Nothing is parsed yet.
-    #[must_use]
     pub fn new(text: &'t str) -> Self {
         Self { text, one_line: OnceCell::new(), whole: OnceCell::new(), beginning: OnceCell::new() }
     }
@@ -31,7 +30,6 @@ impl<'t> Sample<'t> {
         self.text
     }
 
-    /// All of the text as JSON.
     pub(crate) fn whole(&self) -> &Parsed<'t> {
         self.whole.get_or_init(|| Doc::parse_prefix(self.text))
     }
@@ -46,7 +44,6 @@ impl<'t> Sample<'t> {
         &self.text[..self.text.floor_char_boundary(BEGINNING)]
     }
 
-    /// The beginning of the text as JSON.
     pub(crate) fn beginning(&self) -> &Parsed<'t> {
         if self.beginning_text().len() == self.text.len() {
             return self.whole();
@@ -54,12 +51,10 @@ impl<'t> Sample<'t> {
         self.beginning.get_or_init(|| Doc::parse_prefix(self.beginning_text()))
     }
 
-    /// Whether any of the first lines tells.
     pub(crate) fn any_line(&self, most: usize, tells: impl Fn(Value<'_>) -> bool) -> bool {
         self.any_of(self.text, most, Self::whole, tells)
     }
 
-    /// Whether any line of the beginning tells.
     pub(crate) fn any_line_of_beginning(&self, tells: impl Fn(Value<'_>) -> bool) -> bool {
         self.any_of(self.beginning_text(), usize::MAX, Self::beginning, tells)
     }

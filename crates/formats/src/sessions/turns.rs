@@ -34,11 +34,8 @@ const LOOK_AT: usize = 20;
 const AROUND: &[&str] = &["timestamp", "items", "metadata", "id", "turn_id", "truncatedCount"];
 
 /// Whether a text looks like turns.
-#[must_use]
 pub fn sniff(sample: &Sample<'_>) -> bool {
-    sample.any_line(LOOK_AT, |root| {
-        root.get("items").is_some_and(|items| items.kind() == Kind::Array) && root.get("timestamp").is_some()
-    })
+    sample.any_line(LOOK_AT, |root| root.holds("items", Kind::Array) && root.get("timestamp").is_some())
 }
 
 /// Reads the conversation in a file of turns, line by line.
@@ -51,11 +48,7 @@ pub fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     if !turns.known {
         return Err(ReadError::NoConversation("no line of it is a turn"));
     }
-    let mut context = Context { dialect: Some(DIALECT), ..Context::default() };
-    if let Some(model) = &turns.model {
-        context.put("model", &render::quoted(model));
-        context.before_messages = 1;
-    }
+    let context = Context::of_model(DIALECT, turns.model.as_deref());
     Ok(vec![turns.assembler.into_session(stream.name, None, context)])
 }
 
@@ -122,8 +115,8 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
     let model = writing.model.map(str::to_owned);
     let target = Target { model, closes: false, ..Target::of(&session.context) };
     let encoded = DIALECT.wire().encode(view, &target)?;
-    let doc = Doc::parse(&encoded.body);
-    let body = doc.as_ref().ok().and_then(Doc::root);
+    let doc = Doc::of(&encoded.body);
+    let body = doc.root();
     let model = writing.model.map(str::to_owned).or_else(|| session.context.model());
     let known = session.details.iter().rev().filter_map(|detail| instant(detail.time.as_ref()?));
     let now = known.into_iter().next().unwrap_or(writing.now);

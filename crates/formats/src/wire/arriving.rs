@@ -14,8 +14,8 @@ use rejoin_record::{
 };
 
 use super::{
-    documents::{Documents, Wrong},
-    sse::{EVENT_BYTES, Sse},
+    documents::Documents,
+    sse::Sse,
     stream::{Delta, End, Fault, Received, Stop, StreamDecoder, Usage},
     usage::{Counted, UsageFields},
 };
@@ -32,7 +32,6 @@ pub(crate) trait Assembly: Default + Send + 'static {
 
 /// The item that was assembled from a response.
 pub(crate) struct Item {
-    /// The item as JSON.
     pub(crate) json: String,
     /// Whether it is complete, and is kept beside the message.
     pub(crate) whole: bool,
@@ -43,14 +42,10 @@ pub(crate) struct Item {
 /// What a response says besides its message.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// Why the model stopped.
     pub(crate) stop: Option<Stop>,
-    /// The provider's error.
     pub(crate) fault: Option<Fault>,
-    /// The model that answered.
     pub(crate) model: Option<String>,
     usage: Option<Usage>,
-    /// Whether the end was seen.
     pub(crate) done: bool,
     counted: Counted,
     /// A hash of all events, different for every response.
@@ -66,12 +61,10 @@ impl Seen {
         }
     }
 
-    /// The model's name.
     pub(crate) fn model_text(&self) -> Option<Text> {
         self.model.as_deref().map(Text::new)
     }
 
-    /// Adds token counts.
     pub(crate) fn count(&mut self, fields: &UsageFields, usage: Option<Value<'_>>) {
         usage.into_iter().for_each(|usage| self.counted.add(fields, usage));
         self.usage = self.counted.usage(fields);
@@ -87,10 +80,9 @@ pub(crate) fn show(piece: String, kind: fn(String) -> Delta, out: &mut Vec<Delta
 
 /// The text of a field; empty if there is none.
 pub(crate) fn word(holder: Value<'_>, name: &str) -> String {
-    holder.given(name).and_then(Value::as_str).unwrap_or_default().into_owned()
+    holder.word(name).into_owned()
 }
 
-/// The decoder of a dialect.
 pub(crate) struct Decoder<A> {
     /// The first bytes, until they show the framing.
     head: Vec<u8>,
@@ -113,7 +105,6 @@ struct Taking<A> {
     /// Bytes of all events so far, and their limit.
     taken: usize,
     limit: usize,
-    /// Whether there was any event.
     any: bool,
     /// The number of events with content, and the hash of the last event.
     said: u64,
@@ -123,7 +114,6 @@ struct Taking<A> {
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 impl<A: Assembly> Decoder<A> {
-    /// Begins to decode a response.
     pub(crate) fn boxed() -> Box<dyn StreamDecoder> {
         Box::new(Self::new())
     }
@@ -153,22 +143,13 @@ impl<A: Assembly> Decoder<A> {
 
     fn take(&mut self, bytes: &[u8], out: &mut Vec<Delta>) {
         let taking = &mut self.taking;
-        match &mut self.framing {
-            Framing::Unknown => {}
-            Framing::Events(sse) => {
-                if sse.feed(bytes, &mut |name, data| taking.event(name, data, out)).is_err() {
-                    taking.breaks(too_long());
-                }
-            }
-            Framing::Documents(documents) => {
-                match documents.feed(bytes, &mut |text| taking.document(text, out)) {
-                    Ok(()) => {}
-                    Err(Wrong::TooLong) => taking.breaks(too_long()),
-                    Err(Wrong::NoObject) => {
-                        taking.breaks(String::from("it began as JSON and went on as something else"));
-                    }
-                }
-            }
+        let fed = match &mut self.framing {
+            Framing::Unknown => Ok(()),
+            Framing::Events(sse) => sse.feed(bytes, &mut |name, data| taking.event(name, data, out)),
+            Framing::Documents(documents) => documents.feed(bytes, &mut |text| taking.document(text, out)),
+        };
+        if let Err(wrong) = fed {
+            taking.breaks(wrong.to_string());
         }
     }
 }
@@ -237,8 +218,8 @@ impl<A: Assembly> Taking<A> {
             self.seen.done = true;
             return;
         }
-        let doc = Doc::parse(data);
-        let root = doc.as_ref().ok().and_then(Doc::root);
+        let doc = Doc::of(data);
+        let root = doc.root();
         if let Some(event) = root.filter(|root| root.kind() == Kind::Object) {
             self.object(name, event, data, out);
             return;
@@ -259,8 +240,8 @@ impl<A: Assembly> Taking<A> {
         if self.is_over() {
             return;
         }
-        let doc = Doc::parse(text);
-        let Some(root) = doc.as_ref().ok().and_then(Doc::root) else {
+        let doc = Doc::of(text);
+        let Some(root) = doc.root() else {
             self.breaks(format!("it is no JSON: `{}`", beginning(text)));
             return;
         };
@@ -285,7 +266,7 @@ impl<A: Assembly> Taking<A> {
             return true;
         }
         self.seen.seed = short_name(&format!("{} {text}", self.seen.seed), 24);
-        let says = |field| event.get(field).is_some_and(|value| value.is_str("error"));
+        let says = |field| event.says(field, "error");
         let shown = out.len();
         let known = self.assembly.event(name, event, &mut self.seen, out);
         let before = std::mem::replace(&mut self.last, hash(text));
@@ -339,10 +320,6 @@ fn hash(text: &str) -> u64 {
 
 /// The data of the last event, in the streams of some servers.
 const LAST: &str = "[DONE]";
-
-fn too_long() -> String {
-    format!("a line or an event in it has no end: more than {} MiB came", EVENT_BYTES >> 20)
-}
 
 /// The beginning of a text, for an error message.
 fn beginning(text: &str) -> String {

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Encodes bytes.
-#[must_use]
 pub fn encode(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
@@ -20,7 +19,6 @@ pub fn encode(bytes: &[u8]) -> String {
 }
 
 /// Turns any spelling into the strict one; `None` if the data is empty or not base64.
-#[must_use]
 pub fn strict(data: &str) -> Option<Cow<'_, str>> {
     let bare = data.trim_end_matches(['=', '\n', '\r']);
     let as_it_is = bare.bytes().all(is_letter);
@@ -56,7 +54,6 @@ fn is_letter(byte: u8) -> bool {
 }
 
 /// Decodes the first `count` bytes of a strict spelling, and a few more.
-#[must_use]
 pub fn head(data: &str, count: usize) -> Vec<u8> {
     let letters = data.as_bytes();
     let letters = &letters[..letters.len().min(count.div_ceil(3) * 4)];
@@ -64,7 +61,6 @@ pub fn head(data: &str, count: usize) -> Vec<u8> {
 }
 
 /// Decodes base64 in either alphabet, with or without padding and line breaks.
-#[must_use]
 pub fn decode(letters: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(letters.len() / 4 * 3);
     let (mut bits, mut count) = (0u32, 0);
@@ -88,7 +84,6 @@ pub fn decode(letters: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The number of bytes in a strict spelling.
-#[must_use]
 pub fn decoded_len(data: &str) -> usize {
     data.len() / 4 * 3 - data.bytes().rev().take_while(|byte| *byte == b'=').count()
 }

@@ -24,12 +24,10 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Sets a field.
     pub fn put(&mut self, name: &'static str, value: String) {
         self.set.push((name, Some(value)));
     }
 
-    /// Leaves a field out.
     pub fn leave_out(&mut self, name: &'static str) {
         self.set.push((name, None));
     }
@@ -44,14 +42,11 @@ impl Surroundings {
         }
     }
 
-    /// The new value of a field.
-    #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         self.set.iter().rev().find(|(set, _)| *set == name)?.1.as_deref()
     }
 
     /// Whether a field was set or left out.
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.set.iter().any(|(set, _)| *set == name)
     }

@@ -50,7 +50,6 @@ pub fn text<'c>(
 }
 
 /// A call in the form of Chat Completions, where arguments are a string.
-#[must_use]
 pub fn function_call(
     spelled: &Spelled,
     exchange: ExchangeRef<'_>,

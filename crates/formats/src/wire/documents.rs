@@ -3,16 +3,17 @@
 
 use super::sse::EVENT_BYTES;
 
-/// Why bytes are not a sequence of objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why bytes are not a sequence of events or objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Wrong {
-    /// An object is longer than [`EVENT_BYTES`].
+    /// An event or object is longer than [`EVENT_BYTES`].
+    #[error("a line or an event in it has no end: more than {} MiB came", EVENT_BYTES >> 20)]
     TooLong,
     /// There is something else between the objects.
+    #[error("it began as JSON and went on as something else")]
     NoObject,
 }
 
-/// Splits bytes into objects.
 #[derive(Default)]
 pub(crate) struct Documents {
     /// The unfinished object.
@@ -21,7 +22,6 @@ pub(crate) struct Documents {
     in_string: bool,
     escaped: bool,
     begun: bool,
-    /// Whether the objects are in a list.
     listed: bool,
 }
 

@@ -22,7 +22,6 @@ pub struct Encoded<B = String> {
 }
 
 impl Encoded<()> {
-    /// Adds the body.
     pub(crate) fn with<B>(self, body: B) -> Encoded<B> {
         let Self { findings, respelled, prefix, sources, .. } = self;
         Encoded { body, findings, respelled, prefix, sources }

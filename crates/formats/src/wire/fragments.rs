@@ -14,13 +14,10 @@ use crate::convert::{Bond, Target};
 
 /// A text or medium of a message.
 pub struct Fragment<'i> {
-    /// Where it is in the source.
     pub at: Position,
-    /// What it holds.
     pub kind: FragmentKind<'i>,
 }
 
-/// The two kinds of fragments.
 pub enum FragmentKind<'i> {
     /// A text, which may be blank.
     Text(Cow<'i, str>),
@@ -30,13 +27,11 @@ pub enum FragmentKind<'i> {
 
 impl Fragment<'_> {
     /// Whether this is a text without anything to read in it.
-    #[must_use]
     pub fn is_blank(&self) -> bool {
         matches!(&self.kind, FragmentKind::Text(text) if rejoin_record::text::is_blank(text))
     }
 
     /// Turns the fragment into text; a medium becomes a label.
-    #[must_use]
     pub fn into_text(self, ledger: &mut Ledger) -> String {
         match self.kind {
             FragmentKind::Text(text) => text.into_owned(),
@@ -46,7 +41,6 @@ impl Fragment<'_> {
 }
 
 /// The plain reasoning in a part, if it goes back to its issuer.
-#[must_use]
 pub fn thought<'i>(part: PartRef<'i>, target: &Target, dialect: Dialect) -> Option<&'i str> {
     let PartRef::Block(_, block) = part else { return None };
     let BlockKind::Reasoning(reasoning) = &block.kind else { return None };
@@ -56,13 +50,11 @@ pub fn thought<'i>(part: PartRef<'i>, target: &Target, dialect: Dialect) -> Opti
 }
 
 /// The fragments of an item, without its calls.
-#[must_use]
 pub fn of_item<'i>(item: ItemRef<'i>, ledger: &mut Ledger) -> Vec<Fragment<'i>> {
     item.parts().flat_map(|part| of_part(part, item.index(), ledger)).collect()
 }
 
 /// The fragments of one part of the item at `index`; none for a call.
-#[must_use]
 pub fn of_part<'i>(part: PartRef<'i>, index: usize, ledger: &mut Ledger) -> Vec<Fragment<'i>> {
     match part {
         PartRef::Block(block, content) => {
@@ -80,8 +72,6 @@ pub fn of_part<'i>(part: PartRef<'i>, index: usize, ledger: &mut Ledger) -> Vec<
     }
 }
 
-/// The fragments of a result.
-#[must_use]
 pub fn of_result<'i>(result: ResultRef<'i>, ledger: &mut Ledger) -> Vec<Fragment<'i>> {
     let at = render::position(result);
     ledger.left_out_fields(result.message(), result.at().0);
@@ -112,7 +102,6 @@ fn of_block<'i>(block: &'i Block, at: Position, ledger: &mut Ledger) -> Option<F
 }
 
 /// Leaves out blank texts, for dialects that refuse them. Empty texts are not reported: in other dialects they mean no text.
-#[must_use]
 pub fn without_blanks<'i>(fragments: Vec<Fragment<'i>>, ledger: &mut Ledger) -> Vec<Fragment<'i>> {
     let (blank, rest): (Vec<_>, Vec<_>) = fragments.into_iter().partition(Fragment::is_blank);
     for piece in blank {
@@ -124,7 +113,6 @@ pub fn without_blanks<'i>(fragments: Vec<Fragment<'i>>, ledger: &mut Ledger) -> 
 }
 
 /// Whether a user item is no message at all: it is empty and of an unknown role, or it has nothing to read beside results.
-#[must_use]
 pub fn is_nothing(item: ItemRef<'_>, fragments: &[Fragment<'_>]) -> bool {
     let message = item.message();
     let beside_results = message.tool_results().next().is_some() && fragments.iter().all(Fragment::is_blank);

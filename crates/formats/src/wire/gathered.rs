@@ -30,17 +30,14 @@ impl Streamed {
         text
     }
 
-    /// Adds a text.
     pub(crate) fn push_str(&mut self, text: &str) {
         self.text.push_str(text);
     }
 
-    /// The text so far.
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether nothing was received yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty() && self.half.is_none()
     }
@@ -81,7 +78,6 @@ enum Held {
 }
 
 impl Growing {
-    /// Begins with the fields of an object.
     pub(crate) fn of(object: Value<'_>) -> Self {
         let mut growing = Self::default();
         for (key, value) in object.fields() {
@@ -90,7 +86,6 @@ impl Growing {
         growing
     }
 
-    /// Sets a field.
     pub(crate) fn put(&mut self, name: &str, raw: &str) {
         let held = Held::Raw(raw.to_owned());
         match self.places.get(name) {
@@ -158,7 +153,6 @@ impl Growing {
         true
     }
 
-    /// Ends all texts.
     pub(crate) fn end(&mut self) {
         for (_, held) in &mut self.fields {
             if let Held::Text(text) = held {
@@ -167,7 +161,6 @@ impl Growing {
         }
     }
 
-    /// Whether a field has exactly this text.
     pub(crate) fn is(&self, name: &str, expected: &str) -> bool {
         self.places.get(name).is_some_and(|place| match &self.fields[*place].1 {
             Held::Text(text) => text.as_str() == expected,
@@ -180,12 +173,10 @@ impl Growing {
         self.places.contains_key(name)
     }
 
-    /// The object as JSON.
     pub(crate) fn json(&self) -> String {
         self.add_to(Object::new()).finish()
     }
 
-    /// Adds the fields to another object.
     pub(crate) fn add_to(&self, object: Object) -> Object {
         self.fields.iter().fold(object, |object, (name, held)| match held {
             Held::Raw(raw) => object.raw(name, raw),

@@ -38,4 +38,40 @@ pub mod stream;
 pub(crate) mod tools;
 pub(crate) mod usage;
 
+/// What the codecs of all dialects use.
+pub(crate) mod prelude {
+    pub(crate) use std::{borrow::Cow, sync::Arc};
+
+    pub(crate) use rejoin_record::{
+        Block, BlockKind, Form, Message, Origin, Raw, Text, ToolCall,
+        json::{Doc, Kind, Object, Value, write},
+    };
+    pub(crate) use rejoin_view::{
+        Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
+        sound::{self, PartRef},
+    };
+
+    pub(crate) use super::{
+        arriving::{Assembly, Decoder, Item, Seen, show, word},
+        body::Surroundings,
+        calls,
+        fragments::{self, Fragment, FragmentKind},
+        gathered::{Growing, Streamed},
+        names::Spelled,
+        openai_chat::CHAT,
+        outline::Encode,
+        pass::{self, Last, Pass, Sheet, on_sheet},
+        registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
+        render::{self, Ledger, Spoken},
+        stream::{Delta, Stop, StopWords},
+        tools::{self, ChoiceSyntax, Declared},
+        usage::UsageFields,
+    };
+    pub(crate) use crate::{
+        context::{ToolChoice, ToolDeclaration, ToolKind},
+        convert::{Bond, Marks, Target},
+        media::{self, Accepts, Usable},
+    };
+}
+
 pub use encoded::{Encoded, TooLarge};

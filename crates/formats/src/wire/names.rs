@@ -103,7 +103,6 @@ pub struct Spelled {
 
 impl Spelling {
     /// An empty table for a dialect.
-    #[must_use]
     pub fn new(wire: &Wire) -> Self {
         Self {
             ids: IdMap::new(wire.legal_id, wire.id_length),
@@ -162,7 +161,6 @@ impl Spelling {
     }
 
     /// The tools called so far, in the order of their first calls.
-    #[must_use]
     pub fn used_tools(&self) -> &List<String> {
         &self.used
     }
@@ -174,7 +172,6 @@ impl Spelling {
     }
 
     /// The ids and names that are spelled differently, including tools that are declared but not called yet.
-    #[must_use]
     pub fn respelled(&self, declared: &[ToolDeclaration]) -> Respelled {
         let mut renamed: Vec<(String, String)> = self.renamed.iter().cloned().collect();
         for tool in declared {
@@ -192,22 +189,20 @@ impl Spelling {
 
 /// Whether a call's item names this tool.
 fn calls(item: &str, tool: &str) -> bool {
-    let doc = Doc::parse(item);
-    let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return false };
+    let doc = Doc::of(item);
+    let Some(root) = doc.root() else { return false };
     let holder = ["function", "functionCall", "function_call"].into_iter().find_map(|name| root.given(name));
-    holder.unwrap_or(root).get("name").is_some_and(|name| name.is_str(tool))
+    holder.unwrap_or(root).says("name", tool)
 }
 
 /// Spells a tool name with at most `max` letters, digits, `_` and `-`. The result depends only on the name, so declarations,
 /// history and tool choice agree.
-#[must_use]
 pub fn wire_name(name: &str, max: usize) -> Cow<'_, str> {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     spelled_name(name, max, word, word)
 }
 
 /// Spells a tool name in an alphabet: the characters that a name may begin with, and those that it may hold.
-#[must_use]
 pub fn spelled_name(
     name: &str,
     max: usize,
@@ -232,54 +227,4 @@ pub fn spelled_name(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn legal_ids_stay_and_others_are_mapped_once() {
-        let mut ids = IdMap::new(|id| id.bytes().all(|byte| byte.is_ascii_alphanumeric()), ID_LENGTH);
-        assert_eq!(ids.map("abc"), "abc");
-        let mapped = ids.map("functions.x:0").into_owned();
-        assert_eq!(mapped.len(), 24);
-        // Someone's own id that looks exactly like the one we made.
-        assert_ne!(ids.map(&mapped), mapped);
-        assert_eq!(ids.renamed.len(), 2);
-    }
-
-    #[test]
-    fn ids_of_another_length() {
-        let legal = |id: &str| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let mut ids = IdMap::new(legal, 9);
-        assert_eq!(ids.map("abcdefghi"), "abcdefghi");
-        let mapped = ids.map("call_1").into_owned();
-        assert_eq!(mapped.len(), 9);
-        assert_ne!(ids.map(&mapped), mapped, "it is taken");
-        assert_ne!(ids.map("abcdefghi"), "abcdefghi", "it is taken");
-    }
-
-    #[test]
-    fn names() {
-        assert_eq!(wire_name("read_file", 64), "read_file");
-        assert_eq!(wire_name("", 64), "unknown_tool");
-        assert_ne!(wire_name("a.b", 64), wire_name("a:b", 64));
-        assert!(wire_name(&"é".repeat(300), 64).len() <= 64);
-        assert_eq!(wire_name(&wire_name("a.b", 64), 64), wire_name("a.b", 64));
-    }
-
-    #[test]
-    fn names_of_another_alphabet() {
-        fn spelled(name: &str) -> Cow<'_, str> {
-            let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-            spelled_name(name, 64, |c| c.is_ascii_alphabetic() || c == '_', legal)
-        }
-        assert_eq!(spelled("a.b"), "a.b");
-        let long = format!("1{}", "x".repeat(70));
-        for name in ["1a", ".a", "a-b", "é", &long] {
-            let wire = spelled(name);
-            assert!(wire.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'), "{wire}");
-            assert!(wire.len() <= 64 && *wire != *name);
-            assert_eq!(spelled(&wire), wire);
-        }
-        assert_ne!(spelled("1a"), spelled("_1a"));
-    }
-}
+mod tests;

@@ -44,13 +44,11 @@ pub const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
 
 impl Outline {
     /// The size of the body in bytes, without cache marks.
-    #[must_use]
     pub fn length(&self) -> usize {
         self.head.len() + self.list.as_ref().map_or(0, Scroll::length) + self.tail.len()
     }
 
     /// Joins the body into one text.
-    #[must_use]
     pub fn into_text(mut self) -> Encoded {
         let length = self.length();
         if let Some(list) = self.list.take_if(|list| !self.marked && list.is_fresh()) {
@@ -68,7 +66,6 @@ impl Outline {
     }
 
     /// Returns the body as shared pieces, and the rest.
-    #[must_use]
     pub fn into_body(self) -> (Body, Encoded<()>) {
         let mut body = Body::default();
         body.own(self.head);
@@ -105,7 +102,6 @@ impl Outline {
     }
 }
 
-/// Inserts marks into a piece.
 fn with_marks(text: &str, marks: &[(usize, usize)]) -> String {
     let mut out = String::with_capacity(text.len() + marks.len() * MARK.len());
     let mut copied = 0;
@@ -122,7 +118,7 @@ fn with_marks(text: &str, marks: &[(usize, usize)]) -> String {
 fn list_mark(list: Value<'_>) -> Option<usize> {
     let blank = |text: Value<'_>| text.as_str().is_none_or(|text| rejoin_record::text::is_blank(&text));
     let last = list.items().last()?;
-    let kind = last.get("type").and_then(Value::as_str).unwrap_or_default();
+    let kind = last.word("type");
     let takes = match &*kind {
         "text" => last.get("text").is_some_and(|text| !blank(text)),
         "image" | "document" | "tool_result" => true,
@@ -134,7 +130,6 @@ fn list_mark(list: Value<'_>) -> Option<usize> {
 }
 
 /// Marks the last one in a list of blocks or tools; `None` if that cannot have a mark.
-#[must_use]
 pub fn with_mark(list: &str) -> Option<String> {
     let doc = Doc::parse(list).ok()?;
     Some(with_marks(list, &[(0, list_mark(doc.root()?)?)]))

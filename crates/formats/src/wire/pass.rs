@@ -18,7 +18,7 @@ use super::{
     names::{Spelled, Spelling},
     outline::{Encode, Outline},
     registry::Wire,
-    render::{self, Ledger},
+    render::{self, Ledger, Reported},
     scroll::Scroll,
 };
 use crate::convert::{Bond, Marks, Target};
@@ -40,19 +40,13 @@ pub(crate) use on_sheet;
 /// The state that every encoder has.
 #[derive(Clone)]
 pub struct Sheet {
-    /// The dialect to write.
     pub wire: &'static Wire,
-    /// Where the request goes.
     pub target: Arc<Target>,
-    /// Whether the source is in this dialect.
     pub same: bool,
     /// Whether the reasoning in the source was issued by the target.
     pub keeps_reasoning: bool,
-    /// The messages so far.
     pub list: Scroll,
-    /// The findings so far.
     pub ledger: Ledger,
-    /// The spelling of calls and tools.
     pub spelling: Spelling,
     /// Leading instructions, for dialects with a field for them.
     pub system: Vec<String>,
@@ -60,7 +54,6 @@ pub struct Sheet {
     pub current: usize,
     /// What happens to cache marks around the messages.
     pub marks: Marks,
-    /// The first limit that is exceeded.
     pub too_large: Option<TooLarge>,
     /// How many messages at the start are instructions.
     leading: usize,
@@ -68,20 +61,16 @@ pub struct Sheet {
     before: Option<Arc<str>>,
 }
 
-/// The author of the last message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Last {
     /// There is no message yet, or only instructions.
     Nobody,
-    /// A user or a tool.
     User,
     /// The model, in the source message of this index.
     Model(Option<usize>),
 }
 
 impl Sheet {
-    /// The state before the first item.
-    #[must_use]
     pub fn new(wire: &'static Wire, target: &Arc<Target>) -> Self {
         let keeps_reasoning = target.keeps_reasoning_of(wire.dialect);
         // Tools precede every message, so a new name for one of them changes what the model saw. Tools that are only
@@ -105,7 +94,6 @@ impl Sheet {
         }
     }
 
-    /// Adds a message.
     pub fn push(&mut self, json: &str) {
         self.measure(json);
         self.list.push(json);
@@ -120,6 +108,11 @@ impl Sheet {
             let (what, at) = ("a text in characters", Position::message(self.current));
             self.too_large.get_or_insert(TooLarge { rule, what, size, limit, at });
         }
+    }
+
+    /// Reports what happens to a field around the messages.
+    pub fn note_field(&mut self, rule: Rule, action: Action, field: impl Into<Text>) -> Reported<'_> {
+        self.ledger.note(rule, Position::default(), action).about(field)
     }
 
     /// Spells a call of an item, and reports changes.
@@ -155,15 +148,12 @@ impl Sheet {
 fn longest_text(message: &str) -> Option<usize> {
     let doc = Doc::parse(message).ok()?;
     // Data URLs are not text, and neither is encrypted content.
-    let sealed = doc
-        .root()
-        .is_some_and(|root| root.given("encrypted_content").is_some_and(|blob| blob.kind() == Kind::String));
+    let sealed = doc.root().is_some_and(|root| root.holds("encrypted_content", Kind::String));
     let strings = doc.strings().filter(|text| !text.starts_with("data:"));
     strings.map(|text| text.chars().count()).max().filter(|_| !sealed)
 }
 
 /// Begins a pass with the instructions outside the messages.
-#[must_use]
 pub fn begun(mut pass: impl Pass) -> Box<dyn Encode> {
     pass.outside();
     Box::new(pass)
@@ -173,9 +163,7 @@ pub fn begun(mut pass: impl Pass) -> Box<dyn Encode> {
 pub trait Pass: Clone + Send + Sync + 'static {
     /// The shared state.
     fn sheet(&self) -> &Sheet;
-    /// The shared state, mutable.
     fn sheet_mut(&mut self) -> &mut Sheet;
-    /// Writes a user message.
     fn user(&mut self, place: usize, item: ItemRef<'_>);
     /// Writes an assistant message and the results of its calls.
     fn assistant(&mut self, place: usize, item: ItemRef<'_>);
@@ -234,7 +222,6 @@ pub trait Pass: Clone + Send + Sync + 'static {
         texts.iter().for_each(|text| self.say(text, index));
     }
 
-    /// The author of the last message.
     fn last(&self) -> Last {
         if self.sheet().list.is_empty() { Last::Nobody } else { Last::User }
     }
@@ -264,7 +251,7 @@ pub trait Pass: Clone + Send + Sync + 'static {
 
     /// Inserts a user message before a message that must not be the first.
     fn open(&mut self, at: Position, why: &str) {
-        self.sheet_mut().ledger.change(Rule::RoleOrder, at, Action::Inserted).because(why);
+        self.sheet_mut().ledger.role_order(at, Action::Inserted, why);
         let source = self.sheet_mut().list.source.take();
         self.say(render::OPENING, at.message.unwrap_or(0));
         self.sheet_mut().list.source = source;
@@ -287,9 +274,7 @@ pub trait Pass: Clone + Send + Sync + 'static {
         });
         self.sheet_mut().before = Some(Arc::clone(&before));
         let next = self.unwritten();
-        let next =
-            next.as_ref().and_then(|message| message.native.as_ref()).map(|native| native.raw.as_str());
-        self.sheet_mut().list.prefix(&before, next)
+        self.sheet_mut().list.prefix(&before, next.as_ref().map(|message| message.native_text()))
     }
 
     /// Whether reasoning is sent: if it is bound to its source, everything before it has to be `intact`; if it is bound to a
@@ -319,10 +304,8 @@ pub trait Pass: Clone + Send + Sync + 'static {
             Last::Nobody => self.open(Position::default(), "a request needs a message"),
             Last::Model(index) if self.sheet().wire.ends_with_user && self.sheet().target.closes => {
                 let at = index.map_or_else(Position::default, Position::message);
-                self.sheet_mut()
-                    .ledger
-                    .note(Rule::RoleOrder, at, Action::Inserted)
-                    .because("a conversation ends with a user message");
+                let note = self.sheet_mut().ledger.note(Rule::RoleOrder, at, Action::Inserted);
+                note.because("a conversation ends with a user message");
                 self.say(render::CLOSING, index.unwrap_or(0));
             }
             Last::Model(_) | Last::User => {}

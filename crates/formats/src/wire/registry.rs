@@ -133,25 +133,21 @@ impl Limits {
 
 impl Wire {
     /// Spells a tool's name as the dialect demands.
-    #[must_use]
     pub fn spell<'n>(&self, name: &'n str) -> Cow<'n, str> {
         (self.tool_name)(name)
     }
 
     /// Whether a message is in a format whose items this dialect repeats.
-    #[must_use]
     pub fn is_own(&self, message: &Message) -> bool {
         message.native.as_ref().is_some_and(|native| self.repeats.contains(&&*native.format))
     }
 
     /// The source's own bytes of a block, if they may be sent again.
-    #[must_use]
     pub fn own_bytes<'i>(&self, message: &'i Message, block: &'i Block) -> Option<&'i str> {
         if self.is_own(message) && self.media.keeps(block) { message.native_block(block) } else { None }
     }
 
     /// Whether a message in exactly this dialect is complete and may be sent again unchanged.
-    #[must_use]
     pub fn is_regular(&self, message: &Message) -> bool {
         message.native.as_ref().is_some_and(|native| native.regular && &*native.format == self.name)
             && message.blocks.iter().all(|block| self.media.keeps(block))
@@ -169,13 +165,11 @@ impl Wire {
     }
 
     /// A decoder for one response, streamed or not.
-    #[must_use]
     pub fn decoder(&self) -> Box<dyn StreamDecoder> {
         (self.decoder)()
     }
 
     /// Decodes a complete response.
-    #[must_use]
     pub fn decode(&self, response: &[u8]) -> Received {
         let mut decoder = self.decoder();
         decoder.feed(response, &mut Vec::new());
@@ -183,7 +177,6 @@ impl Wire {
     }
 
     /// The words in which the provider refuses what breaks a rule, with `{…}` in place of ids and indexes.
-    #[must_use]
     pub fn answer(&self, rule: Rule) -> Option<&'static str> {
         let mut rows = self.answers.lines().filter_map(|line| line.split_once(": "));
         rows.find(|(rules, _)| rules.split(' ').any(|name| name == rule.name())).map(|row| row.1)
@@ -233,19 +226,16 @@ impl Dialect {
     pub const OF_FILES: Self = Self::OpenAiChat;
 
     /// The dialect of the messages in a format: the format has its name, or belongs to an agent that uses it.
-    #[must_use]
     pub fn of_format(format: &str) -> Option<Self> {
         Self::all().find(|dialect| dialect.name() == format || dialect.wire().repeats.contains(&format))
     }
 
     /// Returns the descriptor.
-    #[must_use]
     pub fn wire(self) -> &'static Wire {
         REGISTRY[self as usize]
     }
 
     /// Returns the name, such as `openai-chat`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.wire().name
     }

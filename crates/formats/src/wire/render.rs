@@ -26,9 +26,7 @@ pub const CLOSING: &str = "Continue.";
 /// The text of an empty user message or result, where the provider refuses it.
 pub const EMPTY: &str = "(empty)";
 
-/// A content block to be sent.
 pub struct Piece<'i> {
-    /// Its JSON.
     pub json: Cow<'i, str>,
     /// Whether these are the source's own bytes, or would be if the source had written a block.
     pub exact: bool,
@@ -42,18 +40,14 @@ pub struct Content {
 }
 
 impl Content {
-    /// Adds a text.
     pub fn text(&mut self, text: &str) {
         self.parts.push((text_block(text), Some(text.to_owned())));
     }
 
-    /// Adds a part that is not text.
     pub fn part(&mut self, json: String) {
         self.parts.push((json, None));
     }
 
-    /// A content that consists of texts.
-    #[must_use]
     pub fn of(texts: &[String]) -> Self {
         let mut content = Self::default();
         texts.iter().for_each(|text| content.text(text));
@@ -61,22 +55,16 @@ impl Content {
     }
 
     /// The JSON: a string for a single text, else a list; `None` for no parts.
-    #[must_use]
     pub fn json(&self) -> Option<String> {
         match &self.parts[..] {
             [] => None,
             [(_, Some(text))] => Some(quoted(text)),
-            parts => {
-                let mut out = String::new();
-                array(&mut out, parts.iter().map(|(json, _)| json.as_str()));
-                Some(out)
-            }
+            parts => Some(list(parts.iter().map(|(json, _)| json))),
         }
     }
 }
 
 /// Lists the fields of a chat message that have no counterpart in other dialects.
-#[must_use]
 pub fn chat_fields(message: Value<'_>, style: Style) -> Vec<String> {
     more_fields(message, style).filter_map(|key| Some(key.as_str()?.into_owned())).collect()
 }
@@ -84,7 +72,6 @@ pub fn chat_fields(message: Value<'_>, style: Style) -> Vec<String> {
 /// The findings of an encoder, and whether everything written so far is what the source had.
 #[derive(Debug, Clone)]
 pub struct Ledger {
-    /// What was found.
     pub findings: Vec<Finding>,
     /// The images and documents that the dialect accepts.
     pub media: Accepts,
@@ -97,8 +84,6 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// An empty ledger.
-    #[must_use]
     pub fn new(intact: bool, media: Accepts) -> Self {
         Self {
             findings: Vec::new(),
@@ -116,7 +101,6 @@ impl Ledger {
     }
 
     /// Whether nothing before a part was changed, by the encoder or by the repair pass.
-    #[must_use]
     pub fn is_intact(&self, item: usize, part: usize) -> bool {
         self.intact && self.first_change.is_none_or(|change| (item, part) < (change.item, change.part))
     }
@@ -132,9 +116,13 @@ impl Ledger {
         Reported(self.findings.push_mut(Finding::new(rule, at, action)))
     }
 
-    /// Reports reasoning that is left out.
     pub fn foreign_reasoning(&mut self, at: Position) {
         self.change(Rule::ForeignReasoning, at, Action::LeftOut);
+    }
+
+    /// Reports that the order of roles made a change necessary.
+    pub fn role_order(&mut self, at: Position, action: Action, why: &str) {
+        self.change(Rule::RoleOrder, at, action).because(why);
     }
 
     /// Reports a message or block of which nothing is left.
@@ -167,8 +155,8 @@ impl Ledger {
         if self.fields_of.replace(index) == Some(index) {
             return;
         }
-        let doc = Doc::parse(native.raw.as_str());
-        let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return };
+        let doc = Doc::of(native.raw.as_str());
+        let Some(root) = doc.root() else { return };
         // The files of agents use the fields of Chat Completions.
         let dialect = native.format.parse().unwrap_or(Dialect::OF_FILES);
         let names = (dialect.wire().other_fields)(root);
@@ -240,19 +228,16 @@ impl Ledger {
 pub struct Reported<'l>(&'l mut Finding);
 
 impl Reported<'_> {
-    /// Adds what the finding is about.
     pub fn about(self, subject: impl Into<Text>) -> Self {
         self.0.subject = Some(subject.into());
         self
     }
 
-    /// Adds the tool, if it is named.
     pub fn of_tool(self, tool: &Option<Text>) -> Self {
         self.0.tool = tool.clone().filter(|tool| !tool.is_blank());
         self
     }
 
-    /// Adds the reason.
     pub fn because(self, detail: impl Into<Text>) -> Self {
         self.0.detail = Some(detail.into());
         self
@@ -281,19 +266,15 @@ pub fn spoken(part: PartRef<'_>, index: usize) -> impl Iterator<Item = (Position
 }
 
 /// Whether a block is an image or a document.
-#[must_use]
 pub fn is_media(block: &Block) -> bool {
     matches!(block.kind, BlockKind::Image(_) | BlockKind::Document(_))
 }
 
-/// Where a result is in the source.
-#[must_use]
 pub fn position(result: ResultRef<'_>) -> Position {
     Position::block(result.at().0, result.at().1)
 }
 
 /// A result without a call as one labelled text, without its media.
-#[must_use]
 pub fn orphan_text(result: &ToolResult) -> String {
     let mut text = sound::orphan_label(result);
     for block in &result.content {
@@ -313,7 +294,6 @@ pub fn orphan_text(result: &ToolResult) -> String {
 }
 
 /// A block without a counterpart as a text that holds all of it.
-#[must_use]
 pub fn opaque_label(kind: &str, raw: &str) -> String {
     let kind = if kind.is_empty() { "block" } else { kind };
     format!("[{kind}] {}", without_long_base64(&clean(raw)))
@@ -355,7 +335,6 @@ fn without_long_base64(json: &str) -> Cow<'_, str> {
 }
 
 /// A label for an image or document that is not sent as one.
-#[must_use]
 pub fn media_label(kind: &BlockKind) -> String {
     if let Err(fault) = Accepts::ANYTHING.judge(kind) {
         return unavailable_label(kind, &fault);
@@ -388,7 +367,6 @@ fn medium(kind: &BlockKind) -> Option<(&'static str, &Media)> {
 }
 
 /// The text in a result for a medium that is sent with the next user message.
-#[must_use]
 pub fn shown_next(kind: &BlockKind) -> &'static str {
     match kind {
         BlockKind::Image(_) => "[image, shown in the next user message]",
@@ -398,7 +376,6 @@ pub fn shown_next(kind: &BlockKind) -> &'static str {
 
 /// Adds a document to an object as OpenAI's APIs take it; `None` if they cannot take it. File ids are valid only in the API
 /// that issued them (`own`).
-#[must_use]
 pub fn file_fields(object: Object, media: &Media, usable: &Usable<'_>, own: bool) -> Option<Object> {
     match usable {
         Usable::Bytes { media_type, data } => {
@@ -413,7 +390,6 @@ pub fn file_fields(object: Object, media: &Media, usable: &Usable<'_>, own: bool
 }
 
 /// The address of an image, or a data URL with its bytes; `None` if only a file id is known.
-#[must_use]
 pub fn image_url(image: &Usable<'_>) -> Option<String> {
     match image {
         Usable::Address(url) => Some((*url).to_owned()),
@@ -423,14 +399,12 @@ pub fn image_url(image: &Usable<'_>) -> Option<String> {
 }
 
 /// `{"type":"text","text":…}`
-#[must_use]
 pub fn text_block(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8 + 32);
     write_text_block(&mut out, text);
     out
 }
 
-/// Appends `{"type":"text","text":…}`.
 pub fn write_text_block(out: &mut String, text: &str) {
     out.push_str("{\"type\":\"text\",\"text\":");
     write::string(out, text);
@@ -438,31 +412,18 @@ pub fn write_text_block(out: &mut String, text: &str) {
 }
 
 /// A copy of JSON without lone halves of surrogate pairs.
-#[must_use]
 pub fn clean(raw: &str) -> String {
     let mut out = String::new();
     write::clean_copy(&mut out, raw);
     out
 }
 
-/// Appends a JSON array of values that are JSON already.
-pub fn array<'p>(out: &mut String, values: impl IntoIterator<Item = &'p str>) {
-    out.push('[');
-    for (index, value) in values.into_iter().enumerate() {
-        if index > 0 {
-            out.push(',');
-        }
-        out.push_str(value);
-    }
-    out.push(']');
-}
-
 /// Sets a field of a JSON object; the field is added if it is missing.
 pub fn with_field(raw: &str, name: &str, json: &str) -> String {
-    let doc = Doc::parse(raw);
+    let doc = Doc::of(raw);
     let mut out = String::from("{");
     let mut found = false;
-    for (key, value) in doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(Value::fields) {
+    for (key, value) in doc.root().into_iter().flat_map(Value::fields) {
         write::key(&mut out, &key.as_str().unwrap_or_default());
         if key.is_str(name) {
             found = true;

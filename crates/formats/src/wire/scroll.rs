@@ -11,11 +11,9 @@ use rejoin_view::List;
 /// The text of a list of messages, without its brackets.
 #[derive(Debug, Clone)]
 pub struct Scroll {
-    /// The settled pieces.
     settled: List<Arc<str>>,
     /// The text since the last settled piece.
     fresh: String,
-    /// Length of all text in bytes.
     length: usize,
     /// The message of the source that the next message is written for; none for one that rejoin adds.
     pub source: Option<usize>,
@@ -58,31 +56,23 @@ impl Default for Scroll {
 }
 
 impl Scroll {
-    /// The number of messages.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.sources.len()
     }
 
     /// The message of the source that each message was written for.
-    #[must_use]
     pub fn sources(&self) -> &List<Option<usize>> {
         &self.sources
     }
 
-    /// Whether there are no messages.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sources.is_empty()
     }
 
-    /// The length in bytes.
-    #[must_use]
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Adds a message.
     pub fn push(&mut self, json: &str) {
         self.push_with(|out| out.push_str(json));
     }
@@ -110,7 +100,6 @@ impl Scroll {
         self.open = Some((end, false));
     }
 
-    /// Adds a part to the open message.
     pub fn part(&mut self, json: &str) {
         if let Some((_, some)) = &mut self.open
             && std::mem::replace(some, true)
@@ -120,7 +109,6 @@ impl Scroll {
         self.write(json);
     }
 
-    /// Ends the open message.
     pub fn close(&mut self) {
         if let Some((end, _)) = self.open.take() {
             self.write(end);
@@ -155,7 +143,6 @@ impl Scroll {
     }
 
     /// A hash of the list, of the text `before` it, and of the `next` message if one is held back; as if all were complete.
-    #[must_use]
     pub fn prefix(&mut self, before: &str, next: Option<&str>) -> Text {
         self.absorb();
         let mut hash = self.hash.clone();
@@ -172,14 +159,11 @@ impl Scroll {
         Text::from(hash.finalize().to_hex().to_string())
     }
 
-    /// Whether nothing was settled yet.
-    #[must_use]
     pub fn is_fresh(&self) -> bool {
         self.settled.is_empty()
     }
 
     /// Returns the settled pieces and the fresh text.
-    #[must_use]
     pub fn into_parts(self) -> (List<Arc<str>>, String) {
         (self.settled, self.fresh)
     }
@@ -189,8 +173,6 @@ impl Scroll {
         self.by_user.iter().flatten()
     }
 
-    /// The text of a message.
-    #[must_use]
     pub fn text(&self, stretch: &Stretch) -> &str {
         let piece = self.settled.get(stretch.piece).map_or(self.fresh.as_str(), |piece| piece);
         &piece[stretch.bytes.clone()]
@@ -198,52 +180,4 @@ impl Scroll {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(scroll: &Scroll) -> String {
-        let (settled, fresh) = scroll.clone().into_parts();
-        settled.iter().map(|piece| &**piece).chain([fresh.as_str()]).collect()
-    }
-
-    #[test]
-    fn what_is_written_does_not_depend_on_when_it_is_settled() {
-        let mut whole = Scroll::default();
-        let mut settled = Scroll::default();
-        for scroll in [&mut whole, &mut settled] {
-            scroll.push("1");
-        }
-        settled.settle();
-        for scroll in [&mut whole, &mut settled] {
-            scroll.open("[", "]");
-            scroll.part("2");
-        }
-        settled.settle();
-        assert_eq!(whole.prefix("x", Some("4")), settled.prefix("x", Some("4")));
-        for scroll in [&mut whole, &mut settled] {
-            scroll.part("3");
-            scroll.push_by_user(|out| out.push('4'));
-        }
-        assert_eq!((text(&whole).as_str(), text(&settled)), ("1,[2,3],4", text(&whole)));
-        assert_eq!(settled.clone().into_parts().0.len(), 2);
-        assert_eq!(whole.prefix("x", None), settled.prefix("x", None));
-        assert_eq!((settled.length(), settled.count()), (9, 3));
-        let last = settled.by_user().last().unwrap();
-        assert_eq!(settled.text(last), "4");
-    }
-
-    #[test]
-    fn prefixes_tell_everything_apart() {
-        let mut one = Scroll::default();
-        one.open("[", "]");
-        one.part("1");
-        let mut closed = Scroll::default();
-        closed.push("[1]");
-        assert_eq!(one.prefix("", None), closed.prefix("", None), "only what goes out counts");
-        assert_eq!(Scroll::default().prefix("", Some("[1]")), closed.prefix("", None));
-        assert_ne!(one.prefix("", None), one.prefix("1", None));
-        let before = one.prefix("", None);
-        one.part("2");
-        assert_ne!(one.prefix("", None), before);
-    }
-}
+mod tests;

@@ -44,7 +44,6 @@ pub(crate) struct StopWords {
 }
 
 impl StopWords {
-    /// Translates a provider's word.
     pub(crate) fn read(&self, word: &str) -> Stop {
         let Self { done, length, refused, paused } = self;
         let meanings =

@@ -20,14 +20,12 @@ pub const FREE_TEXT_SCHEMA: &str =
 pub struct Declared {
     /// The names in the dialect's spelling.
     pub names: Vec<String>,
-    /// The declarations as JSON.
     pub tools: Vec<String>,
     /// How many of them are the conversation's own.
     pub offered: usize,
 }
 
 /// Declares the tools. Declarations in this very dialect stay verbatim, apart from illegal names; `write` makes the others.
-#[must_use]
 pub fn declared(sheet: &mut Sheet, write: impl Fn(&str, &ToolDeclaration) -> String) -> Declared {
     let target = Arc::clone(&sheet.target);
     let own = sheet.same && !sheet.wire.repeats.is_empty();
@@ -49,31 +47,26 @@ pub fn declared(sheet: &mut Sheet, write: impl Fn(&str, &ToolDeclaration) -> Str
 pub fn stubs(sheet: &mut Sheet, names: &mut Vec<String>, write: impl Fn(&str) -> String) -> Vec<String> {
     names.extend(sheet.spelling.used_tools().iter().cloned());
     if !names.is_empty() {
-        sheet.ledger.note(Rule::StubTools, Position::default(), Action::Inserted).about(names.join(", "));
+        sheet.note_field(Rule::StubTools, Action::Inserted, names.join(", "));
     }
     names.iter().map(|name| write(name)).collect()
 }
 
 /// Whether the source declares a tool with an illegal name.
-#[must_use]
 pub fn has_illegal_name(sheet: &Sheet) -> bool {
     let tools = sheet.target.context.field_tools();
     tools.iter().any(|tool| sheet.wire.spell(&tool.name) != *tool.name)
 }
 
 /// The tool choice of another dialect; `None` if the chosen tool is not declared.
-#[must_use]
 pub fn choice(sheet: &mut Sheet, names: &[String]) -> Option<ToolChoice> {
-    let context = &sheet.target.context;
-    let choice = match context.tool_choice()? {
+    let target = Arc::clone(&sheet.target);
+    let choice = match target.context.tool_choice()? {
         ToolChoice::Named(name) => ToolChoice::Named(sheet.wire.spell(&name).into_owned().into()),
         other => other,
     };
-    for field in context.tool_choice_more() {
-        sheet
-            .ledger
-            .note(Rule::ForeignField, Position::default(), Action::LeftOut)
-            .about(format!("{field} of tool_choice"));
+    for field in target.context.tool_choice_more() {
+        sheet.note_field(Rule::ForeignField, Action::LeftOut, format!("{field} of tool_choice"));
     }
     let there = match &choice {
         ToolChoice::Named(name) => names.iter().any(|known| **known == **name),
@@ -92,7 +85,6 @@ pub struct ChoiceSyntax {
 }
 
 impl ChoiceSyntax {
-    /// The syntax of Chat Completions.
     pub const CHAT: Self = Self {
         auto: "\"auto\"",
         never: "\"none\"",
@@ -100,7 +92,6 @@ impl ChoiceSyntax {
         named: ["{\"type\":\"function\",\"function\":{\"name\":", "}}"],
     };
 
-    /// Writes a choice.
     pub fn write(&self, choice: &ToolChoice) -> String {
         match choice {
             ToolChoice::Auto => self.auto.to_owned(),
@@ -134,11 +125,7 @@ pub fn leave_out_nulls(sheet: &mut Sheet, around: &mut Surroundings, names: &[&'
     for name in names {
         let null = |field: &Field| &*field.name == *name && field.value.as_str() == "null";
         if sheet.same && target.context.fields.iter().any(null) && target.context.get(name).is_none() {
-            sheet
-                .ledger
-                .note(Rule::UnknownField, Position::default(), Action::LeftOut)
-                .about(*name)
-                .because("it is null");
+            sheet.note_field(Rule::UnknownField, Action::LeftOut, *name).because("it is null");
             if !around.has(name) {
                 around.leave_out(name);
             }
@@ -149,8 +136,8 @@ pub fn leave_out_nulls(sheet: &mut Sheet, around: &mut Surroundings, names: &[&'
 /// Turns thinking off where the history does not allow it.
 pub fn turn_thinking_off(sheet: &mut Sheet, around: &mut Surroundings) {
     let Some(thinking) = sheet.target.context.get("thinking").filter(|_| sheet.same) else { return };
-    let doc = Doc::parse(thinking.as_str());
-    let kind = doc.as_ref().ok().and_then(Doc::root).and_then(|root| root.get("type"));
+    let doc = Doc::of(thinking.as_str());
+    let kind = doc.root().and_then(|root| root.get("type"));
     if kind.is_some_and(|kind| kind.is_str("enabled")) {
         sheet.ledger.note(Rule::ThinkingOff, Position::default(), Action::Replaced);
         around.put("thinking", String::from("{\"type\":\"disabled\"}"));
@@ -160,8 +147,8 @@ pub fn turn_thinking_off(sheet: &mut Sheet, around: &mut Surroundings) {
 /// Renames the tool of a declaration or a choice; every other field stays.
 fn renamed(raw: &str, name: &str) -> String {
     let name = render::quoted(name);
-    let doc = Doc::parse(raw);
-    let root = doc.as_ref().ok().and_then(Doc::root);
+    let doc = Doc::of(raw);
+    let root = doc.root();
     let holder = ["function", "custom"].into_iter().find_map(|field| Some((field, root?.given(field)?)));
     match holder {
         Some((field, inner)) => {
@@ -177,20 +164,17 @@ pub fn described(name: &str, description: Option<&str>) -> Object {
 }
 
 /// A declaration in the form of Chat Completions.
-#[must_use]
 pub fn function(name: &str, tool: &ToolDeclaration, parameters: Option<&str>) -> String {
     let function = described(name, tool.description.as_deref()).raw_if("parameters", parameters);
     Object::new().text("type", "function").object("function", function).finish()
 }
 
 /// A declaration in the form of Chat Completions that always has a schema.
-#[must_use]
 pub fn function_with_schema(name: &str, tool: &ToolDeclaration) -> String {
     function(name, tool, Some(&schema(tool)))
 }
 
 /// The schema of a tool, for dialects that demand the schema of an object.
-#[must_use]
 pub fn schema(tool: &ToolDeclaration) -> String {
     match tool.kind {
         ToolKind::FreeText => FREE_TEXT_SCHEMA.to_owned(),
@@ -198,12 +182,11 @@ pub fn schema(tool: &ToolDeclaration) -> String {
     }
 }
 
-/// A schema with the type `object`.
 fn object_schema(schema: Option<&Raw>) -> String {
     let Some(schema) = schema else { return String::from("{\"type\":\"object\"}") };
-    let doc = Doc::parse(schema.as_str());
-    let root = doc.as_ref().ok().and_then(Doc::root);
-    let typed = root.is_some_and(|root| root.get("type").is_some_and(|kind| kind.is_str("object")));
+    let doc = Doc::of(schema.as_str());
+    let root = doc.root();
+    let typed = root.is_some_and(|root| root.says("type", "object"));
     let mut out = String::new();
     if typed {
         write::clean_copy(&mut out, schema.as_str());

@@ -78,7 +78,7 @@ impl Layout {
     /// Parses as far as possible, as [`Doc::parse_prefix`] does.
     #[must_use]
     pub fn parse_prefix(text: &str) -> (Self, Option<SyntaxError>) {
-        parse::run(text)
+        parse::run(text, &[])
     }
 
     /// The document of the text that was parsed. Strings are decoded in a buffer that another document is done with.
@@ -104,11 +104,33 @@ impl<'a> Doc<'a> {
         }
     }
 
+    /// Parses a text some of whose string literals are known to be clean, from the byte of their first quote to the byte after
+    /// their last one. They are not looked at again.
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse).
+    pub fn parse_around(text: &'a str, known: &[(usize, usize)]) -> Result<Self, SyntaxError> {
+        match parse::run(text, known) {
+            (layout, None) => Ok(layout.into_doc(text, String::new())),
+            (_, Some(error)) => Err(error),
+        }
+    }
+
+    /// Parses a text that may be something else than JSON: then the document has no root.
+    #[must_use]
+    pub fn of(text: &'a str) -> Self {
+        let (mut layout, error) = parse::run(text, &[]);
+        if error.is_some() {
+            layout.nodes.clear();
+        }
+        layout.into_doc(text, String::new())
+    }
+
     /// Parses as far as possible. The document holds everything that was complete before the error; containers
     /// that were still open are closed there and answer `true` to [`Value::is_cut`].
     #[must_use]
     pub fn parse_prefix(text: &'a str) -> (Self, Option<SyntaxError>) {
-        let (layout, error) = parse::run(text);
+        let (layout, error) = parse::run(text, &[]);
         (layout.into_doc(text, String::new()), error)
     }
 
@@ -366,6 +388,24 @@ impl<'d> Value<'d> {
     #[must_use]
     pub fn given(self, name: &str) -> Option<Value<'d>> {
         self.get(name).filter(|value| !value.is_null())
+    }
+
+    /// The text of the field `name`; empty if it is no text.
+    #[must_use]
+    pub fn word(self, name: &str) -> Cow<'d, str> {
+        self.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Whether the field `name` is the string `expected`.
+    #[must_use]
+    pub fn says(self, name: &str, expected: &str) -> bool {
+        self.get(name).is_some_and(|value| value.is_str(expected))
+    }
+
+    /// Whether the field `name` is of this kind.
+    #[must_use]
+    pub fn holds(self, name: &str, kind: Kind) -> bool {
+        self.get(name).is_some_and(|value| value.kind() == kind)
     }
 }
 

@@ -84,7 +84,7 @@ impl Object {
     }
 
     /// Adds a list of values that are JSON already.
-    pub fn list(self, name: &str, items: impl IntoIterator<Item = String>) -> Self {
+    pub fn list(self, name: &str, items: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         self.raw(name, &list(items))
     }
 
@@ -121,7 +121,11 @@ pub fn quoted(text: &str) -> String {
 
 /// A list of values that are JSON already.
 #[must_use]
-pub fn list(items: impl IntoIterator<Item = String>) -> String {
-    let items: Vec<String> = items.into_iter().collect();
-    format!("[{}]", items.join(","))
+pub fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let mut out = String::from("[");
+    for (place, item) in items.into_iter().enumerate() {
+        out.push_str(if place > 0 { "," } else { "" });
+        out.push_str(item.as_ref());
+    }
+    out + "]"
 }

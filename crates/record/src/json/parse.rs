@@ -38,17 +38,20 @@ struct Parser<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
+    /// Literals that were read before, in order.
+    known: &'a [(usize, usize)],
     nodes: Vec<Node>,
     open: Vec<usize>,
     faults: Vec<(u32, Fault)>,
     max_depth: usize,
 }
 
-pub(super) fn run(text: &str) -> (Layout, Option<SyntaxError>) {
+pub(super) fn run(text: &str, known: &[(usize, usize)]) -> (Layout, Option<SyntaxError>) {
     let mut parser = Parser {
         text,
         bytes: text.as_bytes(),
         at: 0,
+        known,
         // A guess that spares most of the growing, and costs little where only the beginning is read.
         nodes: Vec::with_capacity((text.len() / 64 + 4).min(1 << 12)),
         open: Vec::new(),
@@ -262,6 +265,11 @@ impl Parser<'_> {
 
     fn string(&mut self) -> Result<(), SyntaxError> {
         let start = self.at;
+        let known = self.known.split_first().filter(|((at, _), _)| *at == start);
+        if let Some(((_, end), rest)) = known {
+            self.known = rest;
+            return self.end_string(start, *end, true);
+        }
         let mut at = start + 1;
         let (mut escaped, mut suspicious) = (false, false);
         let end = loop {
@@ -288,7 +296,11 @@ impl Parser<'_> {
         if suspicious {
             self.string_faults(start + 1, end);
         }
-        self.at = end + 1;
+        self.end_string(start, end + 1, escaped)
+    }
+
+    fn end_string(&mut self, start: usize, end: usize, escaped: bool) -> Result<(), SyntaxError> {
+        self.at = end;
         self.push(start, Kind::String);
         self.nodes.last_mut().into_iter().for_each(|node| node.escaped = escaped);
         Ok(())

@@ -172,3 +172,24 @@ fn texts_that_are_decoded_late_are_the_same() {
         assert_eq!(early, late);
     }
 }
+
+/// Literals that are known to be clean are not looked at again, and everything around them is.
+#[test]
+fn known_literals_are_stepped_over() {
+    let text = "{\"a\":\"one \\n two\",\"b\":[\"three\\t\",\"fo\tur\"],\"c\":1}";
+    let place = |literal: &str| text.find(literal).map(|start| (start, start + literal.len())).unwrap();
+    let known = [place("\"one \\n two\""), place("\"three\\t\""), place("\"fo\tur\"")];
+    let (plain, around) = (Doc::parse(text).unwrap(), Doc::parse_around(text, &known).unwrap());
+    assert!(plain.strings().eq(around.strings()));
+    assert_eq!(around.root().unwrap().get("c").unwrap().raw(), "1");
+    assert!(
+        plain.first_fault().is_some() && around.first_fault().is_none(),
+        "the last one was not looked at"
+    );
+    assert!(Doc::parse_around(text, &known[..2]).unwrap().first_fault().is_some());
+    let elsewhere = [(2, 4)];
+    assert!(
+        plain.strings().eq(Doc::parse_around(text, &elsewhere).unwrap().strings()),
+        "no string begins there"
+    );
+}

@@ -135,20 +135,12 @@ pub fn renumber(entries: &[Entry], session: &mut Session) -> MessageLines {
 pub fn numbers_of(store: &dyn rejoin_store::Store, hits: &[rejoin_store::Hit]) -> HashMap<EntryId, usize> {
     let mut found = HashMap::new();
     for conversation in hits.iter().map(|hit| hit.conversation).collect::<std::collections::HashSet<_>>() {
-        let mut entries = Vec::new();
-        let read = store.read(conversation, 0, &mut |item| {
-            if let rejoin_store::Item::Entry(entry) = item {
-                entries.push(entry);
-            }
-            std::ops::ControlFlow::Continue(())
-        });
-        if let Err(why) = read {
+        match store.entries(conversation) {
+            Ok(entries) => found.extend(numbers(&shown(&entries))),
             // It was found a moment ago. Whoever asks for it next is told more.
-            tracing::debug!("{conversation} has no message numbers: {why}");
-            continue;
+            Err(why) => tracing::debug!("{conversation} has no message numbers: {why}"),
         }
-        let numbers = numbers(&shown(&entries));
-        found.extend(numbers.into_iter().filter(|(entry, _)| hits.iter().any(|hit| hit.entry == *entry)));
     }
+    found.retain(|entry, _| hits.iter().any(|hit| hit.entry == *entry));
     found
 }

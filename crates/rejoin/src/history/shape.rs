@@ -107,7 +107,6 @@ fn kind(media_type: Option<&str>) -> String {
     media_type.map_or_else(String::new, |media_type| format!(": {media_type}"))
 }
 
-/// Adds the fields of a message to an object.
 pub(crate) fn with_message(object: Object, message: &Message) -> Object {
     let calls = json::list(message.tool_calls().map(|call| {
         let object = Object::new().text("id", call.id.as_str()).text("name", &call.name);
@@ -150,7 +149,6 @@ fn openai_result(result: &ToolResult) -> String {
         .finish()
 }
 
-/// The blocks that are not results.
 fn own_blocks(message: &Message) -> impl Iterator<Item = &Block> {
     message.blocks.iter().filter(|block| block.as_result().is_none())
 }

@@ -12,11 +12,15 @@ use rejoin_view::{Action, Finding, Position, Rule, Severity};
 
 use crate::check::{self, Refusal};
 
+#[cfg(feature = "agent")]
+mod changes;
 #[cfg(feature = "store")]
 mod stored;
 #[cfg(feature = "agent")]
 mod turns;
 
+#[cfg(feature = "agent")]
+pub use changes::{change_state, edit, undone};
 #[cfg(feature = "store")]
 pub use stored::{
     call, conversation, copied, created, forked, hit, imported, removal, skipped, verified,

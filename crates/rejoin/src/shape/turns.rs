@@ -47,6 +47,15 @@ pub fn event(event: &Event) -> Option<String> {
             Event::CallStarted { id, name, arguments } => {
                 object("call_started").text("id", id).text("name", name).text("arguments", arguments)
             }
+            Event::ApprovalWanted(request) => object("approval_wanted")
+                .text("call_id", &request.call_id)
+                .text("tool", &request.tool)
+                .text("arguments", &request.arguments)
+                .text("preview", &request.preview)
+                .text("why", &request.why)
+                .text_or_null("rule", request.rule.as_deref()),
+            Event::Warning(text) => object("warning").text("text", text),
+            Event::CallOutput { id, text } => object("call_output").text("id", id).text("text", text),
             Event::CallEnded { id, name, output, is_error, took } => object("call_ended")
                 .text("id", id)
                 .text("name", name)

@@ -76,7 +76,6 @@ mod unix {
 
     use super::{How, Other};
 
-    /// An open folder.
     pub(in super::super) struct Handle(OwnedFd);
 
     const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -87,7 +86,6 @@ mod unix {
             Ok(Self(fs::open(path, FOLDER, Mode::empty())?))
         }
 
-        /// A folder in this one.
         pub(in super::super) fn folder(&self, name: &OsStr) -> io::Result<Self> {
             match fs::openat(&self.0, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) {
                 Ok(folder) => Ok(Self(folder)),
@@ -221,7 +219,6 @@ mod by_path {
 
     use super::{How, Other};
 
-    /// The path of a folder.
     pub(in super::super) struct Handle(PathBuf);
 
     impl Handle {

@@ -14,7 +14,12 @@ use std::{
 };
 
 use self::handle::Other;
-pub use self::{folder::PrivateFolder, own::belongs_to};
+#[cfg(unix)]
+pub use self::own::inodes;
+pub use self::{
+    folder::PrivateFolder,
+    own::{belongs_to, would_belong_to},
+};
 use crate::error::{StoreError, StoreResult};
 
 /// Creates a folder that only its owner may enter, with those above it. An existing folder is left as it is. The path may lead
@@ -71,7 +76,6 @@ pub(crate) fn above(path: &Path) -> &Path {
 }
 
 /// Creates an empty file that only its owner may read. An existing file is left as it is; a link, or anything else, is refused.
-#[cfg(feature = "sqlite")]
 pub(crate) fn make_file(path: &Path) -> StoreResult<()> {
     let name = path.file_name().unwrap_or_default();
     let made = PrivateFolder::new(above(path)).open_or_make(name);
@@ -79,25 +83,21 @@ pub(crate) fn make_file(path: &Path) -> StoreResult<()> {
 }
 
 /// Creates a folder that must not exist yet, and that only its owner may enter.
-#[cfg(feature = "sqlite")]
 pub(crate) fn make_new_folder(path: &Path) -> StoreResult<()> {
     make_one(path).map_err(StoreError::io(format!("making the folder {}", path.display())))
 }
 
 /// Opens a file to be read and appended to; creates it if that is wanted. Its folder may be a link, the file may not.
-#[cfg(feature = "sqlite")]
 pub(crate) fn open_to_append(path: &Path, make: bool) -> io::Result<File> {
     PrivateFolder::new(above(path)).open_to_append(path.file_name().unwrap_or_default(), make)
 }
 
 /// Creates a file that must not exist yet.
-#[cfg(feature = "sqlite")]
 pub(crate) fn make_new(path: &Path) -> io::Result<File> {
     PrivateFolder::new(above(path)).make_new(path.file_name().unwrap_or_default())
 }
 
 /// Reads a whole file of a store.
-#[cfg(feature = "sqlite")]
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
@@ -113,7 +113,6 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// If a link, a folder, a pipe or a device has the name, or the folder cannot be found.
-#[cfg(feature = "sqlite")]
 pub(crate) fn plain_name(path: &Path) -> StoreResult<PathBuf> {
     let failed = StoreError::io(format!("opening {}", path.display()));
     let folder = fs::canonicalize(above(path)).map_err(failed)?;

@@ -36,13 +36,74 @@ const INNER: [&str; 3] = ["aside", "drafts", ".locks"];
 /// always no.
 pub fn belongs_to(location: &Location, file: &File) -> io::Result<bool> {
     let wanted = identity(&file.metadata()?);
-    let folder = match location {
-        Location::Sqlite(path) => above(path),
-        Location::Jsonl(folder) => folder,
-        Location::Memory => return Ok(false),
-    };
-    let entries = match fs::read_dir(folder) {
+    let mut found = false;
+    each_own(location, &mut |entry| {
+        found = found || is(entry, wanted);
+        !found
+    })?;
+    Ok(found)
+}
+
+/// The inodes of all files of a store, for asking about many files at once. A file with one of these numbers may be on another
+/// device, and files may have been added since: [`belongs_to`] decides.
+///
+/// # Errors
+/// If a folder of the store cannot be read.
+#[cfg(unix)]
+pub fn inodes(location: &Location) -> io::Result<Vec<u64>> {
+    let mut inodes = Vec::new();
+    each_own(location, &mut |entry| {
+        inodes.push(std::os::unix::fs::DirEntryExt::ino(entry));
+        true
+    })?;
+    Ok(inodes)
+}
+
+/// Whether a new file would belong to a store. The file is named by an existing folder (its device and inode) and the names that lead
+/// from there to the file; the folders among them do not exist yet.
+///
+/// # Errors
+/// If the store's folder cannot be read.
+pub fn would_belong_to(location: &Location, folder: (u64, u64), names: &[&str]) -> io::Result<bool> {
+    let Some(home) = home(location) else { return Ok(false) };
+    let is_own = |name: &&str| is_name_of(location, name) || is_name_of(location, &name.to_lowercase());
+    let home = std::path::absolute(home)?;
+    for above in home.ancestors() {
+        if !fs::metadata(above).is_ok_and(|found| identity(&found) == folder) {
+            continue;
+        }
+        let way: Vec<_> = home.strip_prefix(above).unwrap_or(Path::new("")).iter().collect();
+        let leads = names.len() > way.len() && way.iter().zip(names).all(|(one, other)| *one == *other);
+        return Ok(leads && names.get(way.len()).is_some_and(is_own));
+    }
+    let entries = match fs::read_dir(&home) {
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(false),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let inner = entry.file_name().to_str().is_some_and(|name| is_own(&name));
+        if inner && entry.metadata().is_ok_and(|found| found.is_dir() && identity(&found) == folder) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The folder that a store is in.
+fn home(location: &Location) -> Option<&Path> {
+    match location {
+        Location::Sqlite(path) => Some(above(path)),
+        Location::Jsonl(folder) => Some(folder),
+        Location::Memory => None,
+    }
+}
+
+/// Looks at every file of a store, until told to stop.
+fn each_own(location: &Location, more: &mut dyn FnMut(&DirEntry) -> bool) -> io::Result<()> {
+    let Some(folder) = home(location) else { return Ok(()) };
+    let entries = match fs::read_dir(folder) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
     let mut folders: Vec<PathBuf> = Vec::new();
@@ -52,18 +113,18 @@ pub fn belongs_to(location: &Location, file: &File) -> io::Result<bool> {
         let Some(name) = name.to_str().filter(|name| is_name_of(location, name)) else { continue };
         if entry.file_type()?.is_dir() {
             folders.push(folder.join(name));
-        } else if is(&entry, wanted) {
-            return Ok(true);
+        } else if !more(&entry) {
+            return Ok(());
         }
     }
     for folder in folders {
         for entry in fs::read_dir(folder)? {
-            if is(&entry?, wanted) {
-                return Ok(true);
+            if !more(&entry?) {
+                return Ok(());
             }
         }
     }
-    Ok(false)
+    Ok(())
 }
 
 /// Whether a name in a store's folder is one that the store uses.

@@ -8,7 +8,6 @@ use std::{
 
 use crate::{error::StoreError, lock::guard};
 
-/// Updates the index.
 type CatchUp = dyn Fn() -> Result<(), StoreError> + Send + Sync;
 
 /// The time between the last append and the update. The appends of one turn follow each other more quickly.
@@ -16,7 +15,6 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Default)]
 struct State {
-    /// The number of appends.
     appends: u64,
     /// The number of appends that are in the index.
     followed: u64,

@@ -25,7 +25,6 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
-    /// The problem to report.
     pub(crate) fn problem(&self) -> Problem {
         let Self { seq, .. } = self;
         let what = match self.rest {

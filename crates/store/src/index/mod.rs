@@ -139,7 +139,6 @@ struct Opened {
     identity: Option<Identity>,
 }
 
-/// The identity of the file with a name.
 fn named(path: &Path) -> Option<Identity> {
     std::fs::metadata(path).ok().map(|metadata| files::identity(&metadata))
 }
@@ -412,7 +411,6 @@ fn is_plain(connection: &Connection) -> bool {
     connection.query_row(query, [], |row| row.get::<_, i64>(0)) == Ok(0)
 }
 
-/// Removes the files of an index.
 fn remove(path: &Path) {
     for end in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(files::with_end(path, end));

@@ -14,7 +14,6 @@ pub(super) fn delete(store: &Jsonl, conversation: ConversationId) -> StoreResult
     store.drafts.remove(conversation)?;
     store.asides.forget(&conversation.to_string(), |_| true).map_err(failed())?;
     append::sweep(store).map_err(failed())?;
-    #[cfg(feature = "sqlite")]
     if store.index.exists(&store.no_files()) {
         // The file is locked, so it must not be read in a way that locks it again.
         let newest = tail::tail(&locked.0, true, &mut |_, _| {}).ok().flatten();

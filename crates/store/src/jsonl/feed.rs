@@ -202,7 +202,6 @@ fn is_going(index: &Connection, id: ConversationId, seq: u64) -> bool {
     matches!(sql::one::<i64>(index, query, (id.to_string(), seq as i64)), Ok(Some(_)))
 }
 
-/// Removes a file from the index.
 fn drop_file(index: &Connection, id: &str) -> rusqlite::Result<()> {
     sql::run(index, "DELETE FROM words WHERE rowid IN (SELECT key FROM place WHERE id = ?1)", [id])?;
     for table in ["place", "summary", "file"] {

@@ -20,7 +20,6 @@ pub(super) enum Verdict {
 pub(super) struct Known {
     /// Their hashes, and whether those are proven.
     hashes: HashMap<EntryId, (Hash, bool)>,
-    /// The hashes that damaged entries claim.
     claimed: HashMap<EntryId, Hash>,
     /// Every `seq` below this one was read.
     complete_to: u64,
@@ -32,7 +31,6 @@ impl Known {
         self.complete_to
     }
 
-    /// Whether an entry with that id was read.
     pub(super) fn has(&self, id: EntryId) -> bool {
         self.hashes.contains_key(&id)
     }
@@ -70,7 +68,6 @@ impl Known {
         }
     }
 
-    /// Adds an entry.
     pub(super) fn add(&mut self, entry: &Entry, sure: bool) {
         self.hashes.insert(entry.id(), (entry.hash(), sure));
         if entry.envelope().seq == self.complete_to {

@@ -9,7 +9,6 @@
 mod append;
 mod delete;
 mod erase;
-#[cfg(feature = "sqlite")]
 mod feed;
 mod known;
 mod lines;
@@ -31,17 +30,14 @@ use std::{
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId, Tail};
 
-#[cfg(feature = "sqlite")]
-use self::feed::Files;
-use self::{append::End, read::Span};
-#[cfg(feature = "sqlite")]
-use crate::index::{Feed as _, Index, lost};
+use self::{append::End, feed::Files, read::Span};
 use crate::{
     aside::{Asides, Sought},
     digest::Digester,
     drafts::Drafts,
     error::{StoreError, StoreResult},
     files::{self, PrivateFolder},
+    index::{Feed as _, Index, lost},
     location::Location,
     lock::{Holder, Lock, Locks, guard},
     open::{Access, Options},
@@ -68,14 +64,12 @@ pub struct Jsonl {
     drafts: Drafts,
     digester: Digester,
     ends: Mutex<HashMap<ConversationId, End>>,
-    #[cfg(feature = "sqlite")]
     index: Index,
 }
 
 /// Tells whether a file changed since it was last read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
-    /// Its length.
     size: u64,
     /// When it was last written, if the system says.
     modified: Option<SystemTime>,
@@ -111,7 +105,6 @@ impl Jsonl {
             drafts: Drafts::new(folder.join("drafts")),
             digester: options.digester,
             ends: Mutex::default(),
-            #[cfg(feature = "sqlite")]
             index: Index::default(),
         })
     }
@@ -230,9 +223,7 @@ impl Store for Jsonl {
     }
 
     fn list(&self, query: &Query) -> StoreResult<Page> {
-        #[cfg(feature = "sqlite")]
         let files = self.files()?;
-        #[cfg(feature = "sqlite")]
         match self.index.list(&files, query) {
             // Files without entries have no summary there.
             Ok(mut page) if page.total == files.marks.len() as u64 => {
@@ -263,7 +254,6 @@ impl Store for Jsonl {
 
     fn summary(&self, conversation: ConversationId) -> StoreResult<Summary> {
         let metadata = self.file(conversation)?.metadata().map_err(self.failed("reading", conversation))?;
-        #[cfg(feature = "sqlite")]
         match self.index.summary(&self.files()?, conversation) {
             Ok(Some(summary)) => return Ok(summary),
             Ok(None) => {}
@@ -278,7 +268,6 @@ impl Store for Jsonl {
     }
 
     fn search(&self, search: &Search) -> StoreResult<Vec<Hit>> {
-        #[cfg(feature = "sqlite")]
         match self.index.search(&self.files()?, search) {
             Ok(hits) => return Ok(hits),
             Err(why) => tracing::debug!("searching without the index: {why}"),
@@ -293,29 +282,21 @@ impl Store for Jsonl {
     fn erase_all(&self, id: ConversationId, after: Tail, erasures: &[Erasure]) -> StoreResult<Tail> {
         let erased = erase::erase(self, id, after, erasures);
         // The words of removed content must not stay in the index.
-        #[cfg(feature = "sqlite")]
         self.index.wipe(&self.no_files())?;
         erased
     }
 
     fn delete(&self, conversation: ConversationId) -> StoreResult<()> {
         delete::delete(self, conversation)?;
-        #[cfg(feature = "sqlite")]
-        {
-            let files = self.files()?;
-            if let Err(why) = self.index.catch_up(&files) {
-                tracing::debug!("the index does not follow: {why}");
-                self.index.wipe(&files)?;
-            }
-            if self.index.exists(&files) {
-                files.is_gone(conversation)?;
-            }
+        let files = self.files()?;
+        if let Err(why) = self.index.catch_up(&files) {
+            tracing::debug!("the index does not follow: {why}");
+            self.index.wipe(&files)?;
         }
-        Ok(())
+        if self.index.exists(&files) { files.is_gone(conversation) } else { Ok(()) }
     }
 
     fn set_aside(&self, conversation: ConversationId, damage: &Damage) -> StoreResult<Option<PathBuf>> {
-        #[cfg(feature = "sqlite")]
         if !damage.torn {
             self.index.note_damage(&self.no_files(), conversation);
         }
@@ -365,7 +346,6 @@ impl Store for Jsonl {
     }
 
     fn settle(&self) -> StoreResult<()> {
-        #[cfg(feature = "sqlite")]
         if let Err(why) = self.index.catch_up(&self.files()?) {
             // The next query makes a new one.
             tracing::debug!("the index does not follow: {why}");
@@ -374,7 +354,6 @@ impl Store for Jsonl {
     }
 
     fn rebuild(&self) -> StoreResult<()> {
-        #[cfg(feature = "sqlite")]
         self.index.discard(&self.no_files());
         Ok(())
     }
@@ -382,13 +361,11 @@ impl Store for Jsonl {
 
 impl Jsonl {
     /// The feed of the index.
-    #[cfg(feature = "sqlite")]
     fn files(&self) -> StoreResult<Files<'_>> {
         Ok(Files { store: self, marks: self.marks()? })
     }
 
     /// The same for calls that do not update the index.
-    #[cfg(feature = "sqlite")]
     fn no_files(&self) -> Files<'_> {
         Files { store: self, marks: Vec::new() }
     }
@@ -400,16 +377,12 @@ impl Jsonl {
     }
 
     fn verify_one(&self, conversation: ConversationId, each: EachProblem<'_>) -> StoreResult<Verified> {
-        #[cfg(feature = "sqlite")]
         let files = self.no_files();
-        #[cfg(feature = "sqlite")]
         let mut seen = files.seen_of(conversation);
-        #[cfg(feature = "sqlite")]
         let mut newest = None;
         let file = self.file(conversation)?;
         let verified = scan::verify_with(conversation, each, |sink| {
             read::read(&file, Span { from: 0, locked: false }, &mut |read| {
-                #[cfg(feature = "sqlite")]
                 if let Item::Entry(entry) = &read.item {
                     newest = Some(entry.envelope().seq);
                     seen.retain(|seen| seen.seq != entry.envelope().seq || seen.hash != entry.hash());
@@ -420,20 +393,17 @@ impl Jsonl {
             .map_err(self.failed("reading", conversation))
         })?;
         // A file that was truncated between two lines, or emptied, looks whole. But the index knows more.
-        #[cfg(feature = "sqlite")]
-        {
+        if !seen.is_empty() {
             // Another process may have deleted and imported it again meanwhile.
-            if !seen.is_empty() {
-                let still = files.seen_of(conversation);
-                seen.retain(|seen| still.contains(seen));
-            }
-            for mut lost in seen.iter().cloned() {
-                lost.rest = lost.rest.or(newest);
-                each(lost.problem());
-            }
-            if !seen.is_empty() {
-                each(lost::advice(&files.path()));
-            }
+            let still = files.seen_of(conversation);
+            seen.retain(|seen| still.contains(seen));
+        }
+        for lost in &mut seen {
+            lost.rest = lost.rest.or(newest);
+            each(lost.problem());
+        }
+        if !seen.is_empty() {
+            each(lost::advice(&files.path()));
         }
         Ok(verified)
     }

@@ -23,7 +23,6 @@ pub(super) struct Pieces {
 /// An entry on a line.
 #[derive(Debug)]
 pub(super) struct Piece {
-    /// The entry.
     pub entry: Entry,
     /// Its position on the line.
     pub range: Range<usize>,
@@ -59,7 +58,6 @@ pub(super) enum Shape {
     Other,
 }
 
-/// Reads a line.
 pub(super) fn of(line: &[u8], is_first: bool) -> Pieces {
     let within = trimmed(line, is_first);
     let bytes = &line[within.clone()];

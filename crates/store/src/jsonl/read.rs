@@ -26,15 +26,12 @@ use crate::{
 /// What a reader hands out.
 #[derive(Debug)]
 pub(super) struct Read {
-    /// Its line.
     pub line: u64,
-    /// The entry or the damage.
     pub item: Item,
     /// Whether a newer version wrote it.
     pub newer: bool,
 }
 
-/// Receives what is read.
 pub(super) type Sink<'s> = &'s mut dyn FnMut(Read) -> ControlFlow<()>;
 
 /// Which part of a file is read, and how.
@@ -49,7 +46,6 @@ pub(super) struct Span {
 /// Something on a line that cannot be used as it is. Its bytes stay in the file until they are asked for.
 #[derive(Debug, Clone)]
 pub(super) struct Broken {
-    /// The line.
     pub line: u64,
     /// The positions of its pieces in the file.
     pub ranges: Vec<Range<u64>>,

@@ -96,7 +96,6 @@ struct Noted {
     broken: HashMap<usize, Vec<Broken>>,
 }
 
-/// Notes the contents of lines.
 fn note(mut lines: Lines<'_>) -> io::Result<Noted> {
     let mut found: Vec<Found> = Vec::new();
     let mut broken: HashMap<usize, Vec<Broken>> = HashMap::new();

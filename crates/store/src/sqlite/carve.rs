@@ -66,9 +66,7 @@ pub(super) fn log_is_older(path: &Path) -> StoreResult<bool> {
 /// The entries and removals in the pages of a file.
 #[derive(Default)]
 struct Held {
-    /// The keys of the entries.
     entries: HashSet<i64>,
-    /// The number of removals.
     removed: i64,
 }
 
@@ -97,7 +95,6 @@ impl Held {
     }
 }
 
-/// Whether a row is an entry.
 fn is_entry(values: &[Value]) -> bool {
     matches!(values, [Value::Null, Value::Integer(_), Value::Integer(_), Value::Blob(id), ..]
         if matches!(values.len(), 13 | 14) && id.len() == 16)
@@ -250,7 +247,6 @@ fn cell(page: &[u8], at: usize, pages: &Pages) -> Option<(i64, Vec<u8>)> {
     Some((key as i64, payload))
 }
 
-/// The values of a row.
 fn record(payload: &[u8]) -> Option<Vec<Value>> {
     let (head, mut at) = varint(payload)?;
     let head = usize::try_from(head).ok()?;

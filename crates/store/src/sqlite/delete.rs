@@ -21,7 +21,6 @@ pub(super) fn delete(inner: &Inner, conversation: ConversationId) -> StoreResult
     scrub::finish(inner)
 }
 
-/// Removes the rows of a conversation.
 pub(super) fn rows(connection: &Connection, key: i64) -> rusqlite::Result<()> {
     let run = |statement| connection.execute(statement, [key]);
     // Its keys are never used again: the index would take new entries for old ones.

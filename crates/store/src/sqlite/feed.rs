@@ -150,12 +150,10 @@ impl Inner {
         sql::one(&reader.connection, query, (key, seq as i64)).during("reading an entry")
     }
 
-    /// The id of the store.
     fn name(&self) -> StoreResult<String> {
         Ok(self.ask("SELECT value FROM meta WHERE name = 'store'", [])?.unwrap_or_default())
     }
 
-    /// The number of removals.
     pub(super) fn removed(&self) -> StoreResult<i64> {
         Ok(self.ask("SELECT value FROM meta WHERE name = 'removed'", [])?.unwrap_or_default())
     }
@@ -291,7 +289,6 @@ pub(super) fn put_seal_in(path: &Path, seal: &str) {
     }
 }
 
-/// Notes the seal of the file.
 pub(super) fn put_seal(index: &Connection, seal: &str) {
     if let Err(why) = set(index, "seal", seal) {
         tracing::debug!("how the record was left is not noted: {why}");

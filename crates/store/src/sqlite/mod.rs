@@ -81,7 +81,6 @@ struct Inner {
     locks: Locks,
     asides: Asides,
     drafts: Drafts,
-    /// The damage that was found.
     damage: Mutex<Vec<Damage>>,
     /// The number of times that the store was rescued.
     rescues: Mutex<u8>,
@@ -94,7 +93,6 @@ struct Inner {
     digester: Digester,
 }
 
-/// A connection that reads.
 struct Reader {
     connection: Connection,
     unpacker: Unpacker,
@@ -158,7 +156,6 @@ impl<T> During<T> for rusqlite::Result<T> {
     }
 }
 
-/// Whether an error means that the file is damaged.
 fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }

@@ -24,11 +24,9 @@ pub(super) struct Found {
     pub(super) opened: Opened,
     /// The copy that is read instead of a damaged file.
     pub(super) salvage: Option<Salvage>,
-    /// The damage that was found.
     pub(super) damage: Vec<Damage>,
 }
 
-/// Opens a file.
 pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> StoreResult<Found> {
     let mut found = Vec::new();
     let log = if path.exists() { look_at_log(path, asides) } else { None };
@@ -91,7 +89,6 @@ fn open_as_it_is(path: &Path, access: Access) -> StoreResult<Opened> {
     Ok(opened)
 }
 
-/// Whether a file exists and is empty.
 pub(super) fn is_empty(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0)
 }
@@ -135,7 +132,6 @@ pub(super) fn seal(path: &Path) -> String {
     )
 }
 
-/// The index of a file.
 pub(super) fn index_of(path: &Path) -> PathBuf {
     files::with_end(path, "-index")
 }

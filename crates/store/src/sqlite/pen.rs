@@ -20,11 +20,9 @@ use crate::{
     sql,
 };
 
-/// The one connection that writes.
 pub(super) struct Pen {
     pub(super) connection: Connection,
     packer: Packer,
-    /// The identity of its file.
     file: files::Identity,
     /// Whether a write failed. Then the log may contain frames that belong to no transaction.
     pub(super) failed: bool,
@@ -80,7 +78,6 @@ const EMPTYING: Duration = Duration::from_secs(2);
 /// How long to wait for them where it must succeed.
 const EMPTYING_FOR_GOOD: Duration = Duration::from_secs(20);
 
-/// The identity of the file at a path.
 fn identity(path: &std::path::Path) -> StoreResult<files::Identity> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(files::identity(&metadata)),

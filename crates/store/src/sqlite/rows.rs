@@ -62,7 +62,6 @@ pub(super) fn is_in_place(row: &Row<'_>, conversation: i64) -> rusqlite::Result<
 /// The first schema with the column `before`.
 const BEFORE: i64 = 3;
 
-/// The parent of an entry.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Parent {
     /// Its `seq`, if it is in the store.
@@ -177,7 +176,6 @@ pub(super) struct Broken {
     pub(super) page: bool,
 }
 
-/// Reads the columns of a row.
 pub(super) fn read_row(
     row: &Row<'_>,
     conversation: i64,

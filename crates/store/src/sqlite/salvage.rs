@@ -258,7 +258,6 @@ pub(super) fn sweep(path: &Path) {
     }
 }
 
-/// The log of a file.
 pub(super) fn log_of(path: &Path) -> PathBuf {
     files::with_end(path, "-wal")
 }

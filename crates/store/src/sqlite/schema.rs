@@ -108,7 +108,6 @@ fn make(path: &Path) -> StoreResult<()> {
     made
 }
 
-/// Opens a file to be read.
 pub(super) fn open_to_read(path: &Path) -> StoreResult<Opened> {
     let why = String::from("the file or its folder cannot be written");
     // Another process may have left a log that only a writer can recover.
@@ -129,7 +128,6 @@ pub(super) fn open_to_read(path: &Path) -> StoreResult<Opened> {
     Ok(Opened::Readable(connection, why))
 }
 
-/// A path as a part of a URI.
 fn uri(path: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let text = absolute.to_string_lossy();

@@ -29,7 +29,6 @@ use crate::{
     store::{Item, Progress},
 };
 
-/// A removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Removal {
     /// Of the content of an entry; its hash stays.

@@ -44,7 +44,6 @@ pub(super) struct Logged {
     pub(super) size: Option<u32>,
 }
 
-/// Reads what is committed in a log.
 pub(super) fn logged(log: &Path, page_bytes: usize) -> io::Result<Logged> {
     let (mut committed, mut open) = (Logged::default(), HashMap::new());
     each_frame(&read(log)?, &mut |_, frame, state| {

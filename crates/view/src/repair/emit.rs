@@ -36,7 +36,6 @@ impl State {
     }
 }
 
-/// What becomes of one call.
 enum Outcome {
     Shown(Answer),
     LeftOut,
@@ -228,7 +227,7 @@ impl<'h> Emitter<'h> {
         calls
             .map(|call| {
                 let slot = &pairing.calls[call];
-                let closed = decide(policy, slot.fate, pairing.is_malformed(call));
+                let closed = decide(policy, slot.fate, slot.malformed);
                 let gone = all_out || (!shown(slot) && closed != Fate::ClosedInterrupted);
                 self.left_out.push(gone);
                 if gone { Outcome::LeftOut } else { Outcome::Shown(self.answer(slot)) }
@@ -368,8 +367,9 @@ impl<'h> Emitter<'h> {
                     self.find(Rule::MissingCallId, at, Action::LeftOut, |f| f.of_tool(&call.name));
                 }
                 if slot.answered {
-                    // A complete pair that goes with its batch.
-                    let severity = batch_severity(slot);
+                    // A complete pair that goes with its batch. Once a request was sent without it, nothing is left to repair.
+                    let decided = slot.fate == Fate::ClosedWithBatch;
+                    let severity = if decided { Severity::Note } else { Rule::PartialBatch.severity() };
                     self.find(Rule::PartialBatch, at, Action::LeftOut, |f| Finding { severity, ..about(f) });
                 }
                 return None;
@@ -468,40 +468,24 @@ impl<'h> Emitter<'h> {
         let call_left_out = slot.call != NONE
             && slot.tie != Tie::Early
             && (slot.call as usize).checked_sub(self.first_call).is_none_or(|call| self.left_out[call]);
-        match slot.tie {
-            Tie::Orphan | Tie::NoId => {
-                let rule = if slot.tie == Tie::NoId { Rule::MissingCallId } else { Rule::OrphanResult };
-                self.change(segment.parts.len());
-                self.find(rule, at, if keep { Action::Labelled } else { Action::LeftOut }, about);
-                return keep;
-            }
-            Tie::Early => {
-                self.change(segment.parts.len());
-                let dropped = self.pairing.calls[slot.call as usize].fate == Fate::ClosedWithBatch;
-                let action = if keep && !dropped { Action::Moved } else { Action::LeftOut };
-                self.find(Rule::ResultBeforeCall, at, action, about);
-            }
-            Tie::Duplicate => {
-                self.change(segment.parts.len());
-                let action = if keep && !call_left_out { Action::Joined } else { Action::LeftOut };
-                self.find(Rule::DuplicateResult, at, action, about);
-            }
-            Tie::Answer if call_left_out => {
-                self.change(segment.parts.len());
-                let severity = batch_severity(&self.pairing.calls[slot.call as usize]);
-                self.find(Rule::PartialBatch, at, Action::LeftOut, |f| Finding { severity, ..about(f) });
-            }
-            Tie::Answer if !slot.direct => {
-                self.change(segment.parts.len());
-                self.find(Rule::DetachedResult, at, Action::Moved, about);
-            }
-            Tie::Answer if slot.out_of_order => {
-                self.change(segment.parts.len());
-                self.find(Rule::ResultOrder, at, Action::Moved, about);
-            }
-            Tie::Answer => {}
-        }
-        false
+        let unless_dropped =
+            |stays: bool, action: Action| if keep && stays { action } else { Action::LeftOut };
+        let with_batch = || self.pairing.calls[slot.call as usize].fate == Fate::ClosedWithBatch;
+        let (rule, action) = match slot.tie {
+            Tie::NoId => (Rule::MissingCallId, unless_dropped(true, Action::Labelled)),
+            Tie::Orphan => (Rule::OrphanResult, unless_dropped(true, Action::Labelled)),
+            Tie::Early => (Rule::ResultBeforeCall, unless_dropped(!with_batch(), Action::Moved)),
+            Tie::Duplicate => (Rule::DuplicateResult, unless_dropped(!call_left_out, Action::Joined)),
+            Tie::Answer if call_left_out => (Rule::PartialBatch, Action::LeftOut),
+            Tie::Answer if !slot.direct => (Rule::DetachedResult, Action::Moved),
+            Tie::Answer if slot.out_of_order => (Rule::ResultOrder, Action::Moved),
+            Tie::Answer => return false,
+        };
+        let severity =
+            if rule == Rule::PartialBatch && with_batch() { Severity::Note } else { rule.severity() };
+        self.change(segment.parts.len());
+        self.find(rule, at, action, |f| Finding { severity, ..about(f) });
+        keep && matches!(slot.tie, Tie::Orphan | Tie::NoId)
     }
 
     fn misplaced(&mut self, index: usize, place: usize, message: &Message, segment: &Segment) {
@@ -520,12 +504,6 @@ impl<'h> Emitter<'h> {
     }
 }
 
-/// The severity of leaving a pair out with its batch. Once a request was sent without it, nothing is left to repair.
-fn batch_severity(call: &CallSlot) -> Severity {
-    if call.fate == Fate::ClosedWithBatch { Severity::Note } else { Rule::PartialBatch.severity() }
-}
-
-/// How a segment ends.
 #[derive(Clone, Copy, PartialEq)]
 enum Flush {
     /// It is the whole message, unchanged.

@@ -84,7 +84,6 @@ pub(super) fn counts(
     tracing::debug!("Message validation: input={input}, output={output}, dropped={dropped}");
 }
 
-/// Logs what was recovered from a session.
 pub(super) fn recovery(session: &str, policy: OnBroken, findings: &[Finding], view: &SoundView) {
     if tracing::enabled!(Level::INFO) {
         for line in recovery_lines(session, policy, findings, view.to_messages().len()) {
@@ -94,7 +93,6 @@ pub(super) fn recovery(session: &str, policy: OnBroken, findings: &[Finding], vi
 }
 
 /// The summary of a recovery: how many things had to be repaired, if any, and how many messages the session has now.
-#[must_use]
 pub fn recovery_lines(session: &str, policy: OnBroken, findings: &[Finding], messages: usize) -> Vec<String> {
     let repaired = if policy.drops() {
         removals(findings).len()
@@ -112,7 +110,6 @@ pub fn recovery_lines(session: &str, policy: OnBroken, findings: &[Finding], mes
 }
 
 /// What was removed under [`OnBroken::Drop`], one line each. The calls of one message are one line.
-#[must_use]
 pub fn removals(findings: &[Finding]) -> Vec<String> {
     let with = |rule: Rule| -> HashSet<usize> {
         let found = findings.iter().filter(|finding| finding.rule == rule);

@@ -46,13 +46,11 @@ impl OnBroken {
         &[("keep", Self::Keep), ("drop", Self::Drop), ("rerun", Self::Rerun), ("refuse", Self::Refuse)];
 
     /// The value of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
     /// Whether a view leaves out what is incomplete.
-    #[must_use]
     pub fn drops(self) -> bool {
         self == Self::Drop
     }
@@ -172,7 +170,6 @@ pub struct Repairer {
 
 impl Repairer {
     /// A conversation without messages.
-    #[must_use]
     pub fn new(policy: OnBroken) -> Self {
         Self { policy, ..Self::default() }
     }
@@ -222,31 +219,26 @@ impl Repairer {
     /// The calls since the last seal that a decision has to be recorded about before a request leaves, each with what that
     /// request would make of it: [`Fate::ClosedInterrupted`] or [`Fate::ClosedLeftOut`] for a call without a result,
     /// [`Fate::ClosedWithBatch`] for one that has a result and is left out because another call of its message has none.
-    #[must_use]
     pub fn undecided(&self) -> Vec<KnownCall> {
         self.pairing.decisions(self.policy)
     }
 
     /// How many messages were added.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.base + self.pending.len()
     }
 
     /// Whether none was.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// What was found in everything that is sealed.
-    #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
     /// Everything that was found so far.
-    #[must_use]
     pub fn all_findings(&self) -> Vec<Finding> {
         let new = if self.pending.is_empty() { Vec::new() } else { self.view().findings };
         self.findings.iter().cloned().chain(new).collect()
@@ -254,7 +246,6 @@ impl Repairer {
 
     /// The current view, with the findings in the messages since the last seal, or in those that it sealed if none came
     /// after it. Costs only as much as these messages, not the whole conversation.
-    #[must_use]
     pub fn view(&self) -> Repaired {
         if self.pending.is_empty() {
             let view = SoundView { sealed: self.sealed.clone(), open: None, first_change: self.first_change };

@@ -2,6 +2,7 @@
 
 mod calls;
 mod change;
+mod edits;
 mod export;
 mod search;
 mod shape;
@@ -19,6 +20,7 @@ pub fn run(command: HistoryCommand, flags: &Flags) -> Result<u8, Failure> {
         HistoryCommand::Search(arguments) => search::run(&arguments, flags),
         HistoryCommand::Export(arguments) => export::run(&arguments, flags),
         HistoryCommand::Calls(arguments) => calls::run(&arguments, flags),
+        HistoryCommand::Edits(arguments) => edits::run(&arguments, flags),
         HistoryCommand::Rename { conversation, title } => change::rename(&conversation, &title, flags),
         HistoryCommand::Fork(arguments) => change::fork(&arguments, flags),
         HistoryCommand::Erase(arguments) => change::erase(&arguments, flags),

@@ -67,7 +67,6 @@ fn window<'s, 'e>(
     shown.iter().enumerate().skip(from)
 }
 
-/// The header of a conversation.
 pub struct Head {
     id: String,
     title: String,

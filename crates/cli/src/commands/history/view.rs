@@ -25,7 +25,6 @@ use crate::{
     output::{self, harmless, harmless_lines, paint},
 };
 
-/// A conversation that is viewed.
 pub struct Viewed<'v> {
     pub session: &'v Session,
     /// Its items with numbers.

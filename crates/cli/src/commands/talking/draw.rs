@@ -23,15 +23,28 @@ const EXPLANATIONS: usize = 10;
 enum Style {
     /// One JSON object per line.
     Json,
-    /// Words as they come, on a terminal.
+    /// PrintedWords as they come, on a terminal.
     Live,
-    /// Words as they come, to a pipe or a file: the exact text, and nothing but it.
+    /// PrintedWords as they come, to a pipe or a file: the exact text, and nothing but it.
     Piped,
 }
+
+/// Which words of the model are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrintedWords {
+    /// All of them, as they come.
+    All,
+    /// Those of its last message, when the turn is over.
+    Last,
+}
+
+/// The most lines that are shown of what a call would do.
+const PREVIEW_LINES: usize = 200;
 
 /// Shows one turn.
 pub struct Drawing {
     style: Style,
+    words: PrintedWords,
     /// Whether the cursor is not at the beginning of a line.
     in_line: bool,
     /// Whether text of the model was shown.
@@ -46,7 +59,7 @@ pub struct Drawing {
 }
 
 impl Drawing {
-    pub fn new(json: bool, saving: Saving) -> Self {
+    pub fn new(json: bool, saving: Saving, words: PrintedWords) -> Self {
         let style = match json {
             true => Style::Json,
             false if io::stdout().is_terminal() => Style::Live,
@@ -54,6 +67,7 @@ impl Drawing {
         };
         Self {
             style,
+            words,
             in_line: false,
             spoke: false,
             thinking: false,
@@ -72,6 +86,7 @@ impl Drawing {
             return;
         }
         match event {
+            Event::Text(_) if self.words == PrintedWords::Last => {}
             Event::Text(text) => {
                 self.thought();
                 if matches!(self.style, Style::Piped) {
@@ -92,6 +107,18 @@ impl Drawing {
                     &format!("→ {} {}", harmless(name), shortened(arguments, GLIMPSE)),
                     output::DIM,
                 ));
+            }
+            Event::ApprovalWanted(request) => {
+                self.talk(&format!("{} {}", paint("?", output::STRONG), harmless(&request.why)));
+                self.preview(&request.preview);
+            }
+            Event::Warning(text) => {
+                self.talk(&format!("{} {}", paint("warning:", output::WARNING), harmless(text)));
+            }
+            Event::CallOutput { text, .. } if io::stderr().is_terminal() => {
+                self.thought();
+                self.end_line();
+                output::prompt(&paint(&harmless_lines(text), output::DIM));
             }
             Event::CallEnded { name, output, is_error, .. } => {
                 let mark = if *is_error { "✗" } else { "←" };
@@ -144,6 +171,17 @@ impl Drawing {
         }
     }
 
+    /// Shows what a call would do: a diff in colours, anything else as it is.
+    fn preview(&mut self, preview: &str) {
+        let lines: Vec<&str> = preview.lines().collect();
+        for line in lines.iter().take(PREVIEW_LINES) {
+            self.talk(&format!("  {}", output::diff_line(line)));
+        }
+        if lines.len() > PREVIEW_LINES {
+            self.talk(&format!("  … and {}", output::plural(lines.len() - PREVIEW_LINES, "more line")));
+        }
+    }
+
     /// Shows the reply, as far as it was not shown yet.
     pub fn reply(&mut self, turned: &TurnOutcome) {
         match self.style {
@@ -163,7 +201,7 @@ impl Drawing {
         }
     }
 
-    /// Passes words on to a pipe. Words that a model says between tool calls are messages of their own; a blank line parts
+    /// Passes words on to a pipe. PrintedWords that a model says between tool calls are messages of their own; a blank line parts
     /// them.
     fn pipe(&mut self, text: &str) {
         let words = text.trim_end_matches('\n');

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Read as _};
 
-use crate::{failure::Failure, output, stream};
+use crate::{args::Talk, failure::Failure, output, stream};
 
 /// The longest message that is piped in. No model takes more, a device without end must not fill the memory, and an entry
 /// holds it even if every letter of it has to be escaped.
@@ -20,9 +20,16 @@ pub fn has_terminal() -> bool {
 }
 
 /// Puts together what to send. A message and piped input are both sent, the message first. `-`, or no message without a
-/// terminal, means standard input alone.
-pub fn said(message: Option<&str>) -> Result<GivenMessage, Failure> {
+/// terminal, means standard input alone. If approvals come from standard input, nothing else does.
+pub fn said(message: Option<&str>, talk: &Talk) -> Result<GivenMessage, Failure> {
     let parts = match message {
+        Some(message) if talk.approvals.is_some() && message != "-" => vec![message.to_owned()],
+        _ if talk.approvals.is_some() => {
+            return Err(Failure::usage(
+                "standard input cannot hold both the message and the approvals",
+                "give the message as an argument",
+            ));
+        }
         None if has_terminal() => return Ok(GivenMessage::Prompt),
         None | Some("-") => vec![whole_input(stream::stdin())?],
         Some(message) => {

@@ -1,12 +1,14 @@
-//! What `chat` and `resume` have in common: a conversation, who answers in it, and turns that are drawn as they happen.
+//! What `chat`, `resume` and `run` have in common: a conversation, who answers in it, and turns that are drawn as they happen.
 //!
 //! `message.rs` puts together what to send, `draw.rs` shows a turn to people or programs, `prompt.rs` takes one line after
-//! the other, `terminal.rs` reads them.
+//! the other, `terminal.rs` reads them, `approving.rs` asks about calls.
 
+mod approving;
 mod draw;
 mod message;
 mod prompt;
 mod terminal;
+mod tools;
 
 use std::{
     io::{self, BufRead as _},
@@ -18,9 +20,7 @@ use rejoin::{
     Conversation, ConversationId, OnBroken,
     engine::{
         New, SystemClock, Wanted,
-        approval::Approvals,
         provider::Endpoint,
-        tools::{ReadFile, Tools},
         turn::{Ending, Event, Limits, Stop, TurnInput, TurnSettings, Worker},
     },
     resume::{OpenCall, Resumption},
@@ -37,9 +37,11 @@ use crate::{
     output,
     settings::Settings,
 };
-pub use draw::Drawing;
+pub use draw::{Drawing, PrintedWords};
 pub use message::{GivenMessage, has_terminal, said};
 use prompt::Again;
+use terminal::Terminal;
+pub use tools::workspace;
 
 /// Opens the store for writing, or for reading if it cannot be written.
 pub fn open_store(desk: &Desk) -> Result<Arc<dyn Store>, Failure> {
@@ -105,6 +107,11 @@ pub struct Talking {
     unfinished: bool,
     /// Whether some entries are not stored yet.
     unsaved: bool,
+    /// Whether the turn continues before the first prompt.
+    pub go_on_first: bool,
+    terminal: Arc<Terminal>,
+    /// Which words of the model are printed.
+    words: PrintedWords,
 }
 
 impl Talking {
@@ -122,7 +129,7 @@ impl Talking {
             Some(store) => Conversation::begin(Arc::clone(store), clock, &new, "rejoin chat"),
             None => Conversation::in_memory(clock, &new),
         };
-        Ok(Self::new(desk, conversation, answering, store.cloned(), talk, "rejoin chat"))
+        Self::new(desk, conversation, answering, store.cloned(), talk, "rejoin chat")
     }
 
     /// Opens a stored conversation.
@@ -145,7 +152,7 @@ impl Talking {
             Opening::Look => Answering::nobody(&recorded),
             Opening::Say | Opening::Prompt => answering::choose_for_turn(desk, talk, Some(&recorded))?,
         };
-        Ok(Self::new(desk, conversation, answering, Some(Arc::clone(store)), talk, command))
+        Self::new(desk, conversation, answering, Some(Arc::clone(store)), talk, command)
     }
 
     fn new(
@@ -155,23 +162,20 @@ impl Talking {
         store: Option<Arc<dyn Store>>,
         talk: &Talk,
         command: &'static str,
-    ) -> Self {
+    ) -> Result<Self, Failure> {
+        let terminal = Arc::new(Terminal::new());
         let set = desk.settings.value("system").map(str::to_owned);
         let settings = TurnSettings {
             system: talk.system.clone().or_else(|| conversation.recorded_system()).or(set),
             on_broken: super::convert::policy(&desk.settings),
             limits: limits(&desk.settings),
-            approvals: Approvals::default(),
+            approvals: approving::approvals(talk, &desk.settings, &terminal)?,
         };
-        let mut tools = Tools::builtin(&desk.folder);
-        let keys = answering::files_with_keys(&desk.home).into_iter();
-        let stores = [desk.location.clone(), desk.home.store()].into_iter();
-        let reading = keys.fold(ReadFile::new(&desk.folder), ReadFile::hiding);
-        tools.add(Arc::new(stores.fold(reading, ReadFile::hiding_store)));
+        let tools = tools::tools(desk, &settings.limits);
         let here = desk.folder.to_string_lossy();
         let elsewhere = conversation.directory().filter(|folder| *folder != here);
         let worker = Worker::new(conversation, answering.provider, tools, settings);
-        Self {
+        Ok(Self {
             worker,
             outcome: answering.outcome,
             store,
@@ -184,7 +188,17 @@ impl Talking {
             elsewhere,
             unfinished: false,
             unsaved: false,
-        }
+            go_on_first: false,
+            terminal,
+            words: PrintedWords::All,
+        })
+    }
+
+    /// Works on one task: prints only the last words of the model, and fails if it does not come to an end.
+    pub fn task(mut self, task: String, limits: impl FnOnce(&mut Limits)) -> Result<u8, Failure> {
+        limits(self.worker.limits_mut());
+        self.words = PrintedWords::Last;
+        self.once(task.into())
     }
 
     /// Makes it the active conversation of this folder; a new one as soon as it is stored.
@@ -272,7 +286,7 @@ impl Talking {
 
     async fn turn(&mut self, input: TurnInput, stop: &Stop, saving: Saving) -> Result<u8, Failure> {
         self.find_a_store();
-        let mut drawing = Drawing::new(self.json, saving);
+        let mut drawing = Drawing::new(self.json, saving, self.words);
         let (pointer, stored) = (&mut self.pointer, self.store.is_some());
         let (unsaved, mut begun) = (&mut self.unsaved, None);
         let no_store = self.no_store.as_ref().map(not_saved);
@@ -307,7 +321,7 @@ impl Talking {
                     Ending::Limit(limit) => {
                         output::warning(limit);
                         let cut = limit == rejoin::engine::turn::Limit::AnswerLength;
-                        if cut { 0 } else { FAILED }
+                        if cut && self.words == PrintedWords::All { 0 } else { FAILED }
                     }
                     Ending::Done | Ending::Failed => 0,
                 }

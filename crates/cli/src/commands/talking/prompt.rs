@@ -24,10 +24,7 @@ use rejoin::{
 };
 use tokio::task::JoinHandle;
 
-use super::{
-    Saving, Talking, block_on,
-    terminal::{Terminal, Typed},
-};
+use super::{Saving, Talking, block_on, terminal::Typed};
 use crate::{
     commands::numbered,
     failure::{FAILED, Failure, INTERRUPTED},
@@ -59,19 +56,22 @@ impl Talking {
         let Endpoint { provider, model, .. } = self.endpoint();
         let about = output::harmless(&format!("{provider} · {model}"));
         output::talk(&format!("{} · {about} · /help", self.worker.conversation().id()));
-        let terminal = Terminal::new();
-        let mut lines = terminal.lines();
+        let terminal = Arc::clone(&self.terminal);
         let (stop, leave) = (Stop::new(), Arc::new(AtomicBool::new(false)));
         let _signals = stop_on_signals(stop.clone(), Arc::clone(&leave), Again::IsIgnored);
         // When Ctrl-C was pressed on an empty line, if that was the last thing that was typed.
         let mut pressed: Option<Instant> = None;
+        if self.go_on_first && self.reclaim(&stop).await? {
+            self.turn_at_prompt(TurnInput::GoOn, &stop).await?;
+            stop.reset();
+        }
         loop {
             // Others may write while nothing is said here.
             self.worker.release();
             output::prompt(&format!("{} ", output::paint("›", output::STRONG)));
             terminal.at_the_prompt();
             let typed = tokio::select! {
-                typed = lines.recv() => typed,
+                typed = terminal.next() => typed,
                 () = stop.asked() => Some(Typed::Stopped(String::new())),
             };
             terminal.in_a_turn();
@@ -126,17 +126,22 @@ impl Talking {
                 stop.reset();
                 continue;
             }
-            match self.turn(input, &stop, Saving::AtOnce).await {
-                // Whoever reads our output is gone.
-                Err(failure @ Failure::ClosedPipe) => return Err(failure),
-                Err(failure) => failure.say(),
-                Ok(_) => {}
-            }
+            self.turn_at_prompt(input, &stop).await?;
             if leave.load(Ordering::Relaxed) {
                 return Ok(INTERRUPTED);
             }
             stop.reset();
         }
+    }
+
+    /// Runs a turn and says why it failed. Fails itself only if the reader of our output is gone.
+    async fn turn_at_prompt(&mut self, input: TurnInput, stop: &Stop) -> Result<(), Failure> {
+        match self.turn(input, stop, Saving::AtOnce).await {
+            Err(failure @ Failure::ClosedPipe) => return Err(failure),
+            Err(failure) => failure.say(),
+            Ok(_) => {}
+        }
+        Ok(())
     }
 
     /// Takes the conversation's lock and shows what others added. While another process is answering, it waits; false if the

@@ -1,9 +1,10 @@
-//! The terminal at the prompt. Ctrl-C ends the line that is being typed and is read as its last byte, so it is known whether the
-//! line was empty; while a turn runs, Ctrl-C is a signal as everywhere else. Editing the line stays with the terminal.
+//! The terminal at the prompt, and when a question is asked. At the prompt, Ctrl-C ends the line that is being typed and is read as
+//! its last byte, so it is known whether the line was empty; while a turn runs, Ctrl-C is a signal as everywhere else. Editing the
+//! line stays with the terminal.
 
 use std::io;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 
 pub enum Typed {
     /// A line that was ended with Enter.
@@ -16,6 +17,16 @@ pub enum Typed {
 pub struct Terminal {
     #[cfg(unix)]
     before: Option<rustix::termios::Termios>,
+    /// The thread that reads lines, once one was wanted.
+    reader: Mutex<Option<Reader>>,
+}
+
+/// A thread that reads one line each time one is wanted. Between lines, an editor may have the terminal.
+struct Reader {
+    wanted: mpsc::UnboundedSender<()>,
+    lines: mpsc::UnboundedReceiver<Typed>,
+    /// Whether a line was wanted that nobody waited for to the end.
+    waiting: bool,
 }
 
 impl Terminal {
@@ -23,6 +34,7 @@ impl Terminal {
         Self {
             #[cfg(unix)]
             before: rustix::termios::tcgetattr(io::stdin()).ok(),
+            reader: Mutex::default(),
         }
     }
 
@@ -58,18 +70,37 @@ impl Terminal {
         }
     }
 
-    /// Reads what is typed in a separate thread, because waiting for a line cannot be cancelled.
-    pub fn lines(&self) -> mpsc::Receiver<Typed> {
-        let stop = self.stop_byte();
-        let (sender, receiver) = mpsc::channel(1);
+    /// Waits for the next line; none at the end. If the wait is given up, the next one gets the line.
+    pub async fn next(&self) -> Option<Typed> {
+        let mut reader = self.reader.lock().await;
+        let reader = reader.get_or_insert_with(|| Reader::start(self.stop_byte()));
+        if !std::mem::replace(&mut reader.waiting, true) {
+            let _ = reader.wanted.send(());
+        }
+        let typed = reader.lines.recv().await;
+        reader.waiting = false;
+        typed
+    }
+
+    /// Forgets what was typed before a question was shown: it is no answer.
+    pub fn forget_typed(&self) {
+        #[cfg(unix)]
+        let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+    }
+}
+
+impl Reader {
+    /// Starts the thread: waiting for a line cannot be cancelled.
+    fn start(stop: Option<u8>) -> Self {
+        let (wanted, mut wants) = mpsc::unbounded_channel();
+        let (typed, lines) = mpsc::unbounded_channel();
         std::thread::spawn(move || {
-            while let Ok(Some(typed)) = next(&mut io::stdin().lock(), stop) {
-                if sender.blocking_send(typed).is_err() {
-                    break;
-                }
-            }
+            while wants.blocking_recv().is_some()
+                && let Ok(Some(line)) = next(&mut io::stdin().lock(), stop)
+                && typed.send(line).is_ok()
+            {}
         });
-        receiver
+        Self { wanted, lines, waiting: false }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
         connect::wire,
         http::{
             HttpProvider,
-            testing::{Answer, Asked, Server, ask, ask_with, quick_at, run, said, words},
+            tests::shared::{Answer, Asked, Server, ask, ask_with, quick_at, run, said, words},
         },
     },
 };
@@ -75,7 +75,8 @@ fn a_token_is_exchanged_and_kept() {
     let server = copilot(|_| token("tid=1", LATER), &["tid=1"]);
     let copilot_provider = provider(&server);
     run(async {
-        let request = crate::provider::http::testing::request(&copilot_provider, &[Message::user("hello")]);
+        let request =
+            crate::provider::http::tests::shared::request(&copilot_provider, &[Message::user("hello")]);
         for _ in 0..3 {
             crate::provider::Provider::send(&copilot_provider, &request, &mut |_| {}).await.unwrap();
         }

@@ -5,7 +5,7 @@ use std::{net::TcpListener, time::Duration};
 use super::*;
 use crate::{
     auth::{KeyFile, Keys},
-    provider::http::testing::{Answer, Ending, Server, quick, run},
+    provider::http::tests::shared::{Answer, Ending, Server, quick, run},
 };
 
 fn nobody() -> String {

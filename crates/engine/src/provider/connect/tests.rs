@@ -5,7 +5,7 @@ use rejoin_record::json::Doc;
 use super::*;
 use crate::{
     auth::Keys,
-    provider::http::testing::{Answer, SECRET, Server, ask, quick, quick_at, request, said, words},
+    provider::http::tests::shared::{Answer, SECRET, Server, ask, quick, quick_at, request, said, words},
 };
 
 fn choice(provider: &str) -> Wanted {
@@ -159,7 +159,7 @@ fn a_model_must_be_named_where_there_is_no_usual_one() {
     let error = ask(&provider).0.unwrap_err();
     assert_eq!(error.code(), "NO_MODEL");
     assert!(error.hint().unwrap().contains("rejoin models list --provider vllm"));
-    let models = crate::provider::http::testing::run(provider.models()).unwrap();
+    let models = crate::provider::http::tests::shared::run(provider.models()).unwrap();
     assert_eq!(models[0].id, "m");
 }
 

@@ -17,11 +17,11 @@ use super::{
     Client,
     refusal::{self, EXCERPT_CHARACTERS, ErrorAnswer, FailedAttempt, KIND_CHARACTERS, MESSAGE_CHARACTERS},
 };
-use crate::turn;
 use crate::{
     auth::redact::{harmless, redact},
     clock::{Clock, SystemClock},
     provider::{Listener, ProviderError, SendProgress},
+    turn,
 };
 
 /// The most bytes that are read of an error.

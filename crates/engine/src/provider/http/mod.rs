@@ -10,9 +10,7 @@ pub(crate) mod models;
 pub(crate) mod refusal;
 mod service;
 #[cfg(test)]
-pub(crate) mod testing;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! What a text asks for.
 
+use rejoin_record::json::Object;
+
 use crate::tools;
 
 /// A fact that the user told about themselves.
@@ -20,6 +22,15 @@ pub enum Intent {
     Read(String),
     /// The names in a folder.
     List(String),
+    /// To run a command.
+    Run(String),
+    /// To write a text into a file.
+    Write {
+        /// The file.
+        path: String,
+        /// The text.
+        content: String,
+    },
     /// Nothing: the user tells a fact.
     Told(Fact),
     /// To remember something.
@@ -37,12 +48,17 @@ pub enum Intent {
 }
 
 impl Intent {
-    /// The tool that answers it, with its argument.
-    pub fn call(&self) -> Option<(&'static str, (&'static str, String))> {
+    /// The tool that answers it, with its arguments.
+    pub fn call(&self) -> Option<(&'static str, Object)> {
+        let one = |name: &str, value: &str| Object::new().text(name, value);
         match self {
-            Self::Sum(sum) => Some(("calculate", ("expression", sum.clone()))),
-            Self::Read(path) => Some(("read_file", ("path", path.clone()))),
-            Self::List(path) => Some(("list_dir", ("path", path.clone()))),
+            Self::Sum(sum) => Some(("calculate", one("expression", sum))),
+            Self::Read(path) => Some(("read_file", one("path", path))),
+            Self::List(path) => Some(("list_dir", one("path", path))),
+            Self::Run(command) => Some(("run", one("command", command))),
+            Self::Write { path, content } => {
+                Some(("write_file", one("path", path).text("content", format!("{content}\n"))))
+            }
             _ => None,
         }
     }
@@ -55,6 +71,10 @@ const LOOK_AT: usize = 4_000;
 pub fn of(text: &str) -> Vec<Intent> {
     let text = &text[..text.floor_char_boundary(LOOK_AT)];
     let lower = text.to_lowercase();
+    // What is between these marks is not for us to understand.
+    if let Some(intent) = work(text) {
+        return vec![intent];
+    }
     let mut intents: Vec<Intent> = sums(text).into_iter().map(Intent::Sum).collect();
     if lists(&lower) {
         intents.push(Intent::List(String::from(".")));
@@ -77,6 +97,25 @@ pub fn of(text: &str) -> Vec<Intent> {
         intents.extend(note(text).map(Intent::Note));
     }
     intents
+}
+
+/// A command to run, or a text to write: "run `cargo test`", "write `hello` to notes.txt".
+fn work(text: &str) -> Option<Intent> {
+    let (verb, rest) = text.trim().split_once('`')?;
+    let (content, after) = rest.split_once('`')?;
+    let verb = verb.trim().to_lowercase();
+    let content = content.trim();
+    if content.is_empty() {
+        return None;
+    }
+    match verb.strip_prefix("please ").unwrap_or(&verb) {
+        "run" => Some(Intent::Run(content.to_owned())),
+        "write" => {
+            let path = after.trim().strip_prefix("to ")?.trim().trim_end_matches('.').trim_matches('`');
+            is_path(path).then(|| Intent::Write { path: path.to_owned(), content: content.to_owned() })
+        }
+        _ => None,
+    }
 }
 
 /// Whether a text asks for the names in a folder.
@@ -119,7 +158,6 @@ fn is_path(word: &str) -> bool {
     (named || word.contains('/')) && word.chars().any(char::is_alphabetic) && !word.contains("://")
 }
 
-/// The sums in a text.
 fn sums(text: &str) -> Vec<String> {
     let mut plain = text.to_owned();
     for (words, sign) in [(" plus ", "+"), (" minus ", "-"), (" times ", "*"), (" divided by ", "/")] {

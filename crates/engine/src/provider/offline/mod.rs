@@ -9,7 +9,7 @@ mod memory;
 use intents::Intent;
 use memory::Recall;
 use rejoin_formats::wire::stream::{Delta, End, Received, Stop, Usage};
-use rejoin_record::{Block, Message, Role, ToolCall, json::Object};
+use rejoin_record::{Block, Message, Role, ToolCall};
 
 use super::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request, SendProgress, Sending};
 
@@ -22,8 +22,8 @@ pub const TINY: &str = "tiny";
 
 /// How it introduces itself.
 const WHAT_IT_IS: &str = "I am rejoin's offline responder: built in, no network, no language model.";
-const WHAT_IT_DOES: &str = "I remember what you tell me (\"my name is …\"), do sums, list and read files here, say what you asked \
-before, and summarise. For a real model: `rejoin auth login`, or `--provider`.";
+const WHAT_IT_DOES: &str = "I remember what you tell me (\"my name is …\"), do sums, list and read files here, run commands \
+(\"run `ls`\"), write files (\"write `hello` to notes.txt\"), say what you asked before, and summarise. For a real model: `rejoin auth login`, or `--provider`.";
 
 /// The responder.
 #[derive(Debug, Clone)]
@@ -112,10 +112,9 @@ fn answer(messages: &[Message], can: &dyn Fn(&str) -> bool) -> Message {
         let wanted = intents.iter().filter_map(Intent::call).filter(|(tool, _)| can(tool));
         let calls: Vec<Block> = wanted
             .enumerate()
-            .map(|(number, (tool, argument))| {
-                let arguments = Object::new().text(argument.0, &argument.1).finish();
+            .map(|(number, (tool, arguments))| {
                 let id = format!("offline_{}", memory.calls + number + 1);
-                Block::call(ToolCall::new(id, tool, arguments))
+                Block::call(ToolCall::new(id, tool, arguments.finish()))
             })
             .collect();
         if !calls.is_empty() {
@@ -135,6 +134,8 @@ fn reply(memory: &Recall, intents: &[Intent]) -> String {
             ("calculate", false) => format!("{} = {}", result.asked, result.text),
             ("list_dir", false) => format!("In this folder:\n{}", result.text),
             ("read_file", false) => format!("{} says:\n{}", result.asked, result.text),
+            ("run", false) => format!("`{}` printed:\n{}", result.asked, result.text),
+            ("write_file", false) => result.text.clone(),
             (tool, _) => format!("{tool} did not work: {}", result.text),
         });
     }
@@ -161,7 +162,7 @@ fn reply(memory: &Recall, intents: &[Intent]) -> String {
             Intent::Sum(sum) if said.results.is_empty() => {
                 parts.push(format!("I cannot calculate {sum} without the calculate tool."));
             }
-            Intent::Sum(_) | Intent::Read(_) | Intent::List(_) => {}
+            Intent::Sum(_) | Intent::Read(_) | Intent::List(_) | Intent::Run(_) | Intent::Write { .. } => {}
         }
     }
     if parts.is_empty() {

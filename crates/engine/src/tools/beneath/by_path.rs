@@ -2,13 +2,13 @@
 //! link between the two can get a file opened, but not read, from outside.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs::{self, File},
     io,
     path::{Path, PathBuf},
 };
 
-use super::{Opened, Refused};
+use super::{Entry, EntryKind, Opened, PathRefused, Spot, joined};
 
 /// A folder without links on its way.
 #[derive(Debug)]
@@ -27,23 +27,23 @@ impl Root {
 
     /// The path without links, if it is inside. What exists outside is not told: only names below the folder are looked at
     /// before that is decided.
-    fn resolve(&self, path: &Path) -> Result<PathBuf, Refused> {
+    fn resolve(&self, path: &Path) -> Result<PathBuf, PathRefused> {
         let mut depth = 0_usize;
         for component in path.components() {
             match component {
                 std::path::Component::Normal(_) => depth += 1,
                 std::path::Component::CurDir => {}
                 std::path::Component::ParentDir => {
-                    depth = depth.checked_sub(1).ok_or(Refused::Outside)?;
+                    depth = depth.checked_sub(1).ok_or(PathRefused::Outside)?;
                 }
-                _ => return Err(Refused::Outside),
+                _ => return Err(PathRefused::Outside),
             }
         }
         match fs::canonicalize(self.path.join(path)) {
             Ok(found) if found.starts_with(&self.path) => Ok(found),
-            Ok(_) => Err(Refused::Outside),
+            Ok(_) => Err(PathRefused::Outside),
             // A link that leads nowhere may lead out: that is not told apart from one that leads out to something.
-            Err(_) if self.has_link(path) => Err(Refused::Outside),
+            Err(_) if self.has_link(path) => Err(PathRefused::Outside),
             Err(why) => Err(why.into()),
         }
     }
@@ -56,19 +56,19 @@ impl Root {
         })
     }
 
-    pub(super) fn open_file(&self, path: &Path) -> Result<Opened, Refused> {
+    pub(super) fn open_file(&self, path: &Path) -> Result<Opened, PathRefused> {
         let found = self.resolve(path)?;
         if !fs::metadata(&found)?.is_file() {
-            return Err(Refused::NotAFile);
+            return Err(PathRefused::NotAFile);
         }
         let file = File::open(&found)?;
         if self.resolve(path)? != found {
-            return Err(Refused::Outside);
+            return Err(PathRefused::Outside);
         }
         Ok(Opened { file, path: found })
     }
 
-    pub(super) fn each_name(&self, path: &Path, each: &mut dyn FnMut(OsString)) -> Result<(), Refused> {
+    pub(super) fn each_name(&self, path: &Path, each: &mut dyn FnMut(OsString)) -> Result<(), PathRefused> {
         for entry in fs::read_dir(self.resolve(path)?)? {
             each(entry?.file_name());
         }
@@ -78,4 +78,80 @@ impl Root {
     pub(super) fn is_folder(&self, path: &Path) -> bool {
         self.resolve(path).is_ok_and(|path| path.is_dir())
     }
+
+    pub(super) fn folder(&self, path: &Path) -> Result<Folder, PathRefused> {
+        let path = self.resolve(path)?;
+        if path.is_dir() {
+            Ok(Folder(path))
+        } else {
+            Err(io::Error::from(io::ErrorKind::NotADirectory).into())
+        }
+    }
+
+    pub(super) fn normal(&self, path: &Path) -> Result<String, PathRefused> {
+        let found = self.resolve(path)?;
+        let inside = found.strip_prefix(&self.path).map_err(|_| PathRefused::Outside)?;
+        joined(&inside.iter().map(OsStr::to_owned).collect::<Vec<_>>())
+    }
+
+    pub(super) fn spot(&self, path: &Path) -> Result<Spot, PathRefused> {
+        // The folders that exist are resolved; what is missing must be plain names.
+        let (mut above, mut missing) = (path, Vec::new());
+        loop {
+            match self.resolve(above) {
+                Ok(found) => return Spot::of(&self.path, found, missing),
+                Err(PathRefused::Io(why)) if why.kind() == io::ErrorKind::NotFound => {
+                    let name = above.file_name().ok_or(why)?;
+                    missing.insert(0, name.to_owned());
+                    above = above.parent().unwrap_or(Path::new(""));
+                }
+                Err(why) => return Err(why),
+            }
+        }
+    }
+}
+
+/// A folder that is walked. Nothing in it is reached through a link, unless one takes the place of a folder meanwhile.
+#[derive(Debug)]
+pub(in super::super) struct Folder(PathBuf);
+
+impl Folder {
+    /// The names in the folder, in no order.
+    pub(in super::super) fn entries(&self) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(&self.0)? {
+            let entry = entry?;
+            let kind = match entry.file_type()? {
+                kind if kind.is_symlink() => EntryKind::Link,
+                kind if kind.is_dir() => EntryKind::Folder,
+                kind if kind.is_file() => EntryKind::File,
+                _ => EntryKind::Special,
+            };
+            entries.push(Entry { name: entry.file_name(), kind, inode: 0 });
+        }
+        Ok(entries)
+    }
+
+    /// Opens a folder in this one.
+    pub(in super::super) fn enter(&self, name: &OsStr) -> io::Result<Self> {
+        let path = self.0.join(name);
+        if fs::symlink_metadata(&path)?.is_dir() {
+            Ok(Self(path))
+        } else {
+            Err(io::ErrorKind::NotADirectory.into())
+        }
+    }
+
+    /// Opens a regular file in this folder to be read.
+    pub(in super::super) fn open_file(&self, name: &OsStr) -> Result<Opened, PathRefused> {
+        open_regular(&self.0.join(name))
+    }
+}
+
+/// Opens a regular file to be read, unless it is a link.
+pub(super) fn open_regular(path: &Path) -> Result<Opened, PathRefused> {
+    if !fs::symlink_metadata(path)?.is_file() {
+        return Err(PathRefused::NotAFile);
+    }
+    Ok(Opened { file: File::open(path)?, path: path.to_owned() })
 }

@@ -21,7 +21,7 @@ fn both(folder: &Path) -> [Beneath; 2] {
     [Beneath::new(folder), walking]
 }
 
-fn read(beneath: &Beneath, path: &str) -> Result<String, Refused> {
+fn read(beneath: &Beneath, path: &str) -> Result<String, PathRefused> {
     let mut text = String::new();
     beneath.open_file(path)?.file.read_to_string(&mut text)?;
     Ok(text)
@@ -117,13 +117,13 @@ fn what_is_outside_is_refused_and_not_looked_at() {
             &format!("{}/../out/secret", inside.display()),
         ] {
             let why = read(&beneath, path).unwrap_err();
-            assert!(matches!(why, Refused::Outside), "{path}: {why:?}");
+            assert!(matches!(why, PathRefused::Outside), "{path}: {why:?}");
             let why = beneath.each_name(path, &mut |_| ()).unwrap_err();
-            assert!(matches!(why, Refused::Outside), "{path}: {why:?}");
+            assert!(matches!(why, PathRefused::Outside), "{path}: {why:?}");
         }
         for path in ["nothing", "a/b", "a/", "a/..", "loop", "sub/nothing/../../a", "\0"] {
             let why = read(&beneath, path).unwrap_err();
-            assert!(matches!(why, Refused::Io(_)), "{path}: {why:?}");
+            assert!(matches!(why, PathRefused::Io(_)), "{path}: {why:?}");
         }
     }
 }
@@ -135,7 +135,7 @@ fn only_regular_files_are_read_and_nothing_waits() {
     assert!(Command::new("mkfifo").arg(inside.join("pipe")).status().unwrap().success());
     for beneath in both(&inside) {
         for path in ["pipe", "sub", ".", "to-sub"] {
-            assert!(matches!(read(&beneath, path), Err(Refused::NotAFile)), "{path}");
+            assert!(matches!(read(&beneath, path), Err(PathRefused::NotAFile)), "{path}");
         }
         assert!(beneath.each_name("pipe", &mut |_| ()).is_err());
     }
@@ -147,7 +147,7 @@ fn the_folder_stays_the_one_that_it_was() {
     let folder = scene();
     let inside = folder.path().join("later");
     let beneath = Beneath::new(&inside);
-    assert!(matches!(read(&beneath, "a"), Err(Refused::NoFolder(_))));
+    assert!(matches!(read(&beneath, "a"), Err(PathRefused::NoFolder(_))));
     fs::rename(folder.path().join("in"), &inside).unwrap();
     assert_eq!(read(&beneath, "a").unwrap(), "a");
     fs::rename(&inside, folder.path().join("moved")).unwrap();

@@ -21,7 +21,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Opened, Refused};
+use super::{Entry, EntryKind, Opened, PathRefused, Spot, joined};
 
 /// As many links as Linux follows in one path.
 const LINKS: usize = 40;
@@ -80,11 +80,11 @@ impl Root {
         &self.path
     }
 
-    pub(super) fn open_file(&self, path: &Path) -> Result<Opened, Refused> {
+    pub(super) fn open_file(&self, path: &Path) -> Result<Opened, PathRefused> {
         Ok(Opened { file: File::from(self.resolve(path, Target::File)?) })
     }
 
-    pub(super) fn each_name(&self, path: &Path, each: &mut dyn FnMut(OsString)) -> Result<(), Refused> {
+    pub(super) fn each_name(&self, path: &Path, each: &mut dyn FnMut(OsString)) -> Result<(), PathRefused> {
         let folder = self.resolve(path, Target::Folder)?;
         for entry in fs::Dir::new(folder).map_err(io::Error::from)? {
             let entry = entry.map_err(io::Error::from)?;
@@ -96,17 +96,33 @@ impl Root {
         Ok(())
     }
 
+    pub(super) fn folder(&self, path: &Path) -> Result<Folder, PathRefused> {
+        Ok(Folder(self.resolve(path, Target::Folder)?))
+    }
+
+    pub(super) fn spot(&self, path: &Path) -> Result<Spot, PathRefused> {
+        Spot::of(trace(self.handle.as_fd(), path)?, self.handle.as_fd())
+    }
+
+    pub(super) fn normal(&self, path: &Path) -> Result<String, PathRefused> {
+        let traced = trace(self.handle.as_fd(), path)?;
+        if traced.rest.len() > 1 || traced.is_missing {
+            return Err(io::Error::from(Errno::NOENT).into());
+        }
+        joined(traced.way.iter().map(|(name, _)| name).chain(&traced.rest))
+    }
+
     pub(super) fn is_folder(&self, path: &Path) -> bool {
         self.resolve(path, Target::FolderAtAll).is_ok()
     }
 
-    fn resolve(&self, path: &Path, target: Target) -> Result<OwnedFd, Refused> {
+    fn resolve(&self, path: &Path, target: Target) -> Result<OwnedFd, PathRefused> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         #[cfg(any(target_os = "linux", target_os = "android"))]
         if !self.walks() {
             let resolve = fs::ResolveFlags::BENEATH | fs::ResolveFlags::NO_MAGICLINKS;
             match fs::openat2(&self.handle, path, target.flags(), Mode::empty(), resolve) {
-                Err(Errno::XDEV) => return Err(Refused::Outside),
+                Err(Errno::XDEV) => return Err(PathRefused::Outside),
                 // An old kernel, a filter that does not know the call, or a `..` that someone raced with: walking answers it.
                 Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::AGAIN) => {}
                 opened => return Ok(opened.map_err(io::Error::from)?),
@@ -124,15 +140,125 @@ impl Root {
     }
 }
 
+/// An open folder that is walked. Nothing in it is reached through a link.
+#[derive(Debug)]
+pub(in super::super) struct Folder(OwnedFd);
+
+impl Folder {
+    /// The names in the folder, in no order.
+    pub(in super::super) fn entries(&self) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in fs::Dir::read_from(&self.0)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            let mut file_type = entry.file_type();
+            if file_type == fs::FileType::Unknown {
+                // Not every file system tells the kind together with the name.
+                let Ok(found) = fs::statat(&self.0, name, fs::AtFlags::SYMLINK_NOFOLLOW) else { continue };
+                file_type = fs::FileType::from_raw_mode(found.st_mode);
+            }
+            let kind = match file_type {
+                fs::FileType::RegularFile => EntryKind::File,
+                fs::FileType::Directory => EntryKind::Folder,
+                fs::FileType::Symlink => EntryKind::Link,
+                _ => EntryKind::Special,
+            };
+            entries.push(Entry { name: name.to_owned(), kind, inode: entry.ino() });
+        }
+        Ok(entries)
+    }
+
+    /// Opens a folder in this one.
+    pub(in super::super) fn enter(&self, name: &OsStr) -> io::Result<Self> {
+        let flags = Target::Folder.flags() | OFlags::NOFOLLOW;
+        Ok(Self(fs::openat(&self.0, name, flags, Mode::empty())?))
+    }
+
+    /// Opens a regular file in this folder to be read.
+    pub(in super::super) fn open_file(&self, name: &OsStr) -> Result<Opened, PathRefused> {
+        open_regular(self.0.as_fd(), name)
+    }
+}
+
+/// Opens a regular file in a folder to be read. A link is not followed, and a pipe is not waited for.
+pub(super) fn open_regular(folder: BorrowedFd<'_>, name: &OsStr) -> Result<Opened, PathRefused> {
+    let flags = Target::File.flags() | OFlags::NOFOLLOW;
+    let opened = match fs::openat(folder, name, flags, Mode::empty()) {
+        // A socket, or a link that took the place of a file.
+        Err(Errno::NXIO | Errno::LOOP) => return Err(PathRefused::NotAFile),
+        opened => File::from(opened.map_err(io::Error::from)?),
+    };
+    if opened.metadata()?.is_file() { Ok(Opened { file: opened }) } else { Err(PathRefused::NotAFile) }
+}
+
+/// How far a path leads, with its links followed.
+pub(super) struct Traced {
+    /// The folders on the way, each with its name, from the root on.
+    pub(super) way: Vec<(OsString, OwnedFd)>,
+    /// Nothing, if the path is the folder at the end of the way. Otherwise a name in that folder, which is not a link, and before
+    /// it the folders that do not exist yet.
+    pub(super) rest: Vec<OsString>,
+    /// Whether the last name does not exist.
+    pub(super) is_missing: bool,
+}
+
+/// Follows a path one name at a time up to its last name, which is not opened.
+fn trace(root: BorrowedFd<'_>, path: &Path) -> Result<Traced, PathRefused> {
+    let mut way: Vec<(OsString, OwnedFd)> = Vec::new();
+    let mut ahead = names(path)?;
+    let mut links = 0;
+    while let Some(name) = ahead.pop_front() {
+        if name == "." {
+            continue;
+        }
+        if name == ".." {
+            way.pop().ok_or(PathRefused::Outside)?;
+            continue;
+        }
+        let here = way.last().map_or(root, |(_, here)| here.as_fd());
+        match fs::readlinkat(here, &*name, Vec::new()) {
+            Ok(link) => {
+                links += 1;
+                if links > LINKS {
+                    return Err(io::Error::from(Errno::LOOP).into());
+                }
+                let link = PathBuf::from(OsString::from_vec(link.into_bytes()));
+                let mut through = names(&link)?;
+                through.append(&mut ahead);
+                ahead = through;
+            }
+            // It is not a link.
+            Err(Errno::INVAL) if ahead.is_empty() => {
+                return Ok(Traced { way, rest: vec![name], is_missing: false });
+            }
+            Err(Errno::INVAL) => {
+                let flags = ENTER | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+                let folder = fs::openat(here, &*name, flags, Mode::empty()).map_err(io::Error::from)?;
+                way.push((name, folder));
+            }
+            // `missing/..` and `missing/` lead nowhere.
+            Err(Errno::NOENT) if !ahead.iter().any(|name| name == ".." || name == ".") => {
+                let rest = std::iter::once(name).chain(ahead).collect();
+                return Ok(Traced { way, rest, is_missing: true });
+            }
+            Err(why) => return Err(io::Error::from(why).into()),
+        }
+    }
+    Ok(Traced { way, rest: Vec::new(), is_missing: false })
+}
+
 /// Opens a path one name at a time.
-fn walk(root: BorrowedFd<'_>, path: &Path, target: Target) -> Result<OwnedFd, Refused> {
+fn walk(root: BorrowedFd<'_>, path: &Path, target: Target) -> Result<OwnedFd, PathRefused> {
     let mut way: Vec<OwnedFd> = Vec::new();
     let mut ahead = names(path)?;
     let mut links = 0;
     while let Some(name) = ahead.pop_front() {
         if name == ".." {
             // Above the folder is outside.
-            way.pop().ok_or(Refused::Outside)?;
+            way.pop().ok_or(PathRefused::Outside)?;
             continue;
         }
         let here = way.last().map_or(root, |here| here.as_fd());
@@ -165,14 +291,14 @@ fn walk(root: BorrowedFd<'_>, path: &Path, target: Target) -> Result<OwnedFd, Re
 }
 
 /// The names of a path, in order. One that starts at the root of the system leads outside.
-fn names(path: &Path) -> Result<VecDeque<OsString>, Refused> {
+fn names(path: &Path) -> Result<VecDeque<OsString>, PathRefused> {
     let mut names = VecDeque::new();
     for component in path.components() {
         match component {
             Component::CurDir => {}
             Component::ParentDir => names.push_back(OsString::from("..")),
             Component::Normal(name) => names.push_back(name.to_owned()),
-            Component::RootDir | Component::Prefix(_) => return Err(Refused::Outside),
+            Component::RootDir | Component::Prefix(_) => return Err(PathRefused::Outside),
         }
     }
     // `a/` and `a/.` are a only if it is a folder.

@@ -37,17 +37,14 @@ const BOOKKEEPING: &str = "\
     saved_hook_context speculation-accept started stream_event system tag task-summary tombstone \
     tool_progress tool_use_summary tools-used worktree-state";
 
-/// The line that a line follows.
 pub(super) enum Parent {
     /// The line names none.
     Absent,
     /// None: the line is a beginning.
     Root,
-    /// The line with this id.
     Named(Box<str>),
 }
 
-/// What a line is.
 pub(super) enum What {
     /// Not part of the conversation.
     Aside,
@@ -65,14 +62,11 @@ pub(super) enum What {
     Tip(Box<str>),
     /// A summary replaced everything before this line.
     Boundary(Box<Boundary>),
-    /// A message, or a part of one.
     Message(Box<MessageLine>),
 }
 
-/// Where a conversation was compacted.
 #[derive(Default)]
 pub(super) struct Boundary {
-    /// The last line before it.
     pub before: Option<Box<str>>,
     /// Messages before it that stay visible.
     pub kept: Option<Preserved>,
@@ -102,9 +96,7 @@ pub(super) struct MessageLine {
     /// The calls in it, and the calls that its results answer.
     pub calls: Vec<Box<str>>,
     pub results: Vec<Box<str>>,
-    /// Whether it holds only results.
     pub only_results: bool,
-    /// The field that holds the content.
     pub field: ContentField,
     /// The byte range of its content in the line.
     pub content: (usize, usize),
@@ -121,7 +113,6 @@ impl MessageLine {
 /// The field of a line that holds the message.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum ContentField {
-    /// `message`
     #[default]
     Message,
     /// `attachment.prompt`: what a person typed while the model was working.
@@ -138,7 +129,6 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Reads all lines.
     pub(super) fn read(mut stream: Stream<'_>) -> Result<Self, ReadError> {
         let mut lines = Self::default();
         lines::read(&mut stream, &mut lines)?;
@@ -190,7 +180,7 @@ impl Line {
         };
         self.sidechain = is_true(root.get("isSidechain"));
         self.agent = owned(root.get("agentId"));
-        let kind = root.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = root.word("type");
         self.what = match &*kind {
             "user" | "assistant" => return self.said(root, kind == "assistant"),
             "attachment" => queued(root),
@@ -216,14 +206,12 @@ impl Line {
         else {
             return Err("it has no message");
         };
-        let of_kind = |kind: &'static str| {
-            content.items().filter(move |block| block.get("type").is_some_and(|given| given.is_str(kind)))
-        };
+        let of_kind = |kind: &'static str| content.items().filter(move |block| block.says("type", kind));
         let calls: Vec<_> = of_kind("tool_use").filter_map(|block| owned(block.get("id"))).collect();
         let results: Vec<_> =
             of_kind("tool_result").filter_map(|block| owned(block.get("tool_use_id"))).collect();
         // An error that the program reports in the model's name is shown to people and never sent, unless it calls a tool.
-        let synthetic = message.get("model").is_some_and(|model| model.is_str("<synthetic>"));
+        let synthetic = message.says("model", "<synthetic>");
         let reports_error = by_model && synthetic && is_true(root.get("isApiErrorMessage"));
         let virtual_line = is_true(root.get("isVirtual"));
         if virtual_line || (reports_error && of_kind("tool_use").next().is_none()) {
@@ -262,7 +250,7 @@ fn queued(root: Value<'_>) -> What {
 
 /// A line of type `system`: where a compaction happened, a command that a person ran, or a note that no model sees.
 fn system(root: Value<'_>) -> What {
-    let kind = root.get("subtype").and_then(Value::as_str).unwrap_or_default();
+    let kind = root.word("subtype");
     match (&*kind, root.get("content").filter(|content| content.kind() == Kind::String)) {
         ("compact_boundary", _) => boundary(root),
         ("local_command", Some(content)) => MessageLine::beside(ContentField::Content, root, content),

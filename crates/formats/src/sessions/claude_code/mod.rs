@@ -19,7 +19,6 @@ pub(crate) use read::read_stream;
 pub(crate) use resend::resend;
 pub(crate) use write::write;
 
-/// The name of the format.
 const FORMAT: &str = "claude-code";
 
 /// The field that marks a block for the cache. The provider limits the number of marks, so blocks that have one are written
@@ -30,6 +29,8 @@ const MARK: &str = "\"cache_control\"";
 pub(crate) const KNOWN: &[Known] = &[
     // The result of a tool, for display in the program.
     Known::fields("toolUseResult mcpMeta"),
+    // Where the program ran: a folder may have any name.
+    Known::fields("cwd gitBranch"),
     // The state of the program.
     Known::fields(
         "todos thinkingMetadata planContent summarizeMetadata classifierMetaLines \
@@ -54,8 +55,8 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> bool {
 
 /// Whether a line is one that Claude Code writes and no other tool.
 fn is_own(root: Value<'_>) -> bool {
-    let string = |name| root.get(name).is_some_and(|value: Value<'_>| value.kind() == Kind::String);
-    let object = |name| root.get(name).is_some_and(|value: Value<'_>| value.kind() == Kind::Object);
+    let string = |name| root.holds(name, Kind::String);
+    let object = |name| root.holds(name, Kind::Object);
     let Some(kind) = root.get("type").and_then(Value::as_str) else {
         // A long line that is cut inside its message: its type would come after the message.
         return root.is_cut()

@@ -22,7 +22,7 @@ use crate::{
     messages::{MessageReader, Style},
     session::{Aside, Detail, Place, ReadError, Session, SetAside, derive_id},
     sessions::lines,
-    wire::{registry::Dialect, render},
+    wire::registry::Dialect,
 };
 
 /// Reads the conversation in a file, line by line.
@@ -34,7 +34,6 @@ pub(crate) fn read_stream(stream: Stream<'_>) -> Result<Vec<Session>, ReadError>
     Ok(vec![Builder::new(&all, &shape, companions).session(name, findings)])
 }
 
-/// Puts a session together.
 struct Builder<'l> {
     lines: &'l [Line],
     shape: &'l Shape,
@@ -77,7 +76,8 @@ impl<'l> Builder<'l> {
         findings.extend(self.shape.findings.iter().cloned());
         findings.extend(self.not_shown());
         findings.append(&mut self.disputed);
-        let empty = Session::new(FORMAT, self.id(name), context(model.as_deref()));
+        let context = Context::of_model(Dialect::Anthropic, model.as_deref());
+        let empty = Session::new(FORMAT, self.id(name), context);
         Session { messages, places, details, findings, set_aside: self.set_aside, ..empty }
     }
 
@@ -248,7 +248,6 @@ impl<'l> Builder<'l> {
     }
 }
 
-/// The content of one line.
 struct Part {
     message: Message,
     time: Option<Text>,
@@ -261,11 +260,11 @@ struct Part {
 fn read_line(reader: &mut MessageReader, line: &Line, start: usize) -> Part {
     let message = Message::new(Role::User, Vec::new());
     let mut part = Part { message, time: None, model: None, disputed: false };
-    let doc = Doc::parse(&line.text);
-    let (Some(root), What::Message(said)) = (doc.as_ref().ok().and_then(Doc::root), &line.what) else {
+    let doc = Doc::of(&line.text);
+    let (Some(root), What::Message(said)) = (doc.root(), &line.what) else {
         return part;
     };
-    part.time = root.get("timestamp").and_then(|time| time.as_str()).map(|time| Text::from(&*time));
+    part.time = root.get("timestamp").and_then(|time| time.as_str()).map(Text::new);
     let base = 0usize.wrapping_sub(start);
     let beside_a_message = match said.field {
         ContentField::Message => None,
@@ -313,14 +312,6 @@ fn forget_marked(block: &mut Block, raw: &str) {
             inner.span = None;
         }
     }
-}
-
-/// The context of the messages: a transcript names only the models that spoke.
-fn context(model: Option<&str>) -> Context {
-    let mut context = Context { dialect: Some(Dialect::Anthropic), ..Context::default() };
-    model.into_iter().for_each(|model| context.put("model", &render::quoted(model)));
-    context.before_messages = context.fields.len();
-    context
 }
 
 /// The file that a result says its full text was saved to.

@@ -14,7 +14,7 @@ use crate::{
 /// The messages that Claude Code would send, followed by a prompt to continue.
 pub(crate) fn resend(session: &Session) -> Resent {
     let mut resent = Resent::default();
-    for (place, spoken) in natives(session, &mut resent.bytes, |line| line.get("message")) {
+    for (place, spoken) in natives(session, &mut resent.bytes, |line| line.get("message"), Some) {
         say(&mut resent, spoken, Some(place));
     }
     say(&mut resent, next_word(), None);

@@ -45,7 +45,6 @@ pub(super) struct Shape {
     pub findings: Vec<Finding>,
 }
 
-/// What is above a line.
 #[derive(Clone, Copy, Default)]
 struct Above {
     /// The nearest line that is part of the conversation.
@@ -58,10 +57,8 @@ struct Above {
     before_compaction: bool,
 }
 
-/// Where a line's link leads.
 enum Link {
     To(usize),
-    /// To the line before it.
     Before,
     /// To the line before it, because the named line is missing.
     Lost,

@@ -26,7 +26,6 @@ use crate::{
 
 /// The version of Claude Code that writes lines like ours, for sources that name none.
 const VERSION: &str = "2.1.0";
-/// The name for an unknown model.
 const UNKNOWN_MODEL: &str = "<unknown>";
 /// The usage of a response whose tokens were not counted.
 const NO_USAGE: &str = "{\"input_tokens\":0,\"output_tokens\":0}";
@@ -88,11 +87,9 @@ fn left_out_fields(session: &Session, body: Value<'_>) -> Vec<Finding> {
     names.filter(own).map(finding).collect()
 }
 
-/// A transcript as it is written.
 struct Transcript<'w> {
     session: &'w Session,
     text: String,
-    /// The session id of the new file.
     id: String,
     folder: String,
     version: String,
@@ -101,12 +98,10 @@ struct Transcript<'w> {
     ids: BTreeMap<String, String>,
     /// The time of the next line.
     now: Timestamp,
-    /// The last line.
     parent: Option<String>,
     responses: usize,
 }
 
-/// One line of a transcript.
 struct Outgoing<'o> {
     kind: &'static str,
     message: &'o str,
@@ -142,10 +137,7 @@ impl<'w> Transcript<'w> {
             Some(text) => render::quoted(&wrapped(&text)),
             None => {
                 let texts = system.items().filter_map(|block| block.get("text")?.as_str());
-                let blocks: Vec<String> = texts.map(|text| render::text_block(&wrapped(&text))).collect();
-                let mut content = String::new();
-                render::array(&mut content, blocks.iter().map(String::as_str));
-                content
+                render::list(texts.map(|text| render::text_block(&wrapped(&text))))
             }
         };
         let message = format!("{{\"role\":\"user\",\"content\":{content}}}");
@@ -157,7 +149,7 @@ impl<'w> Transcript<'w> {
         let Some(content) = message.get("content") else { return };
         let time = self.time(source);
         let native = source.and_then(|index| self.session.messages.get(index));
-        if message.get("role").is_some_and(|role| role.is_str("assistant")) {
+        if message.says("role", "assistant") {
             let model = native.and_then(|native| source_field(native, &["message", "model"]));
             let model = model.unwrap_or_else(|| self.model.clone());
             let usage = native.and_then(|native| usage_of(native)).unwrap_or_else(|| NO_USAGE.to_owned());
@@ -262,7 +254,7 @@ fn with_source_line<T>(message: &Message, look: impl FnOnce(Value<'_>) -> Option
 /// replacement: Claude Code drops the results of such calls.
 fn misleading_ids(messages: &[Value<'_>]) -> BTreeMap<String, String> {
     let blocks = messages.iter().filter_map(|message| message.get("content")).flat_map(Value::items);
-    let calls = blocks.filter(|block| block.get("type").is_some_and(|kind| kind.is_str("tool_use")));
+    let calls = blocks.filter(|block| block.says("type", "tool_use"));
     let ids: HashSet<String> =
         calls.filter_map(|call| Some(call.get("id")?.as_str()?.into_owned())).collect();
     let misleading = ids.iter().filter_map(|id| {
@@ -279,13 +271,10 @@ fn misleading_ids(messages: &[Value<'_>]) -> BTreeMap<String, String> {
 
 /// The content of a line: our spelling around blocks that keep theirs, so that writing it again changes nothing.
 fn plain_content(content: Value<'_>, ids: &BTreeMap<String, String>) -> String {
-    if let Some(text) = content.as_str() {
-        return render::quoted(&text);
+    match content.as_str() {
+        Some(text) => render::quoted(&text),
+        None => render::list(content.items().map(|block| plain_block(block, ids))),
     }
-    let blocks: Vec<Cow<'_, str>> = content.items().map(|block| plain_block(block, ids)).collect();
-    let mut out = String::new();
-    render::array(&mut out, blocks.iter().map(|block| &**block));
-    out
 }
 
 /// A block on one line, without cache marks on it or on the blocks inside a result.
@@ -294,16 +283,15 @@ fn plain_block<'b>(block: Value<'b>, ids: &BTreeMap<String, String>) -> Cow<'b, 
     if block.kind() != Kind::Object || (!block.raw().contains(MARK) && other_id.is_none()) {
         return one_line(block.raw());
     }
-    let result = block.get("type").is_some_and(|kind| kind.is_str("tool_result"));
+    let result = block.says("type", "tool_result");
     let mut out = String::from("{");
     for (key, value) in block.fields().filter(|(key, _)| !key.is_str("cache_control")) {
         write::key(&mut out, &key.as_str().unwrap_or_default());
         match other_id {
             Some(id) if key.is_str("id") || key.is_str("tool_use_id") => write::string(&mut out, id),
             _ if result && key.is_str("content") && value.kind() == Kind::Array => {
-                let inside: Vec<Cow<'_, str>> =
-                    value.items().map(|inner| plain_block(inner, &BTreeMap::new())).collect();
-                render::array(&mut out, inside.iter().map(|inner| &**inner));
+                let inside = value.items().map(|inner| plain_block(inner, &BTreeMap::new()));
+                out.push_str(&render::list(inside));
             }
             _ => out.push_str(&one_line(value.raw())),
         }

@@ -1,8 +1,7 @@
 //! What Codex sends when it resumes a rollout. It answers calls that have no output with the word `aborted`, leaves out
 //! outputs that have no call, and sends no item ids; everything else goes out as it was recorded. Seen with Codex 0.166.
 
-use std::collections::HashSet;
-
+use hashbrown::HashSet;
 use serde_json::{Value, json};
 
 use crate::{
@@ -25,34 +24,79 @@ const UNSENT: &[&str] = &["ghost_snapshot", "other"];
 pub(crate) fn resend(session: &Session) -> Resent {
     let mut resent = Resent::default();
     // The item of a line is its payload, if it has one.
-    let items = natives(session, &mut resent.bytes, |line| line.get("payload").or(Some(line)));
-    let output_of = |kind: &str| ANSWERED.iter().find(|(call, _)| *call == kind).map(|(_, output)| *output);
-    let is_output = |kind: &str| ANSWERED.iter().any(|(_, output)| *output == kind);
-    let (mut called, mut answered) = (HashSet::new(), HashSet::new());
-    for (_, item) in &items {
-        let Some(id) = item["call_id"].as_str() else { continue };
-        if output_of(kind(item)).is_some() {
-            called.insert(id.to_owned());
-        } else if is_output(kind(item)) {
-            answered.insert(id.to_owned());
-        }
-    }
-    for (place, mut item) in items {
-        let kind = kind(&item);
-        let id = item["call_id"].as_str().unwrap_or_default();
-        if UNSENT.contains(&kind) || (is_output(kind) && !called.contains(id)) {
+    let items = natives(session, &mut resent.bytes, |line| line.get("payload").or(Some(line)), Item::of);
+    let fates = fates(&items);
+    for ((place, item), fate) in items.into_iter().zip(fates) {
+        if fate == Fate::LeftOut {
             continue;
         }
-        let output = output_of(kind).filter(|_| !id.is_empty() && !answered.contains(id));
-        let answer = output.map(|output| json!({"type": output, "call_id": id, "output": "aborted"}));
-        item.as_object_mut().map(|fields| fields.remove("id"));
-        resent.push(item, Some(place));
-        answer.into_iter().for_each(|answer| resent.push(answer, None));
+        resent.push(item.value, Some(place));
+        if let Fate::Answered(output) = fate {
+            resent.push(json!({"type": output, "call_id": item.id, "output": "aborted"}), None);
+        }
     }
     resent.push(next_word(), None);
     resent
 }
 
-fn kind(item: &Value) -> &str {
-    item["type"].as_str().unwrap_or_default()
+/// What becomes of each item.
+fn fates(items: &[(usize, Item)]) -> Vec<Fate> {
+    let ids = |wanted: fn(&Part) -> bool| -> HashSet<&str> {
+        let items = items.iter().filter(|(_, item)| wanted(&item.part));
+        items.filter_map(|(_, item)| item.id.as_deref()).collect()
+    };
+    let called = ids(|part| matches!(part, Part::Call(_)));
+    let answered = ids(|part| *part == Part::Output);
+    items.iter().map(|(_, item)| item.fate(&called, &answered)).collect()
+}
+
+/// An item that may be sent.
+struct Item {
+    value: Value,
+    part: Part,
+    /// The `call_id` of a call or an output.
+    id: Option<String>,
+}
+
+#[derive(PartialEq)]
+enum Part {
+    /// A call, with the type of its output.
+    Call(&'static str),
+    Output,
+    Other,
+}
+
+#[derive(PartialEq)]
+enum Fate {
+    Sent,
+    /// Sent, and followed by an output of this type.
+    Answered(&'static str),
+    LeftOut,
+}
+
+impl Item {
+    fn of(mut value: Value) -> Option<Self> {
+        let kind = value["type"].as_str().unwrap_or_default();
+        if UNSENT.contains(&kind) {
+            return None;
+        }
+        let output = ANSWERED.iter().find(|(call, _)| *call == kind).map(|(_, output)| *output);
+        let part = match output {
+            Some(output) => Part::Call(output),
+            None if ANSWERED.iter().any(|(_, output)| *output == kind) => Part::Output,
+            None => Part::Other,
+        };
+        let id = value["call_id"].as_str().filter(|_| part != Part::Other).map(str::to_owned);
+        value.as_object_mut().map(|fields| fields.remove("id"));
+        Some(Self { value, part, id })
+    }
+
+    fn fate(&self, called: &HashSet<&str>, answered: &HashSet<&str>) -> Fate {
+        let id = self.id.as_deref().unwrap_or_default();
+        match self.part {
+            Part::Output if !called.contains(id) => Fate::LeftOut,
+            Part::Call(output) if !id.is_empty() && !answered.contains(id) => Fate::Answered(output),
+            _ => Fate::Sent,
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use super::*;
-use crate::Dialect;
+use crate::{Dialect, Input, sessions};
 
 /// Makes every text long, and keeps blank ones blank.
 fn lengthen(value: &mut Value, is_text: bool) {
@@ -33,7 +33,9 @@ fn a_shortened_request_gets_the_same_verdict() {
             };
             lengthen(&mut body, false);
             let list = body[dialect.wire().fields.messages].to_string();
-            let Some(cut) = shortened(&list, |list| Some(list)).map(|cut| cut.to_string()) else { continue };
+            let message = Message::user("");
+            let source = Source { place: 0, text: &list, message: &message, clean: false };
+            let Some(cut) = source.shortened(|list| Some(list)).map(|cut| cut.to_string()) else { continue };
             let verdict = |list: &str| -> Vec<_> {
                 let refusals = testkit::refusals(dialect, list.as_bytes());
                 refusals.into_iter().map(|violation| (violation.rule, violation.path)).collect()
@@ -43,4 +45,28 @@ fn a_shortened_request_gets_the_same_verdict() {
         }
     }
     assert!(shorter > 50, "only {shorter} were shortened");
+}
+
+#[test]
+fn long_texts_that_were_read_are_not_read_again() {
+    let line = |payload: String| {
+        format!(r#"{{"timestamp":"2026-11-15T12:00:00.000Z","type":"response_item","payload":{payload}}}"#)
+    };
+    let output = |id: &str, end: &str| {
+        let text = format!(r"{}\n\u00e9 {end}", "word ".repeat(300));
+        line(format!(r#"{{"type":"function_call_output","call_id":"{id}","output":"{text}"}}"#))
+    };
+    let text = [output("a", "end"), output("b", "a raw\tcontrol"), output("c", "\\\"end\\\"")].join("\n");
+    let input = Input::new("rollout.jsonl", text.as_bytes()).unwrap();
+    let session = sessions::read(&input, sessions::named("codex")).unwrap().remove(0);
+    let sources = session.messages.iter().enumerate().flat_map(sources_of);
+    let seen: Vec<(bool, bool)> = sources
+        .map(|source| {
+            let again = Source { clean: false, ..source };
+            assert_eq!(source.shortened(|item| Some(item)), again.shortened(|item| Some(item)));
+            assert_eq!(source.known_literals().len(), 1, "the text is a slice of its line");
+            (source.clean, again.shortened(|item| Some(item)).is_some())
+        })
+        .collect();
+    assert_eq!(seen, [(true, true), (false, false), (true, true)], "what is not strict JSON is left out");
 }

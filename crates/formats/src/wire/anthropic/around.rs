@@ -1,20 +1,9 @@
 //! The fields around the messages of an Anthropic body: system prompt, tools, tool choice, thinking.
 
-use std::sync::Arc;
-
-use rejoin_record::{Raw, json::Object};
-use rejoin_view::{Action, Position, Rule};
-
-use super::super::{
-    body::Surroundings,
-    outline::with_mark,
-    render,
-    tools::{self, ChoiceSyntax, Declared},
-};
 use super::{marks::MARK, write::Encoder};
 use crate::{
-    context::{SystemPiece, ToolChoice, ToolDeclaration},
-    convert::Marks,
+    context::SystemPiece,
+    wire::{outline::with_mark, prelude::*},
 };
 
 const CHOICE: ChoiceSyntax = ChoiceSyntax {
@@ -84,10 +73,7 @@ impl Encoder {
             return;
         }
         if own.is_some() && !taken {
-            self.sheet
-                .ledger
-                .note(Rule::IrregularContent, Position::default(), Action::Replaced)
-                .about("system");
+            self.sheet.note_field(Rule::IrregularContent, Action::Replaced, "system");
         }
         let mut blocks: Vec<String> = instructions.into_iter().map(|text| render::text_block(text)).collect();
         for piece in pieces.iter().filter(|piece| !blank(piece)) {

@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
-use rejoin_record::json::{Doc, Kind, Value};
-use rejoin_view::SoundView;
+use rejoin_record::json::list;
 
 use super::WIRE;
-use crate::convert::Target;
+use crate::wire::prelude::*;
 
 /// Counts the cache marks of the whole request.
 pub(super) fn count_marks(view: &SoundView, target: &Target) -> usize {
@@ -29,7 +28,7 @@ pub(super) fn count_marks(view: &SoundView, target: &Target) -> usize {
             if !seen.insert(index) {
                 continue;
             }
-            let raw = message.native.as_ref().map_or("", |native| native.raw.as_str());
+            let raw = message.native_text();
             if WIRE.is_own(message) && raw.contains(MARK) {
                 messages += marks_of(raw, Some("content"));
             }
@@ -43,15 +42,15 @@ pub(super) const MARK: &str = "\"cache_control\"";
 
 /// Counts the marks on the blocks of a list (a field of the value, or the value itself) and inside its results.
 fn marks_of(raw: &str, field: Option<&str>) -> usize {
-    let doc = Doc::parse(raw);
-    let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return 0 };
+    let doc = Doc::of(raw);
+    let Some(root) = doc.root() else { return 0 };
     let list = field.map_or(Some(root), |field| root.get(field));
     list.into_iter().flat_map(Value::items).map(marks_on).sum()
 }
 
 pub(super) fn marks_on(block: Value<'_>) -> usize {
     let own = usize::from(block.given("cache_control").is_some());
-    let result = block.get("type").is_some_and(|kind| kind.is_str("tool_result"));
+    let result = block.says("type", "tool_result");
     let inner = block.get("content").filter(|_| result).into_iter().flat_map(Value::items);
     own + inner.filter(|block| block.given("cache_control").is_some()).count()
 }
@@ -59,31 +58,24 @@ pub(super) fn marks_on(block: Value<'_>) -> usize {
 /// Removes the first `count` cache marks from a block, starting with those inside a result.
 pub(super) fn without_marks(block: Value<'_>, count: usize) -> String {
     let mut left = count;
-    let result = block.get("type").is_some_and(|kind| kind.is_str("tool_result"));
+    let result = block.says("type", "tool_result");
     let inner = block.get("content").filter(|content| result && content.kind() == Kind::Array);
     let inner = inner.map(|content| {
-        let blocks: Vec<String> = content
-            .items()
-            .map(|block| {
-                if left > 0 && block.given("cache_control").is_some() {
-                    left -= 1;
-                    let fields = block.fields().filter(|(key, _)| !key.is_str("cache_control"));
-                    let fields: Vec<String> =
-                        fields.map(|(key, value)| format!("{}:{}", key.raw(), value.raw())).collect();
-                    format!("{{{}}}", fields.join(","))
-                } else {
-                    block.raw().to_owned()
-                }
-            })
-            .collect();
-        format!("[{}]", blocks.join(","))
+        list(content.items().map(|block| {
+            let marked = left > 0 && block.given("cache_control").is_some();
+            left -= usize::from(marked);
+            if marked { copy(block, true, None) } else { block.raw().to_owned() }
+        }))
     });
-    let fields = block.fields().filter(|(key, _)| left == 0 || !key.is_str("cache_control"));
-    let fields: Vec<String> = fields
-        .map(|(key, value)| {
-            let json = inner.as_deref().filter(|_| key.is_str("content")).unwrap_or(value.raw());
-            format!("{}:{json}", key.raw())
-        })
-        .collect();
-    format!("{{{}}}", fields.join(","))
+    copy(block, left > 0, inner.as_deref())
+}
+
+/// A block with another content if there is one, and without its own mark if that has to go.
+fn copy(block: Value<'_>, unmarked: bool, content: Option<&str>) -> String {
+    let fields = block.fields().filter(|(key, _)| !unmarked || !key.is_str("cache_control"));
+    let fields = fields.map(|(key, value)| {
+        let json = content.filter(|_| key.is_str("content")).unwrap_or(value.raw());
+        format!("{}:{json}", key.raw())
+    });
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }

@@ -7,19 +7,9 @@ mod results;
 mod stream;
 mod write;
 
-use super::{
-    arriving::Decoder,
-    names::wire_name,
-    openai_chat::CHAT,
-    registry::{Dialect, Fields, Limits, Wire},
-    render,
-    stream::StopWords,
-    usage::UsageFields,
-};
-use crate::media::{self, Accepts};
+use super::{names::wire_name, prelude::*};
 use crate::messages::Style;
 
-/// Claude's words for why it stopped.
 pub(crate) const STOPS: StopWords = StopWords {
     done: "end_turn tool_use stop_sequence",
     length: "max_tokens model_context_window_exceeded",

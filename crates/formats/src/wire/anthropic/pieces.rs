@@ -1,22 +1,12 @@
 //! Content blocks: the source's own bytes without surplus cache marks, or new ones.
 
-use std::borrow::Cow;
-
-use rejoin_record::{
-    Block, BlockKind, Message,
-    json::{Doc, Object},
-};
-use rejoin_view::{Action, Position, Rule};
-
-use super::super::render;
 use super::{
     WIRE,
     marks::{MARK, marks_on, without_marks},
     write::{Encoder, is_transcript},
 };
-use crate::{convert::Marks, media::Usable};
+use crate::wire::prelude::*;
 
-/// A content block to be sent.
 pub(super) struct Piece<'i> {
     pub(super) json: Json<'i>,
     /// Whether these are the source's own bytes, or would be if the source had written a block.
@@ -49,7 +39,6 @@ impl<'i> Json<'i> {
     }
 }
 
-/// Appends a list of blocks.
 pub(super) fn write_list<'j>(out: &mut String, blocks: impl IntoIterator<Item = Json<'j>>) {
     out.push('[');
     for (place, block) in blocks.into_iter().enumerate() {
@@ -106,8 +95,8 @@ impl Encoder {
         if self.surplus_marks == 0 || !raw.contains(MARK) {
             return as_it_is;
         }
-        let doc = Doc::parse(raw);
-        let Some(block) = doc.as_ref().ok().and_then(Doc::root) else { return as_it_is };
+        let doc = Doc::of(raw);
+        let Some(block) = doc.root() else { return as_it_is };
         let gone = marks_on(block).min(self.surplus_marks);
         if gone == 0 {
             return as_it_is;

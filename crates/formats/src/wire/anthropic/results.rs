@@ -1,16 +1,11 @@
 //! The user message with results: first the results of a batch in call order, then the rest of their message.
 
-use std::sync::Arc;
-
-use rejoin_record::{Form, Message, ToolCall, json::write};
-use rejoin_view::{Action, ExchangeRef, ItemRef, Position, ResultRef, Rule, sound};
-
 use super::{
-    super::render,
     WIRE,
     pieces::{Json, Piece, write_list},
     write::{Encoder, is_transcript},
 };
+use crate::wire::prelude::*;
 
 /// A message with results under construction.
 #[derive(Clone)]
@@ -67,10 +62,8 @@ impl Encoder {
                     if moved_on {
                         // A transcript has one line per result; the agent joins them before it sends them.
                         if WIRE.is_own(result.message()) && !is_transcript(result.message()) {
-                            self.sheet
-                                .ledger
-                                .change(Rule::RoleOrder, Position::message(index), Action::Joined)
-                                .because("results of one batch go in one message");
+                            let why = "results of one batch go in one message";
+                            self.sheet.ledger.role_order(Position::message(index), Action::Joined, why);
                         }
                         pending.exact = None;
                     }

@@ -3,22 +3,14 @@
 //! In a stream, each block begins with an object and grows by deltas until the content is complete. Unknown blocks are kept
 //! and grow by the fields of their deltas.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
-use rejoin_record::{
-    Arguments, ArgumentsClass, Message,
-    json::{Doc, Object, Value, quoted},
-};
+use rejoin_record::{Arguments, ArgumentsClass, json::quoted};
 
 use super::WIRE;
 use crate::{
     messages::{MessageReader, Style},
-    wire::{
-        arriving::{Assembly, Item, Seen, show, word},
-        gathered::{Growing, Streamed},
-        render::text_block,
-        stream::{Delta, Stop},
-    },
+    wire::{prelude::*, render::text_block},
 };
 
 /// A response, as far as it was received.
@@ -41,7 +33,7 @@ struct Growth {
 
 impl MessagesAssembly {
     fn begin(&mut self, index: u64, block: Value<'_>, out: &mut Vec<Delta>) {
-        let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = block.word("type");
         // Half a character at its end is shown when the other half arrives.
         let beginning =
             |name| block.given(name).map(|text| Streamed::default().push(text)).unwrap_or_default();
@@ -56,7 +48,7 @@ impl MessagesAssembly {
     }
 
     fn grow(&mut self, index: u64, delta: Value<'_>, out: &mut Vec<Delta>) {
-        let kind = delta.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = delta.word("type");
         let place = match self.places.get(&index) {
             Some(place) => *place,
             // The server did not announce the block; for these two kinds, nothing is missing.

@@ -4,35 +4,15 @@
 //! `results.rs` writes the messages with results, `around.rs` the fields around the messages; `pieces.rs` makes blocks,
 //! `marks.rs` counts cache marks.
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
 
-use rejoin_record::{
-    BlockKind, Form, Message, Text, ToolCall,
-    json::{Doc, Object, write},
-};
-use rejoin_view::{
-    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, Rule, SoundView, sound::PartRef,
-};
-
-use super::super::{
-    body::Surroundings,
-    calls,
-    names::Spelled,
-    outline::Encode,
-    pass::{Last, Pass, Sheet, on_sheet},
-    render::{self, Spoken},
-};
 use super::{
     WIRE,
     marks::count_marks,
     pieces::{Json, Piece, write_list},
     results::Pending,
 };
-use crate::convert::{Marks, Target};
+use crate::wire::prelude::*;
 
 const CACHE_MARKS: usize = 4;
 const FORMAT: &str = "anthropic";
@@ -107,10 +87,8 @@ impl Pass for Encoder {
             self.flush();
         }
         let pieces = self.user_pieces(item);
+        self.user_spoke |= !pieces.is_empty();
         if joins {
-            if !pieces.is_empty() {
-                self.user_spoke = true;
-            }
             let all = item.parts().count() == pieces.len();
             if let Some(pending) = &mut self.pending {
                 pending.add_rest(pieces, all);
@@ -129,7 +107,6 @@ impl Pass for Encoder {
             && pieces.iter().all(|p| p.exact)
         {
             self.push_raw("user", message);
-            self.user_spoke = true;
             return;
         }
         if pieces.is_empty() {
@@ -139,7 +116,6 @@ impl Pass for Encoder {
             }
             return;
         }
-        self.user_spoke = true;
         if item.is_complete() {
             self.irregular(message, item.index());
         }
@@ -321,8 +297,7 @@ impl Encoder {
     }
 
     pub(super) fn push_raw(&mut self, role: &str, message: &Message) {
-        let raw = message.native.as_ref().map_or("", |native| native.raw.as_str());
-        self.push_json(role, |out| out.push_str(raw));
+        self.push_json(role, |out| out.push_str(message.native_text()));
     }
 
     fn push_json(&mut self, role: &str, write: impl FnOnce(&mut String)) {
@@ -335,7 +310,6 @@ impl Encoder {
         self.ends_with_assistant = None;
     }
 
-    /// Writes a new message with one text.
     fn push_text(&mut self, role: &str, text: &str) {
         if role == "user" && self.sheet.target.marks != Marks::AsWritten {
             return self.push_new(role, [Json::text(text)]);
@@ -343,7 +317,6 @@ impl Encoder {
         self.push_content(role, |out| write::string(out, text));
     }
 
-    /// Writes a new message with these blocks.
     pub(super) fn push_new<'j>(&mut self, role: &str, blocks: impl IntoIterator<Item = Json<'j>>) {
         self.push_content(role, |out| write_list(out, blocks));
     }

@@ -1,22 +1,14 @@
 //! The fields around the messages of a Bedrock body: system prompt, tools, tool choice.
 
-use std::sync::Arc;
+use rejoin_record::text::is_blank;
 
-use rejoin_record::{json::Object, text::is_blank};
-
-use super::super::{
-    body::Surroundings,
-    render,
-    tools::{self, Declared},
-};
 use super::{
     WIRE,
     write::{Encoder, text_block},
 };
-use crate::context::ToolChoice;
+use crate::wire::prelude::*;
 
 impl Encoder {
-    /// The fields around the messages.
     pub(super) fn around(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
         if !self.sheet.system.is_empty() {

@@ -2,14 +2,10 @@
 
 use std::collections::HashSet;
 
-use rejoin_record::{BlockKind, Media, json::Object, text::is_blank};
-use rejoin_view::{Action, Position, Rule};
+use rejoin_record::{Media, text::is_blank};
 
-use super::{
-    super::{TooLarge, base64, render::Ledger},
-    WIRE,
-};
-use crate::media::{self, Usable};
+use super::WIRE;
+use crate::wire::{TooLarge, base64, prelude::*};
 
 const IMAGES: usize = 20;
 const DOCUMENTS: usize = 5;
@@ -75,10 +71,8 @@ impl Shelf {
         let given = media.name.as_deref().filter(|name| !is_blank(name));
         let name = self.name(given.unwrap_or("document"));
         if given.is_some_and(|given| given != name) {
-            ledger
-                .change(Rule::IrregularContent, at, Action::Renamed)
-                .about(given.unwrap_or_default())
-                .because("the name of a document");
+            let renamed = ledger.change(Rule::IrregularContent, at, Action::Renamed);
+            renamed.about(given.unwrap_or_default()).because("the name of a document");
         }
         Ok(Some(block("document", Object::new().text("format", format).text("name", name), &data)))
     }
@@ -106,7 +100,6 @@ impl Shelf {
     }
 }
 
-/// A content block of a medium.
 fn block(kind: &str, medium: Object, data: &str) -> String {
     let source = Object::new().text("bytes", data);
     Object::new().object(kind, medium.object("source", source)).finish()

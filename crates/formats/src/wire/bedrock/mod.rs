@@ -5,15 +5,8 @@ mod media;
 mod stream;
 mod write;
 
-use super::{
-    anthropic,
-    arriving::Decoder,
-    openai_chat::CHAT,
-    registry::{Dialect, Fields, Limits, Wire},
-    stream::StopWords,
-    usage::UsageFields,
-};
-use crate::media::{Accepts, DOCUMENTS, PICTURES, WEB};
+use super::{anthropic, prelude::*};
+use crate::media::{DOCUMENTS, PICTURES, WEB};
 
 /// The descriptor of Bedrock's dialect.
 pub static WIRE: Wire = Wire {

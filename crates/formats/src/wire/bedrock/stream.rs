@@ -1,16 +1,9 @@
 //! Decoding for Bedrock's Converse API.
 
-use std::sync::Arc;
-
-use rejoin_record::{
-    Arguments, Block, CallId, Form, Message, Native, Origin, Raw, Role, Span, Text, ToolCall, json::Value,
-};
+use rejoin_record::{Arguments, CallId, Native, Role, Span};
 
 use super::WIRE;
-use crate::wire::{
-    arriving::{Assembly, Item, Seen, show, word},
-    stream::Delta,
-};
+use crate::wire::prelude::*;
 
 const FORMAT: &str = "bedrock";
 

@@ -5,25 +5,10 @@
 //! first in their user message, since the assistant's message precedes it. `media.rs` handles images and documents with their
 //! limits per message; `around.rs` the fields around the messages.
 
-use std::sync::Arc;
+use rejoin_record::Media;
 
-use rejoin_record::{BlockKind, Media, json::Object};
-use rejoin_view::{
-    Action, ExchangeRef, ItemRef, Position, ResultRef, Rule, SoundView,
-    sound::{self, PartRef},
-};
-
-use super::super::{
-    body::Surroundings,
-    calls,
-    fragments::{self, Fragment, FragmentKind},
-    names::Spelled,
-    outline::Encode,
-    pass::{self, Last, Pass, Sheet, on_sheet},
-    render,
-};
 use super::{WIRE, media::Shelf};
-use crate::convert::Target;
+use crate::wire::prelude::*;
 
 pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     pass::begun(Encoder { sheet: Sheet::new(&WIRE, settings), turn: None, last: None })
@@ -32,7 +17,6 @@ pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> 
 #[derive(Clone)]
 pub(super) struct Encoder {
     pub(super) sheet: Sheet,
-    /// The last message.
     turn: Option<Turn>,
     /// The index of the last source message.
     last: Option<usize>,
@@ -42,7 +26,6 @@ pub(super) struct Encoder {
 #[derive(Clone)]
 struct Turn {
     speaker: Speaker,
-    /// Whether it has a text block.
     has_text: bool,
     media: Shelf,
 }
@@ -53,13 +36,11 @@ enum Speaker {
     Assistant,
 }
 
-/// Blocks for a message or a result.
 #[derive(Default)]
 struct Blocks<'i> {
     list: Vec<String>,
     /// Whether they or earlier blocks include a text.
     has_text: bool,
-    /// The first document among them.
     document: Option<(&'i Media, Position)>,
 }
 
@@ -95,11 +76,8 @@ impl Pass for Encoder {
     fn framed(&mut self, _: &SoundView) -> Surroundings {
         let around = self.around();
         if self.sheet.target.model.is_some() && self.sheet.target.context.get("model").is_none() {
-            self.sheet
-                .ledger
-                .note(Rule::ForeignField, Position::default(), Action::LeftOut)
-                .about("model")
-                .because("the address of the request names it");
+            let note = self.sheet.note_field(Rule::ForeignField, Action::LeftOut, "model");
+            note.because("the address of the request names it");
         }
         around
     }
@@ -159,7 +137,6 @@ impl Pass for Encoder {
 }
 
 impl Encoder {
-    /// Appends fragments to the last message.
     fn append(&mut self, said: Vec<Fragment<'_>>) {
         let mut blocks = Blocks { has_text: self.last_turn().has_text, ..Blocks::default() };
         said.into_iter().for_each(|piece| self.place(&mut blocks, piece));
@@ -246,10 +223,8 @@ impl Encoder {
     /// Adds the text that the API demands beside a document.
     fn settle(&mut self, blocks: &mut Blocks<'_>) {
         let Some((media, at)) = blocks.document.filter(|_| !blocks.has_text) else { return };
-        self.sheet
-            .ledger
-            .change(Rule::IrregularContent, at, Action::Inserted)
-            .because("a document needs a text beside it");
+        let inserted = self.sheet.ledger.change(Rule::IrregularContent, at, Action::Inserted);
+        inserted.because("a document needs a text beside it");
         match media.name.as_ref().filter(|name| !name.is_blank()) {
             Some(name) => blocks.text(&format!("[document {name}]")),
             None => blocks.text("[document]"),
@@ -260,10 +235,8 @@ impl Encoder {
     fn begin(&mut self, speaker: Speaker, index: usize) {
         let joins = self.turn.as_ref().is_some_and(|turn| turn.speaker == speaker);
         if joins && self.last != Some(index) {
-            self.sheet
-                .ledger
-                .change(Rule::RoleOrder, Position::message(index), Action::Joined)
-                .because("neighbours of one role go in one message");
+            let why = "neighbours of one role go in one message";
+            self.sheet.ledger.role_order(Position::message(index), Action::Joined, why);
         }
         if !joins {
             let head = match speaker {

@@ -1,28 +1,18 @@
 //! The fields around the contents of a Gemini body: system prompt, tools, tool choice.
 
-use std::{borrow::Cow, sync::Arc};
-
-use rejoin_record::{
-    Raw, Text,
-    json::{Doc, Kind, Object, Value, write},
+use super::{
+    WIRE,
+    pieces::text_part,
+    read::fields::{Fields, camel},
+    write::Encoder,
 };
-use rejoin_view::{Action, Position, Rule};
-
-use super::super::{
-    body::Surroundings,
-    names::spelled_name,
-    render,
-    tools::{self, Declared},
-};
-use super::{WIRE, pieces::text_part, write::Encoder};
 use crate::{
-    context::{Context, Field, ToolChoice, ToolDeclaration, ToolKind},
+    context::{Context, Field},
     messages::list::items,
-    wire::gemini::read::fields::{Fields, camel},
+    wire::{names::spelled_name, prelude::*},
 };
 
 impl Encoder {
-    /// The fields around the contents.
     pub(super) fn around(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
         self.system_field(&mut around);
@@ -55,7 +45,7 @@ impl Encoder {
             return;
         }
         if let Some((name, _)) = own.filter(|_| !taken) {
-            self.sheet.ledger.note(Rule::IrregularContent, Position::default(), Action::Replaced).about(name);
+            self.sheet.note_field(Rule::IrregularContent, Action::Replaced, name);
         }
         if !self.sheet.same {
             self.sheet.ledger.lossy_system(context);
@@ -86,10 +76,7 @@ impl Encoder {
         let declared = context.tools();
         let functions = declared.iter().filter(|tool| tool.kind != ToolKind::Provider);
         for tool in functions.filter(|tool| gemini_name(&tool.name) != *tool.name) {
-            self.sheet
-                .ledger
-                .note(Rule::IllegalName, Position::default(), Action::Renamed)
-                .about(tool.name.clone());
+            self.sheet.note_field(Rule::IllegalName, Action::Renamed, tool.name.clone());
         }
         let tools = context.tools_field().map(|field| (field, ["functionDeclarations", "name"]));
         let choice = context.choice_field();
@@ -97,11 +84,8 @@ impl Encoder {
         for ((name, raw), path) in tools.into_iter().chain(choice) {
             let json = respelled(raw.as_str(), &path);
             if name == "tools" && raw.as_str().starts_with('{') {
-                self.sheet
-                    .ledger
-                    .note(Rule::IrregularContent, Position::default(), Action::Replaced)
-                    .about(name)
-                    .because("it is a list");
+                let note = self.sheet.note_field(Rule::IrregularContent, Action::Replaced, name);
+                note.because("it is a list");
                 let tool = render::clean(json.as_deref().unwrap_or(raw.as_str()));
                 around.put(name, format!("[{tool}]"));
             } else if let Some(json) = json {
@@ -134,11 +118,9 @@ impl Encoder {
             let (json, gone) = without_functions(element, &names);
             list.extend(json);
             for name in gone {
-                self.sheet
-                    .ledger
-                    .note(Rule::ForeignField, Position::default(), Action::LeftOut)
-                    .about(format!("tool {name}"))
-                    .because("it is declared twice");
+                let tool = format!("tool {name}");
+                let note = self.sheet.note_field(Rule::ForeignField, Action::LeftOut, tool);
+                note.because("it is declared twice");
             }
         }
         around.put("tools", render::list(list));
@@ -160,7 +142,6 @@ fn tool_config(choice: &ToolChoice) -> String {
     Object::new().object("functionCallingConfig", config).finish()
 }
 
-/// Spells a tool's name.
 pub(super) fn gemini_name(name: &str) -> Cow<'_, str> {
     let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '-');
@@ -188,7 +169,6 @@ pub(super) fn tools_in(value: Value<'_>) -> Vec<ToolDeclaration> {
     tools
 }
 
-/// The tool choice of a body.
 pub(super) fn choice_in(root: Value<'_>) -> Option<ToolChoice> {
     let config = root.given("functionCallingConfig").or_else(|| root.given("function_calling_config"))?;
     let mut allowed = config
@@ -215,7 +195,7 @@ fn without_functions(element: Value<'_>, names: &[String]) -> (Option<String>, V
         let json = if camel(&key) == "functionDeclarations" {
             let mut kept: Vec<String> = Vec::new();
             for function in items(value) {
-                let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
+                let name = function.word("name");
                 if names.iter().any(|taken| *taken == *gemini_name(&name)) {
                     gone.push(name.into_owned());
                 } else {
@@ -249,8 +229,8 @@ fn the_other(context: &Context, name: &str) -> Option<(&'static str, Context)> {
 
 /// Whether a system prompt has the form that the API demands: a content of texts.
 fn is_instruction(raw: &str) -> bool {
-    let doc = Doc::parse(raw);
-    let Some(root) = doc.as_ref().ok().and_then(Doc::root) else { return false };
+    let doc = Doc::of(raw);
+    let Some(root) = doc.root() else { return false };
     let fields = Fields::of(root);
     let text = |part: Value<'_>| {
         let fields = Fields::of(part);
@@ -277,8 +257,8 @@ fn declaration(name: &str, tool: &ToolDeclaration) -> String {
 /// Everything else stays.
 fn respelled(raw: &str, path: &[&str; 2]) -> Option<String> {
     let clean = render::clean(raw);
-    let doc = Doc::parse(&clean);
-    let root = doc.as_ref().ok().and_then(Doc::root)?;
+    let doc = Doc::of(&clean);
+    let root = doc.root()?;
     let mut out = String::with_capacity(clean.len());
     let mut copied = 0;
     let holders = items(root).flat_map(|value| behind(value, path[0]));

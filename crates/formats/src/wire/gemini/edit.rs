@@ -1,15 +1,12 @@
 //! Changing a part's own bytes: its signature, or a field of its call or result.
 
-use rejoin_record::json::{Doc, Kind, write};
-
 use super::read::fields::{Fields, SENTINEL, camel};
+use crate::wire::prelude::*;
 
 /// What happens to a part's signature.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signing {
-    /// It stays.
     Kept,
-    /// It is removed.
     LeftOut,
     /// The sentinel replaces it.
     Sentinel,
@@ -17,8 +14,8 @@ pub(super) enum Signing {
 
 /// Changes a part's signature and sets fields of its call or result; `None` removes a field. Everything else stays.
 pub(super) fn edited(raw: &str, signing: Signing, fields: &[(&str, Option<String>)]) -> String {
-    let doc = Doc::parse(raw);
-    let part = doc.as_ref().ok().and_then(Doc::root).filter(|part| part.kind() == Kind::Object);
+    let doc = Doc::of(raw);
+    let part = doc.root().filter(|part| part.kind() == Kind::Object);
     let Some(part) = part else { return raw.to_owned() };
     if signing == Signing::Sentinel && fields.is_empty() && !Fields::of(part).has("thoughtSignature") {
         // Only one more field is needed.

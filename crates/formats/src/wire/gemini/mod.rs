@@ -8,14 +8,7 @@ mod results;
 mod stream;
 mod write;
 
-use super::{
-    arriving::Decoder,
-    openai_chat::CHAT,
-    registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
-    stream::StopWords,
-    usage::UsageFields,
-};
-use crate::media::Accepts;
+use super::prelude::*;
 
 /// The descriptor of Gemini's dialect.
 pub static WIRE: Wire = Wire {

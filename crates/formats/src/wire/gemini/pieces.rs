@@ -1,18 +1,12 @@
 //! Parts to be sent: texts, media, and parts that only the API understands.
 
-use rejoin_record::{
-    Block, BlockKind, Message,
-    json::{Object, write},
-};
-use rejoin_view::Position;
-
-use super::super::render::Piece;
 use super::{
     WIRE,
     edit::{Signing, edited},
+    read::fields::Signature,
     write::Encoder,
 };
-use crate::{media::Usable, wire::gemini::read::fields::Signature};
+use crate::wire::{prelude::*, render::Piece};
 
 impl Encoder {
     /// A block other than a call, a result or reasoning; `None` if it is left out. Its signature stays only if everything before

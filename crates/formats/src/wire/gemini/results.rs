@@ -1,16 +1,11 @@
 //! Contents with results: those of one content's calls, in call order, and nothing else.
 
-use std::sync::Arc;
-
-use rejoin_record::{BlockKind, Message, json::Object};
-use rejoin_view::{Action, Position, ResultRef, Rule, sound};
-
-use super::super::render;
 use super::{
     WIRE,
     edit::{Signing, edited, id_in},
     write::{Call, Encoder, Parts, Speaker},
 };
+use crate::wire::prelude::*;
 
 impl Encoder {
     /// Writes the results of a content's calls, then a user content with their pictures and documents.
@@ -43,10 +38,8 @@ impl Encoder {
                 if source.is_some() {
                     exact = None;
                     if WIRE.is_own(result.message()) {
-                        self.sheet
-                            .ledger
-                            .change(Rule::RoleOrder, Position::message(index), Action::Joined)
-                            .because("results of one content go in one content");
+                        let why = "results of one content go in one content";
+                        self.sheet.ledger.role_order(Position::message(index), Action::Joined, why);
                     }
                 }
                 self.seen_source(result.message(), index);
@@ -74,8 +67,7 @@ impl Encoder {
 
     /// The only result of a call, and its own bytes.
     fn own_result<'i>(&self, call: &Call<'i>) -> Option<(ResultRef<'i>, &'i str)> {
-        let mut results = call.exchange.results();
-        let only = results.next().filter(|_| results.next().is_none())?;
+        let only = call.exchange.only_result()?;
         Some((only, WIRE.own_bytes(only.message(), only.block())?))
     }
 

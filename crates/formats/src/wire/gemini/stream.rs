@@ -2,22 +2,11 @@
 //!
 //! Adjacent unsigned texts become one part; any other part stays verbatim.
 
-use std::sync::Arc;
-
-use rejoin_record::{
-    Message,
-    json::{Kind, Object, Value},
+use super::{
+    WIRE,
+    read::{ContentReader, fields::Fields},
 };
-
-use super::WIRE;
-use crate::{
-    wire::gemini::read::{ContentReader, fields::Fields},
-    wire::{
-        arriving::{Assembly, Item, Seen, show, word},
-        gathered::Streamed,
-        stream::{Delta, Stop},
-    },
-};
+use crate::wire::prelude::*;
 
 /// A response, as far as it was received.
 #[derive(Default)]

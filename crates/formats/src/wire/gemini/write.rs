@@ -4,21 +4,10 @@
 //! Roles must alternate, so neighbours of one role share a content; their parts stay separate. Results have their own content
 //! (`results.rs`). `pieces.rs` makes parts, `edit.rs` changes them; `around.rs` writes the fields around the contents.
 
-use std::{borrow::Cow, collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
-use rejoin_record::{
-    Block, BlockKind, Message, Reasoning, ToolCall,
-    json::{Doc, Object},
-};
-use rejoin_view::{Action, ArgumentsUse, ExchangeRef, ItemRef, Position, Rule, SoundView, sound::PartRef};
+use rejoin_record::Reasoning;
 
-use super::super::{
-    body::Surroundings,
-    calls,
-    outline::Encode,
-    pass::{Last, Pass, Sheet, on_sheet},
-    render::{self, Piece, Spoken},
-};
 use super::{
     WIRE,
     edit::{Signing, edited, id_in},
@@ -29,7 +18,7 @@ use super::{
         unknown_fields,
     },
 };
-use crate::convert::{Bond, Target};
+use crate::wire::{prelude::*, render::Piece};
 
 pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     Box::new(Encoder {
@@ -40,22 +29,18 @@ pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> 
     })
 }
 
-/// The author of a content.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speaker {
     User,
     Model,
 }
 
-/// The parts of a content.
 pub(super) enum Parts {
     /// Those of the source's content, verbatim.
     Own(Arc<Message>),
-    /// New parts.
     New(Vec<String>),
 }
 
-/// The last content.
 #[derive(Clone)]
 struct Content {
     speaker: Speaker,
@@ -77,7 +62,6 @@ pub(super) struct Encoder {
     pub(super) derived_ids: HashSet<String>,
 }
 
-/// A call that was written.
 pub(super) struct Call<'i> {
     pub(super) exchange: ExchangeRef<'i>,
     /// The tool's name in the dialect's spelling.
@@ -266,10 +250,8 @@ impl Encoder {
             Some(raw) if as_written && signing == Signing::Kept => (raw.into(), true),
             Some(raw) if as_written => {
                 if signing == Signing::Sentinel && !foreign {
-                    self.sheet
-                        .ledger
-                        .note(Rule::IrregularContent, at, Action::Inserted)
-                        .because("the first call of a content carries a signature");
+                    let note = self.sheet.ledger.note(Rule::IrregularContent, at, Action::Inserted);
+                    note.because("the first call of a content carries a signature");
                 }
                 (edited(raw, signing, &[]).into(), false)
             }
@@ -303,8 +285,8 @@ impl Encoder {
         if self.sheet.ledger.findings.last().is_some_and(|finding| finding.at.message == Some(index)) {
             return;
         }
-        let doc = Doc::parse(native.raw.as_str());
-        let unknown = doc.as_ref().ok().and_then(Doc::root).map_or_else(Vec::new, unknown_fields);
+        let doc = Doc::of(native.raw.as_str());
+        let unknown = doc.root().map_or_else(Vec::new, unknown_fields);
         let at = Position::message(index);
         if unknown.is_empty() {
             self.sheet.ledger.irregular(at);
@@ -345,10 +327,8 @@ impl Encoder {
         {
             // Parts of one message belong together anyway.
             if last.index.replace(index) != Some(index) {
-                self.sheet
-                    .ledger
-                    .change(Rule::RoleOrder, Position::message(index), Action::Joined)
-                    .because("roles alternate");
+                let at = Position::message(index);
+                self.sheet.ledger.role_order(at, Action::Joined, "roles alternate");
             }
             if let Some(own) = last.own.take() {
                 self.sheet.list.open(head(speaker), END);
@@ -378,7 +358,7 @@ impl Encoder {
     /// Writes the last content, if it was held back.
     fn write_own(&mut self) {
         if let Some(own) = self.content.as_mut().and_then(|last| last.own.take()) {
-            self.sheet.list.push(native(&own));
+            self.sheet.list.push(own.native_text());
         }
     }
 }
@@ -394,10 +374,6 @@ fn head(speaker: Speaker) -> &'static str {
 /// The end of a content, after its parts.
 const END: &str = "]}";
 
-fn native(message: &Message) -> &str {
-    message.native.as_ref().map_or("", |native| native.raw.as_str())
-}
-
 /// Whether a block is empty and only names the issuer of its message's signatures.
 fn names_issuer(block: &Block, reasoning: &Reasoning) -> bool {
     block.span.is_none() && reasoning.text.is_empty() && reasoning.sealed && reasoning.origin.prefix.is_some()
@@ -412,7 +388,6 @@ fn is_in_place(part: PartRef<'_>, place: usize) -> bool {
 }
 
 impl Parts {
-    /// The parts as separate texts.
     fn into_list(self) -> Vec<String> {
         match self {
             Self::New(list) => list,

@@ -3,11 +3,7 @@
 mod stream;
 mod write;
 
-use super::{
-    arriving::Decoder,
-    openai_chat::CHAT,
-    registry::{Dialect, Limits, Wire},
-};
+use super::prelude::*;
 
 /// The descriptor of Mistral's dialect.
 pub static WIRE: Wire = Wire {

@@ -1,17 +1,6 @@
 //! Decoding for Mistral. Responses have the form of Chat Completions, apart from reasoning.
 
-use std::sync::Arc;
-
-use rejoin_record::{
-    Block, BlockKind, Message, Origin,
-    json::{Doc, Value},
-};
-
-use crate::wire::{
-    arriving::{Assembly, Item, Seen},
-    openai_chat::stream::ChatAssembly,
-    stream::Delta,
-};
+use crate::wire::{openai_chat::stream::ChatAssembly, prelude::*};
 
 /// A response, as far as it was received.
 #[derive(Default)]

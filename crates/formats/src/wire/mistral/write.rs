@@ -4,26 +4,8 @@
 //! A user message must not follow a tool message directly, so a short assistant message goes between. It is written together
 //! with the user message, so that results at the end of a history do not change.
 
-use std::sync::Arc;
-
-use rejoin_record::{BlockKind, json::Object};
-use rejoin_view::{
-    Action, ExchangeRef, ItemRef, Position, Rule, SoundView,
-    sound::{self, PartRef},
-};
-
-use super::super::{
-    body::Surroundings,
-    calls,
-    fragments::{self, FragmentKind},
-    names::Spelled,
-    outline::Encode,
-    pass::{self, Last, Pass, Sheet, on_sheet},
-    render::{self, Content},
-    tools::{self, ChoiceSyntax, Declared},
-};
 use super::WIRE;
-use crate::convert::Target;
+use crate::wire::{prelude::*, render::Content};
 
 /// The assistant message between results and a user message.
 const BRIDGE: &str = "Understood.";
@@ -160,10 +142,8 @@ impl Encoder {
                         FragmentKind::Text(text) => content.text(&text),
                         FragmentKind::Media(kind) => match media_chunk(kind) {
                             Some(chunk) => {
-                                self.sheet
-                                    .ledger
-                                    .change(Rule::MovedMedia, piece.at, Action::Moved)
-                                    .about(id.as_str());
+                                let ledger = &mut self.sheet.ledger;
+                                ledger.change(Rule::MovedMedia, piece.at, Action::Moved).about(id.as_str());
                                 content.text(render::shown_next(kind));
                                 media.text(&format!("[from the result of call {id}]"));
                                 media.part(chunk);
@@ -190,17 +170,14 @@ impl Encoder {
     /// Writes a user message, after a bridge where it needs one.
     fn push_user(&mut self, content: &str, at: Position) {
         if self.after_tool {
-            self.sheet
-                .ledger
-                .change(Rule::RoleOrder, at, Action::Inserted)
-                .because("a user may not speak directly after a tool");
+            let why = "a user may not speak directly after a tool";
+            self.sheet.ledger.role_order(at, Action::Inserted, why);
             self.push("assistant", &render::quoted(BRIDGE));
         }
         self.push("user", content);
         (self.last, self.after_tool) = (Last::User, false);
     }
 
-    /// Writes a message with this content.
     fn push(&mut self, role: &str, content: &str) {
         self.sheet.push(&format!("{{\"role\":\"{role}\",\"content\":{content}}}"));
     }

@@ -3,15 +3,7 @@
 mod stream;
 mod write;
 
-use std::borrow::Cow;
-
-use super::{
-    arriving::Decoder,
-    openai_chat::CHAT,
-    registry::{Dialect, Fields, Limits, Wire},
-    stream::StopWords,
-    usage::UsageFields,
-};
+use super::prelude::*;
 
 /// The descriptor of Ollama's dialect.
 pub static WIRE: Wire = Wire {

@@ -1,20 +1,10 @@
 //! Decoding for Ollama. A stream is lines of JSON, each a small response; calls are never split. A complete response is a
 //! single line.
 
-use std::sync::Arc;
-
-use rejoin_record::{
-    Arguments, Block, CallId, Form, Message, Native, Origin, Raw, Role, Text, ToolCall,
-    hash::short_name,
-    json::{Object, Value},
-};
+use rejoin_record::{Arguments, CallId, Native, Role, hash::short_name};
 
 use super::WIRE;
-use crate::wire::{
-    arriving::{Assembly, Item, Seen, show, word},
-    gathered::Growing,
-    stream::{Delta, Stop},
-};
+use crate::wire::prelude::*;
 
 const FORMAT: &str = "ollama";
 

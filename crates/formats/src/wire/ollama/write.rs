@@ -4,24 +4,8 @@
 //! A content is one string, so the texts of a message are joined with a blank line. Calls have no ids: results follow them in
 //! call order, each with the name of its tool. A trailing assistant message is accepted.
 
-use std::sync::Arc;
-
-use rejoin_record::{BlockKind, ToolCall, json::Object};
-use rejoin_view::{
-    Action, ExchangeRef, ItemRef, Position, ResultRef, Rule, SoundView,
-    sound::{self, PartRef},
-};
-
-use super::super::{
-    body::Surroundings,
-    calls,
-    fragments::{self, FragmentKind},
-    outline::Encode,
-    pass::{self, Pass, Sheet, on_sheet},
-    render, tools,
-};
 use super::WIRE;
-use crate::{convert::Target, media::Usable};
+use crate::wire::prelude::*;
 
 /// Precedes the text of a failed result, since the dialect has no error flag.
 const FAILED: &str = "[error]";
@@ -205,11 +189,8 @@ impl Encoder {
         }
         if result.result().is_error {
             let at = render::position(result);
-            self.sheet
-                .ledger
-                .change(Rule::ForeignField, at, Action::Replaced)
-                .about("is_error")
-                .because(format!("its text begins with {FAILED}"));
+            let replaced = self.sheet.ledger.change(Rule::ForeignField, at, Action::Replaced);
+            replaced.about("is_error").because(format!("its text begins with {FAILED}"));
             match texts.first_mut() {
                 Some(first) => *first = format!("{FAILED} {first}"),
                 None => texts.push(FAILED.to_owned()),
@@ -226,10 +207,8 @@ impl Encoder {
     /// Reports that several texts were joined.
     fn joined(&mut self, content: &Content, at: Position) {
         if content.texts.len() > 1 {
-            self.sheet
-                .ledger
-                .change(Rule::IrregularContent, at, Action::Replaced)
-                .because(format!("{} texts in one string", content.texts.len()));
+            let joined = self.sheet.ledger.change(Rule::IrregularContent, at, Action::Replaced);
+            joined.because(format!("{} texts in one string", content.texts.len()));
         }
     }
 }

@@ -1,23 +1,9 @@
 //! The fields around the messages of an OpenAI Chat body: tools and tool choice.
 
-use std::sync::Arc;
-
-use rejoin_record::{
-    Raw,
-    json::{Doc, Kind},
-};
-use rejoin_view::{Action, Position, Rule};
-
-use super::super::{
-    body::Surroundings,
-    render,
-    tools::{self, ChoiceSyntax, Declared},
-};
 use super::write::Encoder;
-use crate::context::{ToolDeclaration, ToolKind};
+use crate::wire::prelude::*;
 
 impl Encoder {
-    /// The fields around the messages.
     pub(super) fn around(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
         let target = Arc::clone(&self.sheet.target);
@@ -27,18 +13,12 @@ impl Encoder {
         let Declared { names, tools, .. } = tools::declared(&mut self.sheet, declaration);
         let offers = !context.offered.is_empty();
         if self.sheet.same && given && !offers && declared.is_empty() && is_empty_list(context.get("tools")) {
-            self.sheet
-                .ledger
-                .note(Rule::UnknownField, Position::default(), Action::LeftOut)
-                .about("tools")
-                .because("an empty list is refused");
+            let note = self.sheet.note_field(Rule::UnknownField, Action::LeftOut, "tools");
+            note.because("an empty list is refused");
             around.leave_out("tools");
             if context.fields.iter().any(|field| &*field.name == "tool_choice") {
-                self.sheet
-                    .ledger
-                    .note(Rule::UnknownField, Position::default(), Action::LeftOut)
-                    .about("tool_choice")
-                    .because("there are no tools");
+                let note = self.sheet.note_field(Rule::UnknownField, Action::LeftOut, "tool_choice");
+                note.because("there are no tools");
                 around.leave_out("tool_choice");
             }
         } else if !tools.is_empty() && (!self.sheet.same || offers || tools::has_illegal_name(&self.sheet)) {
@@ -66,8 +46,8 @@ fn declaration(name: &str, tool: &ToolDeclaration) -> String {
 
 fn is_empty_list(tools: Option<&Raw>) -> bool {
     tools.is_none_or(|raw| {
-        let doc = Doc::parse(raw.as_str());
-        let root = doc.as_ref().ok().and_then(Doc::root);
+        let doc = Doc::of(raw.as_str());
+        let root = doc.root();
         root.is_some_and(|root| root.kind() == Kind::Array && root.items().next().is_none())
     })
 }

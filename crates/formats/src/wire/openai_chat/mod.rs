@@ -6,14 +6,9 @@ mod stream_calls;
 mod write;
 
 use super::{
-    arriving::Decoder,
     names::{ID_LENGTH, wire_name},
-    registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
-    render,
-    stream::StopWords,
-    usage::UsageFields,
+    prelude::*,
 };
-use crate::media::{self, Accepts};
 use crate::messages::Style;
 
 /// The descriptor of the Chat Completions dialect.

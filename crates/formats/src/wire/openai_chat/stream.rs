@@ -3,22 +3,14 @@
 //! The pieces of a stream become the message that the API would have sent without streaming. Services differ: texts are strings
 //! or lists of parts (Mistral), reasoning is in several fields, calls are whole or in pieces (`stream_calls.rs`).
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
-use rejoin_record::{
-    Message,
-    json::{Kind, Object, Value, list, quoted},
-};
+use rejoin_record::json::{list, quoted};
 
 use super::{WIRE, stream_calls::Calls};
 use crate::{
     messages::{MessageReader, REASONING_FIELDS, Style},
-    wire::{
-        arriving::{Assembly, Item, Seen, show, word},
-        gathered::{Growing, Streamed},
-        render::text_block,
-        stream::{Delta, Stop},
-    },
+    wire::{prelude::*, render::text_block},
 };
 
 /// A response, as far as it was received.
@@ -139,7 +131,6 @@ struct Content {
     parts: Vec<Part>,
     /// Whether a string was received, even an empty one.
     given: bool,
-    /// Whether parts were received.
     listed: bool,
 }
 
@@ -175,7 +166,7 @@ impl Content {
 
     fn part(&mut self, part: Value<'_>, out: &mut Vec<Delta>) {
         self.listed = true;
-        let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = part.word("type");
         match (&*kind, part.given("text"), part.given("thinking")) {
             ("text", Some(text), _) => show(self.text(text), Delta::Text, out),
             ("thinking", _, Some(thinking)) => {
@@ -231,7 +222,7 @@ struct Details {
 impl Details {
     /// Adds a piece and returns its readable text.
     fn add(&mut self, piece: Value<'_>) -> String {
-        let word = |name| piece.given(name).and_then(Value::as_str).unwrap_or_default().into_owned();
+        let word = |name| piece.word(name).into_owned();
         let (kind, id) = (word("type"), word("id"));
         let readable = |name: &str| matches!(name, "text" | "summary");
         let place = match piece.given("index").and_then(Value::as_u64) {

@@ -3,16 +3,9 @@
 
 use std::collections::HashMap;
 
-use rejoin_record::{
-    hash::short_name,
-    json::{Kind, Object, Value},
-};
+use rejoin_record::hash::short_name;
 
-use crate::wire::{
-    arriving::show,
-    gathered::{Growing, Streamed},
-    stream::Delta,
-};
+use crate::wire::prelude::*;
 
 /// The calls of one response, in the order in which they began.
 #[derive(Default)]
@@ -46,7 +39,7 @@ impl Calls {
         }
         let custom = piece.given("custom");
         let function = custom.or_else(|| piece.given("function"));
-        let id = piece.given("id").and_then(Value::as_str).unwrap_or_default();
+        let id = piece.word("id");
         let name = function.and_then(|function| function.given("name")?.as_str()).unwrap_or_default();
         let place = self.place(piece.given("index").and_then(Value::as_u64), &id, &name);
         let call = &mut self.list[place];
@@ -73,7 +66,7 @@ impl Calls {
             self.list.push(Call::default());
         }
         let call = &mut self.list[place];
-        call.name(&piece.given("name").and_then(Value::as_str).unwrap_or_default(), out);
+        call.name(&piece.word("name"), out);
         call.arguments(piece.given("arguments"));
     }
 

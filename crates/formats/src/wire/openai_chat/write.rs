@@ -1,30 +1,12 @@
 //! Encoding for OpenAI Chat: one forward pass over the view. Messages in this dialect are sent byte for byte where the API
 //! accepts them. The fields around the messages are in `around.rs`.
 
-use std::sync::Arc;
+use rejoin_record::{Role, limits};
 
-use rejoin_record::{
-    Block, BlockKind, Form, Message, Role, ToolCall,
-    json::{Doc, Kind, Object, Value, write},
-    limits,
-};
-use rejoin_view::{
-    Action, ArgumentsUse, ExchangeRef, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
-    sound::{self, PartRef},
-};
-
-use super::super::{
-    body::Surroundings,
-    calls,
-    outline::Encode,
-    pass::{self, Pass, Sheet, on_sheet},
-    render::{self, Content, Ledger, Spoken},
-};
 use super::WIRE;
 use crate::{
-    convert::Target,
-    media::Usable,
     messages::{REASONING_FIELDS, roles::is_among},
+    wire::{prelude::*, render::Content},
 };
 
 const CALLS: usize = 128;
@@ -160,10 +142,8 @@ impl Pass for Encoder {
         }
         while !calls.is_empty() {
             let rest = calls.split_off(calls.len().min(CALLS));
-            let mut list = String::new();
-            render::array(&mut list, calls.iter().map(|call| call.json.as_str()));
             fields.retain(|(name, _)| *name != "tool_calls");
-            fields.push(("tool_calls", Some(list)));
+            fields.push(("tool_calls", Some(render::list(calls.iter().map(|call| &call.json)))));
             self.push_fields(source.take(), &fields);
             self.results(&calls);
             // The text is sent once; the next message holds only calls.
@@ -206,12 +186,16 @@ impl Encoder {
         }
         // Other fields of the source's message stay, unless it was split.
         let whole = item.is_complete() && WIRE.is_own(message);
-        let fields = [
+        let mut fields = vec![
             ("role", Some(render::quoted(role))),
             ("content", Some(json)),
             ("tool_calls", None),
             ("function_call", None),
         ];
+        // Only the model refuses: under another role, the text of the field is part of the content now.
+        let refuses = whole
+            && Doc::of(message.native_text()).root().is_some_and(|root| root.holds("refusal", Kind::String));
+        fields.extend(refuses.then_some(("refusal", None)));
         self.push_fields(whole.then_some(message), &fields);
     }
 
@@ -331,16 +315,15 @@ impl Encoder {
     }
 
     fn push_raw(&mut self, message: &Message) {
-        self.sheet.push(message.native.as_ref().map_or("", |native| native.raw.as_str()));
+        self.sheet.push(message.native_text());
     }
 
     /// Writes a message with these fields; every other field of the source's message stays.
     fn push_fields(&mut self, source: Option<&Message>, fields: &[(&str, Option<String>)]) {
         let mut out = String::from("{");
         let mut written: Vec<&str> = Vec::new();
-        let native = source.and_then(|message| message.native.as_ref()).map(|native| native.raw.as_str());
-        let doc = native.and_then(|raw| Doc::parse(raw).ok());
-        for (key, value) in doc.as_ref().and_then(Doc::root).into_iter().flat_map(Value::fields) {
+        let doc = Doc::of(source.map_or("", Message::native_text));
+        for (key, value) in doc.root().into_iter().flat_map(Value::fields) {
             let name = key.as_str().unwrap_or_default();
             match fields.iter().find(|(field, _)| *field == name) {
                 Some((field, _)) if written.contains(field) => {}
@@ -353,11 +336,9 @@ impl Encoder {
                 None if name == "tool_use_id"
                     || (name == "id" && source.is_some_and(|m| m.role == Role::Tool)) => {}
                 None if value.is_deeper_than(limits::NESTING) => {
-                    self.sheet
-                        .ledger
-                        .note(Rule::UnknownField, Position::message(self.sheet.current), Action::LeftOut)
-                        .about(&*name)
-                        .because("it is nested too deep");
+                    let at = Position::message(self.sheet.current);
+                    let note = self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut);
+                    note.about(&*name).because("it is nested too deep");
                 }
                 None if self.is_stored() && is_own_field(&name) => {
                     let at = Position::message(self.sheet.current);
@@ -391,9 +372,8 @@ struct Voice {
 }
 
 fn voice_of(message: &Message) -> Voice {
-    let Some(native) = &message.native else { return Voice::default() };
-    let doc = Doc::parse(native.raw.as_str());
-    let root = doc.as_ref().ok().and_then(Doc::root);
+    let doc = Doc::of(message.native_text());
+    let root = doc.root();
     let field = |name| root.and_then(|root| root.given(name)).map(Value::kind);
     let (refusal, audio) = (field("refusal"), field("audio"));
     Voice {
@@ -408,10 +388,8 @@ fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
     let usable = WIRE.media.judge(kind).ok()?;
     let BlockKind::Document(media) = kind else {
         let url = render::image_url(&usable)?;
-        return Some(format!(
-            "{{\"type\":\"image_url\",\"image_url\":{{\"url\":{}}}}}",
-            render::quoted(&url)
-        ));
+        let image = Object::new().text("type", "image_url");
+        return Some(image.object("image_url", Object::new().text("url", url)).finish());
     };
     if matches!(usable, Usable::Address(_)) {
         return None;
@@ -429,8 +407,9 @@ fn is_own_field(name: &str) -> bool {
 
 /// Whether a message has a field of the program that stored it.
 fn has_own_fields(message: &Message) -> bool {
-    let native = message.native.as_ref().filter(|native| native.more);
-    let doc = native.and_then(|native| Doc::parse(native.raw.as_str()).ok());
-    let root = doc.as_ref().and_then(Doc::root);
-    root.is_some_and(|root| root.fields().any(|(key, _)| is_own_field(&key.as_str().unwrap_or_default())))
+    let doc = Doc::of(
+        message.native.as_ref().filter(|native| native.more).map_or("", |native| native.raw.as_str()),
+    );
+    let mut fields = doc.root().into_iter().flat_map(Value::fields);
+    fields.any(|(key, _)| is_own_field(&key.as_str().unwrap_or_default()))
 }

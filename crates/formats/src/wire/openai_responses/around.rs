@@ -1,26 +1,12 @@
 //! The fields around the items of a Responses body: instructions, tools and tool choice.
 
-use std::sync::Arc;
-
-use rejoin_record::{
-    Raw,
-    json::{Doc, Object},
-};
-use rejoin_view::{Action, Position, Rule};
-
-use super::super::{
-    body::Surroundings,
-    render,
-    tools::{self, ChoiceSyntax, Declared},
-};
 use super::{WIRE, write::Encoder};
-use crate::context::ToolDeclaration;
+use crate::wire::prelude::*;
 
 const CHOICE: ChoiceSyntax =
     ChoiceSyntax { named: ["{\"type\":\"function\",\"name\":", "}"], ..ChoiceSyntax::CHAT };
 
 impl Encoder {
-    /// The fields around the messages.
     pub(super) fn around(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
         let target = Arc::clone(&self.sheet.target);
@@ -35,10 +21,7 @@ impl Encoder {
             && (own.is_some() || !raw.as_str().starts_with('"'))
         {
             if !raw.as_str().starts_with('"') {
-                self.sheet
-                    .ledger
-                    .note(Rule::IrregularContent, Position::default(), Action::Replaced)
-                    .about(name);
+                self.sheet.note_field(Rule::IrregularContent, Action::Replaced, name);
             }
             let system = context.system();
             let texts = own.into_iter().chain(system.iter().map(|piece| &*piece.text));
@@ -64,8 +47,8 @@ impl Encoder {
     /// These declarations, then the source's own: illegal names are respelled, and tools with a taken name are left out.
     fn written_tools(&mut self, mut out: Vec<String>, taken: &[String]) -> String {
         let raw = self.sheet.target.context.get("tools").map_or("[]", Raw::as_str);
-        let doc = Doc::parse(raw);
-        for tool in doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(|root| root.items()) {
+        let doc = Doc::of(raw);
+        for tool in doc.root().into_iter().flat_map(|root| root.items()) {
             let name = tool.get("name").and_then(|name| name.as_str());
             let wire = name.as_deref().map(|name| WIRE.spell(name));
             if wire.as_deref().is_some_and(|wire| taken.iter().any(|taken| taken == wire)) {

@@ -6,12 +6,7 @@ pub(crate) mod read;
 mod stream;
 mod write;
 
-use super::{
-    arriving::Decoder,
-    openai_chat::CHAT,
-    registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
-    usage::UsageFields,
-};
+use super::prelude::*;
 
 /// The descriptor of the Responses dialect.
 pub static WIRE: Wire = Wire {

@@ -1,19 +1,7 @@
 //! Pieces of items: texts, media, results, and items without one of their fields.
 
-use rejoin_record::{
-    BlockKind,
-    json::{Doc, Kind, Object, Value, write},
-};
-use rejoin_view::{ExchangeRef, ResultRef, sound};
-
-use super::{super::render, WIRE};
-use crate::media::Usable;
-
-/// The result of a call that has exactly one.
-pub(super) fn only(exchange: ExchangeRef<'_>) -> Option<ResultRef<'_>> {
-    let mut results = exchange.results();
-    results.next().filter(|_| results.next().is_none())
-}
+use super::WIRE;
+use crate::wire::prelude::*;
 
 /// Joins the output chunks of several shell results.
 pub(super) fn streams(results: &[ResultRef<'_>]) -> Option<String> {
@@ -59,7 +47,6 @@ pub(super) fn part(kind: &str, text: &str) -> String {
     format!("{{\"type\":\"{kind}\",\"text\":{}}}", render::quoted(text))
 }
 
-/// An assistant message with one text.
 pub(super) fn answer_item(text: &str) -> String {
     format!("{{\"type\":\"message\",\"role\":\"assistant\",\"content\":{}}}", render::quoted(text))
 }
@@ -68,11 +55,10 @@ pub(super) fn has_id(raw: &str) -> bool {
     Doc::parse(raw).is_ok_and(|doc| doc.root().is_some_and(|root| root.given("id").is_some()))
 }
 
-/// Removes a field from an item.
 pub(super) fn without_field(raw: &str, name: &str) -> String {
-    let doc = Doc::parse(raw);
+    let doc = Doc::of(raw);
     let mut out = String::from("{");
-    for (key, value) in doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(Value::fields) {
+    for (key, value) in doc.root().into_iter().flat_map(Value::fields) {
         if !key.is_str(name) {
             write::key(&mut out, &key.as_str().unwrap_or_default());
             write::clean_copy(&mut out, value.raw());

@@ -3,21 +3,17 @@
 //! In a stream, `response.output_item.done` carries the complete item, including encrypted reasoning. Deltas serve for showing,
 //! and for responses that break off.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
-use rejoin_record::{
-    Block, Message,
-    json::{Object, Value, write},
+use super::{
+    WIRE,
+    read::{Assembler, FORMAT, Source},
 };
-
-use super::WIRE;
 use crate::{
     session::Place,
-    wire::openai_responses::read::{Assembler, FORMAT, Source},
     wire::{
-        arriving::{Assembly, Item, Seen, fault_in, show, without_item, word},
-        gathered::Streamed,
-        stream::{Delta, Stop},
+        arriving::{fault_in, without_item},
+        prelude::*,
     },
 };
 
@@ -43,12 +39,10 @@ struct Growth {
     texts: Vec<(u64, Streamed, bool)>,
     /// The reasoning, or the arguments of a call.
     input: Streamed,
-    /// Whether any of it was shown.
     shown: bool,
 }
 
 impl ResponseAssembly {
-    /// The item of an event.
     fn item(&mut self, event: Value<'_>) -> &mut Growth {
         if let Some(index) = event.given("output_index").and_then(Value::as_u64) {
             self.current = index;
@@ -320,5 +314,5 @@ fn is_call(kind: &str) -> bool {
 
 fn refuses(item: Value<'_>) -> bool {
     let mut parts = item.given("content").into_iter().flat_map(Value::items);
-    parts.any(|part| part.get("type").is_some_and(|kind| kind.is_str("refusal")))
+    parts.any(|part| part.says("type", "refusal"))
 }

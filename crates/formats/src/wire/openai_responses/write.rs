@@ -1,33 +1,16 @@
 //! Encoding for OpenAI Responses: one forward pass over the view. Items in this dialect are sent byte for byte where the API
 //! accepts them. `pieces.rs` makes pieces of items; `around.rs` writes the fields around the items.
 
-use std::{collections::HashSet, ops::Range, sync::Arc};
+use std::{collections::HashSet, ops::Range};
 
-use rejoin_record::{
-    Block, BlockKind, Message, Native, Opaque, Raw, ToolCall,
-    json::{Doc, Object, Value},
-};
-use rejoin_view::{
-    Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
-    sound::{self, PartRef},
-};
+use rejoin_record::{Native, Opaque};
 
-use super::super::{
-    body::Surroundings,
-    calls,
-    names::Spelled,
-    outline::Encode,
-    pass::{Pass, Sheet, on_sheet},
-    render::{self, Spoken},
-};
 use super::{
     WIRE,
-    pieces::{answer_item, failed_shell, has_id, media_part, only, only_words, part, streams, without_field},
+    pieces::{answer_item, failed_shell, has_id, media_part, only_words, part, streams, without_field},
+    read::{Call, Hosted, Side},
 };
-use crate::{
-    convert::Target,
-    wire::openai_responses::read::{Call, Hosted, Side},
-};
+use crate::wire::prelude::*;
 
 /// A private field of Codex in the items of its rollouts.
 const PRIVATE: &str = "internal_chat_message_metadata_passthrough";
@@ -169,7 +152,6 @@ impl Pass for Encoder {
 struct Piece {
     /// The number of the native item that holds it.
     native: Option<usize>,
-    /// The number of its block.
     block: usize,
     /// A new item, for a piece that is not sent verbatim.
     json: String,
@@ -211,14 +193,10 @@ impl Encoder {
         }
         if item.is_complete()
             && WIRE.is_own(message)
-            && self.regular_item(message).is_some()
+            && is_regular_item(message)
             && self.is_asked_for(message)
         {
-            if let Some(native) = &message.native {
-                let span = native.items[0].span;
-                self.push(sub(native, span.start as usize..(span.start + span.len) as usize).as_str());
-            }
-            return;
+            return message.native.iter().for_each(|native| self.push(item_text(native, 0)));
         }
         let mut parts: Vec<String> = Vec::new();
         let mut only_text: Option<String> = None;
@@ -272,8 +250,8 @@ impl Encoder {
         let message = item.message();
         let [Block { kind: BlockKind::Opaque(opaque), .. }] = &message.blocks[..] else { return None };
         let known = Hosted::of(&opaque.kind).filter(|known| !known.needs_id && opaque.fits)?;
-        let regular = self.regular_item(message).is_some();
-        let goes = item.is_complete() && WIRE.is_own(message) && !regular && known.side != Side::Provider;
+        let own = item.is_complete() && WIRE.is_own(message);
+        let goes = own && !is_regular_item(message) && known.side != Side::Provider;
         (goes && self.is_asked_for(message)).then(|| self.unnamed(opaque, Position::message(item.index())))
     }
 
@@ -326,40 +304,32 @@ impl Encoder {
             let whole = piece.native.zip(native).and_then(|(number, native)| {
                 let range = &ranges[number];
                 let all = shown.iter().map(|piece| piece.block).eq(range.clone());
-                (all && shown.iter().all(|piece| piece.exact)).then(|| {
-                    let span = native.items[number].span;
-                    (shown.len(), sub(native, span.start as usize..(span.start + span.len) as usize))
-                })
+                (all && shown.iter().all(|piece| piece.exact)).then(|| item_text(native, number))
             });
             match whole {
-                Some((count, raw)) => {
+                Some(raw) => {
                     let at = Position::block(item.index(), piece.block);
                     let hosted = match &item.message().blocks[piece.block].kind {
                         BlockKind::Opaque(opaque) => Hosted::of(&opaque.kind),
                         _ => None,
                     };
                     // The API expects reasoning before an item with its own id; without the reasoning, the id is left out.
-                    let named = bare[piece.block] && has_id(raw.as_str());
+                    let named = bare[piece.block] && has_id(raw);
                     if named && hosted.is_some_and(|hosted| hosted.needs_id) {
                         let text = self.sheet.ledger.as_text(&item.message().blocks[piece.block].kind, at);
                         self.push(&answer_item(&text));
                     } else if named {
                         self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about("id");
-                        self.push(&without_field(raw.as_str(), "id"));
+                        self.push(&without_field(raw, "id"));
                     } else {
-                        self.approvals.extend(hosted.and_then(|_| approval_asked(raw.as_str())));
-                        self.push(raw.as_str());
+                        self.approvals.extend(hosted.and_then(|_| approval_asked(raw)));
+                        self.push(raw);
                     }
-                    index += count;
                 }
                 // The item was split, or the API would refuse it.
-                None => {
-                    for piece in &shown {
-                        self.push(&piece.json);
-                    }
-                    index += shown.len();
-                }
+                None => shown.iter().for_each(|piece| self.push(&piece.json)),
             }
+            index += shown.len();
         }
     }
 
@@ -376,7 +346,7 @@ impl Encoder {
         let own = if WIRE.is_own(item.message()) { item.message().native_block(block) } else { None };
         let mut kind = own.and_then(Call::of_item).unwrap_or(Call::FUNCTION);
         // The results of these tools cannot be made up; without them, the call becomes a function call.
-        let given = || only(exchange).and_then(|result| self.own_result(result, kind));
+        let given = || exchange.only_result().and_then(|result| self.own_result(result, kind));
         let made_up = !matches!(kind.tool, Some("computer" | "tool_search"));
         let own = own.filter(|_| made_up || given().is_some());
         if own.is_none() {
@@ -407,7 +377,7 @@ impl Encoder {
     fn result(&mut self, Sent { exchange, call, id, kind }: &Sent<'_>) {
         let results: Vec<ResultRef<'_>> = exchange.results().collect();
         self.sheet.list.source = results.last().map(|result| result.at().0);
-        if let Some(result) = only(*exchange) {
+        if let Some(result) = exchange.only_result() {
             let message = result.message();
             if !WIRE.is_own(message) {
                 self.sheet.ledger.left_out_fields(message, result.at().0);
@@ -420,7 +390,7 @@ impl Encoder {
                 self.push(&json);
                 return;
             }
-            if WIRE.is_own(message) && self.regular_item(message).is_some() {
+            if WIRE.is_own(message) && is_regular_item(message) {
                 // It answers a call of another kind.
                 self.sheet.ledger.irregular(Position::message(result.at().0));
             }
@@ -441,7 +411,7 @@ impl Encoder {
                 parts.push(self.part(result.message(), block, at));
             }
             let message = result.message();
-            if WIRE.is_own(message) && self.regular_item(message).is_none() {
+            if WIRE.is_own(message) && !is_regular_item(message) {
                 self.sheet.ledger.irregular(Position::message(result.at().0));
             }
         }
@@ -463,18 +433,9 @@ impl Encoder {
     /// A result's own item, if it answers this kind of call.
     fn own_result(&self, result: ResultRef<'_>, kind: Call) -> Option<String> {
         let message = result.message();
-        self.regular_item(message).filter(|_| WIRE.is_own(message) && message.blocks.len() == 1)?;
-        let raw = message.native_block(result.block())?;
-        let doc = Doc::parse(raw).ok()?;
-        let fits = doc.root()?.get("type")?.is_str(kind.output);
-        fits.then(|| raw.to_owned())
-    }
-
-    /// Whether a message has a single item that may be sent again.
-    fn regular_item(&self, message: &Message) -> Option<()> {
-        let native = message.native.as_ref()?;
-        let sound = || message.blocks.iter().all(|block| WIRE.media.keeps(block));
-        (native.items.len() == 1 && native.items[0].regular && sound()).then_some(())
+        let whole = is_regular_item(message) && WIRE.is_own(message) && message.blocks.len() == 1;
+        let raw = message.native_block(result.block()).filter(|_| whole)?;
+        Doc::of(raw).root()?.says("type", kind.output).then(|| raw.to_owned())
     }
 
     fn push(&mut self, json: &str) {
@@ -486,7 +447,6 @@ impl Encoder {
         self.sheet.push(json);
     }
 
-    /// Writes a new message with this content.
     fn push_content(&mut self, role: &str, content: &str) {
         self.push(&format!("{{\"type\":\"message\",\"role\":\"{role}\",\"content\":{content}}}"));
     }
@@ -515,9 +475,8 @@ fn needs_id(opaque: &Opaque) -> bool {
 
 /// The id of an item that is a request for approval.
 fn approval_asked(raw: &str) -> Option<String> {
-    let doc = Doc::parse(raw).ok()?;
-    let item =
-        doc.root().filter(|item| item.get("type").is_some_and(|kind| kind.is_str("mcp_approval_request")))?;
+    let doc = Doc::of(raw);
+    let item = doc.root().filter(|item| item.says("type", "mcp_approval_request"))?;
     Some(item.get("id")?.as_str()?.into_owned())
 }
 
@@ -532,6 +491,13 @@ fn block_ranges(counts: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
         .collect()
 }
 
-fn sub(native: &Native, range: Range<usize>) -> Raw {
-    native.raw.sub(range.start, range.end).unwrap_or_else(|| Raw::new("{}"))
+/// The bytes of one of a message's items.
+fn item_text(native: &Native, number: usize) -> &str {
+    native.items[number].span.of(native.raw.as_str()).unwrap_or("{}")
+}
+
+/// Whether a message has a single item that may be sent again.
+fn is_regular_item(message: &Message) -> bool {
+    let items = message.native.as_ref().map_or(&[][..], |native| &native.items);
+    matches!(items, [item] if item.regular) && message.blocks.iter().all(|block| WIRE.media.keeps(block))
 }

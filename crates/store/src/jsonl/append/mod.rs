@@ -33,13 +33,10 @@ use crate::{
 /// The remembered end of a file.
 #[derive(Debug)]
 pub(super) struct End {
-    /// The identity of the file.
     identity: files::Identity,
-    /// Its length.
     len: u64,
     /// The length that was synced. Later bytes were never acknowledged.
     synced: u64,
-    /// The newest entry.
     pub(super) tail: Option<Tail>,
     /// What must be written before the next entry, so that it begins a new line.
     pub(super) before_next: String,
@@ -381,7 +378,6 @@ pub(super) fn check_parents(locked: &mut Locked, entries: &[Entry]) -> StoreResu
     Ok(())
 }
 
-/// The lines of entries.
 pub(super) fn lines_of(entries: &[Entry]) -> StoreResult<String> {
     let mut lines = String::new();
     for entry in entries {

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use super::super::testing::*;
+use super::shared::*;
 use crate::provider::{Provider, ProviderError};
 
 fn error(service: &str, status: u16, body: &str) -> ProviderError {

@@ -3,13 +3,14 @@
 mod errors;
 mod retries;
 mod secrets;
+pub(crate) mod shared;
 mod streams;
 mod totality;
 
 use rejoin_record::Message;
 
-use super::testing::*;
 use crate::provider::{Provider, registry};
+use shared::*;
 
 /// S0-03, S0-49, S3-01: every service goes through the same trait, and the same things happen: the body has the length that was
 /// announced, the answer arrives, the tokens are in the fields of its dialect.

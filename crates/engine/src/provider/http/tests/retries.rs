@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rejoin_formats::wire::stream::End;
 
-use super::super::{HttpOptions, testing::*};
+use super::{super::HttpOptions, shared::*};
 use crate::provider::{ProviderError, SendProgress};
 
 fn busy() -> Answer {

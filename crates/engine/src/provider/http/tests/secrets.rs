@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use super::super::testing::*;
+use super::shared::*;
 use crate::provider::{Provider, ProviderError, registry};
 
 /// Keeps what is logged.

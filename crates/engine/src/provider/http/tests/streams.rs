@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rejoin_formats::wire::stream::{Delta, End, Stop};
 
-use super::super::{HttpOptions, testing::*};
+use super::{super::HttpOptions, shared::*};
 use crate::provider::{Provider as _, SendProgress};
 
 fn words_of(told: &[SendProgress]) -> Vec<&str> {

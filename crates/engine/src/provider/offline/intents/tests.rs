@@ -78,3 +78,16 @@ fn files_and_folders_are_found() {
     assert!(files("notes.txt is nice", "notes.txt is nice").is_empty());
     assert!(lists("list the files") && lists("ls") && !lists("a list of names"));
 }
+
+#[test]
+fn commands_and_files_to_write_are_between_marks() {
+    assert_eq!(of("run `cargo test -p x`"), [Intent::Run(String::from("cargo test -p x"))]);
+    let write = Intent::Write { path: String::from("a/notes.txt"), content: String::from("2+2 is my name") };
+    assert_eq!(of("Please write `2+2 is my name` to `a/notes.txt`."), [write]);
+    for text in ["run the tests", "run ``", "I wrote `x` to a.txt", "write `x` to the disk"] {
+        assert!(
+            !of(text).iter().any(|intent| matches!(intent, Intent::Run(_) | Intent::Write { .. })),
+            "{text}"
+        );
+    }
+}

@@ -9,7 +9,6 @@ use rejoin_record::{Block, BlockKind, CallId, hash::short_name};
 
 use crate::unused_ids::UnusedIds;
 
-/// The calls so far.
 pub(super) struct CallIds {
     /// Makes the ids of one list, or of one response, differ from those of another.
     seed: String,

@@ -1,13 +1,9 @@
 //! Reading one content: its role, its parts, and whether it may be sent again as it is.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
-use rejoin_record::{
-    Block, BlockKind, Form, Message, Native, Raw, Role, Text,
-    hash::short_name,
-    json::{Kind, Value},
-};
-use rejoin_view::{Action, Finding, Position, Rule, Severity};
+use rejoin_record::{Native, Role, hash::short_name};
+use rejoin_view::Severity;
 
 use super::{
     FORMAT,
@@ -15,11 +11,14 @@ use super::{
     fields::{Fields, Signature},
     parts::{self, PartReader},
 };
-use crate::messages::{
-    DEEPEST, ReadMessage, Style,
-    blocks::BlockReader,
-    list::{ReadItem, items},
-    roles,
+use crate::{
+    messages::{
+        DEEPEST, ReadMessage, Style,
+        blocks::BlockReader,
+        list::{ReadItem, items},
+        roles,
+    },
+    wire::prelude::*,
 };
 
 /// Reads the contents of one list, in order.
@@ -29,20 +28,16 @@ pub struct ContentReader {
 }
 
 impl ContentReader {
-    /// A reader of one list.
-    #[must_use]
     pub fn new(model: Option<Text>) -> Self {
         Self { model, ids: CallIds::new(String::new()) }
     }
 
     /// A reader of one response, whose calls get ids that no other response has.
-    #[must_use]
     pub fn of_response(model: Option<Text>, response: &str) -> Self {
         Self { model, ids: CallIds::new(short_name(response, 24)) }
     }
 
     /// Reads a model's answer, which may leave the role out.
-    #[must_use]
     pub fn answer(&mut self, content: Value<'_>, buffer: &Arc<str>) -> Option<Message> {
         self.content(content, buffer, 0, Some(Role::Assistant)).map(|read| read.message)
     }
@@ -169,7 +164,6 @@ fn is_part(fields: &Fields<'_>) -> bool {
 
 /// Lists the fields of a content that its role and blocks do not hold: unknown fields, signatures of parts other than reasoning,
 /// and other fields of parts. Each name occurs once.
-#[must_use]
 pub fn more_fields(item: Value<'_>) -> Vec<String> {
     named_fields(item, |part| {
         let thought = part.given("thought").and_then(Value::as_bool) == Some(true);
@@ -180,7 +174,6 @@ pub fn more_fields(item: Value<'_>) -> Vec<String> {
 }
 
 /// Lists the unknown fields of a content and of its parts, each name once.
-#[must_use]
 pub fn unknown_fields(item: Value<'_>) -> Vec<String> {
     named_fields(item, |_| Vec::new())
 }

@@ -16,7 +16,6 @@ const UNBOUND: &[&str] = &[
 ];
 
 /// A field name in the API's first spelling: `function_call` is `functionCall`. Other names with a `_` stay as they are.
-#[must_use]
 pub fn camel(name: &str) -> Cow<'_, str> {
     let mut words = name.split('_');
     let word = |word: &str| word.starts_with(|c: char| c.is_ascii_lowercase());
@@ -32,14 +31,12 @@ pub fn camel(name: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The fields of an object.
 pub struct Fields<'d> {
     list: Vec<(Cow<'d, str>, Value<'d>)>,
 }
 
 impl<'d> Fields<'d> {
     /// The fields of an object; of any other value there are none.
-    #[must_use]
     pub fn of(value: Value<'d>) -> Self {
         let list = value.fields().map(|(key, value)| {
             let name = match key.as_str().unwrap_or_default() {
@@ -52,7 +49,6 @@ impl<'d> Fields<'d> {
     }
 
     /// A field that is present and not `null`; of duplicates the last one.
-    #[must_use]
     pub fn given(&self, name: &str) -> Option<Value<'d>> {
         self.list
             .iter()
@@ -63,12 +59,10 @@ impl<'d> Fields<'d> {
     }
 
     /// Whether a field is present, even as `null`.
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.list.iter().any(|(field, _)| field == name)
     }
 
-    /// The names of all fields, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(|(name, _)| &**name)
     }
@@ -79,13 +73,11 @@ impl<'d> Fields<'d> {
     }
 
     /// Whether every field is one of these, without duplicates. The API refuses anything else.
-    #[must_use]
     pub fn are_among(&self, known: &[&str]) -> bool {
         self.list.iter().all(|(name, _)| known.contains(&&**name)) && self.are_distinct(known.len())
     }
 
     /// Whether no field occurs twice, in any spelling. There are at most `names` different fields.
-    #[must_use]
     pub fn are_distinct(&self, names: usize) -> bool {
         // More fields than names means a duplicate; this check keeps the search short.
         let twice = |place: usize, name: &str| self.list[..place].iter().any(|(other, _)| other == name);
@@ -94,7 +86,6 @@ impl<'d> Fields<'d> {
 }
 
 /// Whether a text is base64 as the API accepts it: in either alphabet, padded or not.
-#[must_use]
 pub fn is_bytes(text: &str) -> bool {
     let letters = text.trim_end_matches('=');
     let padding = text.len() - letters.len();
@@ -106,10 +97,8 @@ pub fn is_bytes(text: &str) -> bool {
         && (padding == 0 || (padding <= 2 && text.len().is_multiple_of(4)))
 }
 
-/// The signature of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signature {
-    /// No signature.
     Absent,
     /// A documented placeholder, which may stay anywhere.
     Unbound,
@@ -120,8 +109,6 @@ pub enum Signature {
 }
 
 impl Signature {
-    /// The signature of a part.
-    #[must_use]
     pub fn of(part: &Fields<'_>) -> Self {
         match part.given("thoughtSignature").and_then(Value::as_str) {
             Some(text) if UNBOUND.contains(&&*text) => Self::Unbound,
@@ -131,15 +118,13 @@ impl Signature {
         }
     }
 
-    /// The signature of a part's own bytes.
-    #[must_use]
     pub fn in_part(raw: &str) -> Self {
         // Most parts have none and need no parsing. Parts that spell the name with escapes have no span, so they never get here.
         if !raw.contains("ignature\"") {
             return Self::Absent;
         }
-        let doc = Doc::parse(raw);
-        doc.as_ref().ok().and_then(Doc::root).map_or(Self::Absent, |part| Self::of(&Fields::of(part)))
+        let doc = Doc::of(raw);
+        doc.root().map_or(Self::Absent, |part| Self::of(&Fields::of(part)))
     }
 }
 

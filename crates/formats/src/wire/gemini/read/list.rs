@@ -1,21 +1,15 @@
 //! Finding contents: under `contents` in a request body, under `history` in a checkpoint, or in a bare list.
 
-use rejoin_record::{
-    Text,
-    json::{Doc, Kind, Value},
-};
-
-use super::{super::WIRE, ContentReader, fields::Fields, parts::HELD};
+use super::{ContentReader, fields::Fields, parts::HELD};
 use crate::{
     messages::{
         list::{Shape, items},
         roles::is_among,
     },
     sessions::sample::{Parsed, Sample},
-    wire::registry::Wire,
+    wire::{gemini::WIRE, prelude::*},
 };
 
-/// Lists of contents.
 #[derive(Debug, Clone, Copy)]
 pub struct Contents;
 
@@ -49,7 +43,6 @@ impl Shape for Contents {
 }
 
 /// Whether a value is a content: it has `parts` without types.
-#[must_use]
 pub fn is_content(value: Value<'_>) -> bool {
     let Some(parts) = value.get("parts") else { return false };
     let role = value.given("role").and_then(Value::as_str);
@@ -71,8 +64,6 @@ pub fn is_content(value: Value<'_>) -> bool {
         && value.given("content").is_none()
 }
 
-/// Whether a text looks like contents.
-#[must_use]
 pub fn sniff(sample: &Sample<'_>) -> bool {
     let beginning = sample.beginning_text();
     // If the beginning is not enough, the whole text is examined.

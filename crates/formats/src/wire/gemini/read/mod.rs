@@ -18,7 +18,6 @@ pub use list::{Contents, is_content, sniff};
 pub use schema::json_schema;
 
 /// Whether the provider signed a part of a message other than reasoning.
-#[must_use]
 pub fn is_signed(message: &rejoin_record::Message) -> bool {
     let own = message.native.as_ref().is_some_and(|native| &*native.format == FORMAT);
     let parts = message.blocks.iter().filter_map(|block| message.native_block(block));

@@ -1,25 +1,19 @@
 //! Reading one part. A part gets a span only if the API accepts it unchanged, so a span means: these bytes may be sent again.
 
-use rejoin_record::{
-    Arguments, Block, BlockKind, Form, Media, MediaSource, Origin, Role, Span, Text, ToolCall, ToolResult,
-    json::{Kind, Value},
-    limits,
-};
+use rejoin_record::{Arguments, Media, MediaSource, Role, Span, ToolResult, limits};
 
 use super::{
     FORMAT,
     fields::{Fields, Signature, is_bytes},
 };
 use crate::{
-    media,
     messages::{blocks::BlockReader, document_source, roles::is_among},
-    wire::gemini,
+    wire::{gemini, prelude::*},
 };
 
 /// The fields that hold a part's data, of which a part has one.
 pub(super) const HELD: &str =
     "text inlineData fileData functionCall functionResponse executableCode codeExecutionResult";
-/// The other fields of a part.
 const ABOUT: &str = "thought thoughtSignature videoMetadata mediaResolution partMetadata";
 /// How many fields a part can have.
 const MOST_FIELDS: usize = 12;
@@ -28,7 +22,6 @@ const FILE: &[&str] = &["mimeType", "fileUri", "displayName"];
 const CALL: &[&str] = &["id", "name", "args", "partialArgs", "willContinue"];
 const RESPONSE: &[&str] = &["id", "name", "response", "parts", "willContinue", "scheduling"];
 
-/// Reads the parts of one content.
 pub(super) struct PartReader<'b>(pub BlockReader<'b>);
 
 impl PartReader<'_> {

@@ -5,12 +5,11 @@ use rejoin_record::json::{Doc, Kind, Value};
 const TYPES: &[&str] = &["STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"];
 
 /// Turns the types of a schema into lower case; everything else stays.
-#[must_use]
 pub fn json_schema(schema: Value<'_>) -> String {
     let raw = schema.raw();
-    let doc = Doc::parse(raw);
+    let doc = Doc::of(raw);
     let mut capitals: Vec<(usize, usize)> = Vec::new();
-    let mut stack: Vec<Value<'_>> = doc.as_ref().ok().and_then(Doc::root).into_iter().collect();
+    let mut stack: Vec<Value<'_>> = doc.root().into_iter().collect();
     while let Some(value) = stack.pop() {
         stack.extend(value.items());
         for (key, value) in value.fields() {

@@ -1,37 +1,27 @@
 //! Building a session from items: all items of a model between two other messages become one message.
 
-use std::sync::Arc;
-
-use rejoin_record::{
-    Block, BlockKind, Form, Message, Native, NativeItem, Raw, Role, Span, Text,
-    json::{Doc, Value},
-};
-use rejoin_view::{Action, Finding, Position, Rule};
+use rejoin_record::{Native, NativeItem, Role, Span};
 
 use super::items::{Call, FORMAT, Item, ItemReader, is_message, lists_calls};
 use crate::{
     context::Context,
     messages::{MessageReader, Style, roles},
     session::{Aside, Detail, Place, Session, SetAside, derive_id},
+    wire::prelude::*,
 };
 
 /// The bytes that are kept of an item, which may be more than the item itself.
 pub struct Source<'s> {
-    /// The text that holds it.
     pub buffer: &'s Arc<str>,
-    /// The first byte that is kept.
     pub start: usize,
     /// The end of the bytes that are kept.
     pub end: usize,
-    /// Its place in the input.
     pub place: Place,
-    /// The source's own time.
     pub time: Option<Text>,
 }
 
 impl<'s> Source<'s> {
     /// The bytes of an item and nothing else.
-    #[must_use]
     pub fn of(item: Value<'_>, buffer: &'s Arc<str>, place: Place, time: Option<Text>) -> Self {
         Self { buffer, start: item.start(), end: item.end(), place, time }
     }
@@ -44,6 +34,8 @@ pub struct Assembler {
     /// Gives ids to calls and results that have none.
     ids: MessageReader,
     open: Option<Group>,
+    /// Where the bytes of an answer are joined.
+    joined: String,
     pub messages: Vec<Arc<Message>>,
     pub places: Vec<Place>,
     pub details: Vec<Detail>,
@@ -64,64 +56,62 @@ struct Group {
     detail: Detail,
 }
 
-/// The bytes of a message's items: a range of the source, or copies separated by commas.
-enum Kept {
-    Stretch(Arc<str>, usize, usize),
-    Copies(String),
+/// The bytes of a message's items: ranges of texts, with a comma between any two.
+struct Kept {
+    ranges: Vec<(Arc<str>, usize, usize)>,
+    /// How long they are together.
+    length: usize,
 }
 
 impl Kept {
-    /// Whether an item directly follows what is kept, in the same text.
-    fn is_followed_by(&self, source: &Source<'_>) -> bool {
-        let Self::Stretch(buffer, _, end) = self else { return false };
-        Arc::ptr_eq(buffer, source.buffer)
-            && source.buffer.get(*end..source.start).is_some_and(|between| between.trim() == ",")
+    fn new(source: &Source<'_>) -> Self {
+        let range = (Arc::clone(source.buffer), source.start, source.end);
+        Self { ranges: vec![range], length: source.end - source.start }
+    }
+
+    /// Where the only range begins, if an item directly follows it in the same text.
+    fn goes_on(&self, source: &Source<'_>) -> Option<usize> {
+        let [(buffer, start, end)] = &self.ranges[..] else { return None };
+        let between = Arc::ptr_eq(buffer, source.buffer).then(|| buffer.get(*end..source.start))??;
+        (between.trim() == ",").then_some(*start)
     }
 
     /// Where the bytes of the next item would begin.
     fn next(&self, source: &Source<'_>) -> usize {
-        match self {
-            Self::Stretch(_, start, _) if self.is_followed_by(source) => source.start - start,
-            Self::Stretch(_, start, end) => end - start + 1,
-            Self::Copies(text) => text.len() + 1,
-        }
+        self.goes_on(source).map_or(self.length + 1, |start| source.start - start)
     }
 
-    /// Adds the bytes of the next item.
     fn add(&mut self, source: &Source<'_>) {
-        let followed = self.is_followed_by(source);
-        let bytes = &source.buffer[source.start..source.end];
-        match self {
-            Self::Stretch(_, _, end) if followed => *end = source.end,
-            Self::Stretch(buffer, start, end) => {
-                *self = Self::Copies(format!("{},{bytes}", &buffer[*start..*end]));
-            }
-            Self::Copies(text) => {
-                text.push(',');
-                text.push_str(bytes);
-            }
+        if let Some(start) = self.goes_on(source) {
+            *self = Self::new(&Source { start, time: None, ..*source });
+            return;
         }
+        self.ranges.push((Arc::clone(source.buffer), source.start, source.end));
+        self.length += 1 + source.end - source.start;
     }
 
-    fn into_raw(self) -> Raw {
-        match self {
-            Self::Stretch(buffer, start, end) => {
-                Raw::slice(&buffer, start, end).unwrap_or_else(|| Raw::new(""))
-            }
-            Self::Copies(text) => Raw::new(text),
+    /// Joins them in a buffer that is used again and again.
+    fn into_raw(self, joined: &mut String) -> Raw {
+        if let [(buffer, start, end)] = &self.ranges[..] {
+            return Raw::slice(buffer, *start, *end).unwrap_or_else(|| Raw::new(""));
         }
+        joined.clear();
+        for (number, (buffer, start, end)) in self.ranges.iter().enumerate() {
+            joined.push_str(if number == 0 { "" } else { "," });
+            joined.push_str(&buffer[*start..*end]);
+        }
+        Raw::new(joined.as_str())
     }
 }
 
 impl Assembler {
-    /// An empty session in a format.
-    #[must_use]
     pub fn new(format: &'static str) -> Self {
         Self {
             format,
             items: ItemReader::default(),
             ids: MessageReader::new(Style::OpenAi, None),
             open: None,
+            joined: String::new(),
             messages: Vec::new(),
             places: Vec::new(),
             details: Vec::new(),
@@ -132,7 +122,6 @@ impl Assembler {
         }
     }
 
-    /// Sets the model of the following items.
     pub fn set_model(&mut self, model: Option<Text>) {
         self.items.model = model;
     }
@@ -173,7 +162,7 @@ impl Assembler {
                         self.open = Some(Group {
                             blocks,
                             items: vec![item],
-                            raw: Kept::Stretch(Arc::clone(source.buffer), source.start, source.end),
+                            raw: Kept::new(source),
                             place,
                             detail: Detail { time: source.time.clone(), pieces: vec![(0, place)], id: None },
                         });
@@ -215,7 +204,7 @@ impl Assembler {
     pub fn add_as_it_is(&mut self, item: Value<'_>, source: &Source<'_>) {
         self.flush();
         let raw = |start, end| Raw::slice(source.buffer, start, end).unwrap_or_else(|| Raw::new(""));
-        let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = item.word("type");
         let span = Span::verbatim(item.start() - source.start, item.raw().len());
         let block = Block::opaque(&*kind, raw(item.start(), item.end()), true).at(span);
         let items = vec![NativeItem { span, blocks: 1, regular: true }];
@@ -300,11 +289,11 @@ impl Assembler {
     pub fn flush(&mut self) {
         let Some(group) = self.open.take() else { return };
         let Group { blocks, items, raw, place, detail } = group;
-        self.push(Role::Assistant, blocks, Form::Parts, items, raw.into_raw(), place, detail);
+        let raw = raw.into_raw(&mut self.joined);
+        self.push(Role::Assistant, blocks, Form::Parts, items, raw, place, detail);
     }
 
     /// Returns the session of a file; its id derives from the source's own id, if there is one.
-    #[must_use]
     pub fn into_session(mut self, name: &str, own_id: Option<&str>, context: Context) -> Session {
         self.flush();
         self.hidden.append(&mut self.set_aside);
@@ -346,11 +335,11 @@ impl Assembler {
 
 /// Whether an item is part of a model's answer, by its type.
 fn is_answer(item: Value<'_>) -> bool {
-    let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+    let kind = item.word("type");
     let message = matches!(&*kind, "message" | "")
         || (Call::of_call(&kind).or(Call::of_output(&kind)).is_none() && is_message(item, &kind));
     if message {
-        let role = item.get("role").and_then(Value::as_str).unwrap_or_default();
+        let role = item.word("role");
         let named = || roles::by_another_field(item).is_some_and(|(role, _)| role == Role::Assistant);
         return roles::named(&role) == Role::Assistant || (role.is_empty() && (lists_calls(item) || named()));
     }
@@ -364,7 +353,6 @@ fn is_answer(item: Value<'_>) -> bool {
 }
 
 /// Whether a person wrote a message, rather than an agent that added context or a summary.
-#[must_use]
 pub fn is_said_by_a_person(message: &Message) -> bool {
     let mut texts =
         message.blocks.iter().filter_map(Block::as_text).filter(|text| !text.is_blank()).peekable();
@@ -389,7 +377,6 @@ fn is_marked(native: &Native) -> bool {
 }
 
 /// Whether an agent wrote a user's text.
-#[must_use]
 pub fn is_put_there(text: &str) -> bool {
     const BEGINNINGS: &[&str] = &[
         "<environment_context>",

@@ -6,7 +6,6 @@
 
 use rejoin_record::json::{Kind, Value};
 
-/// Who writes an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The provider, as part of an answer; the item may follow reasoning.
@@ -17,11 +16,9 @@ pub enum Side {
     Developer,
 }
 
-/// One kind of item.
 #[derive(Debug)]
 pub struct Hosted {
     kind: &'static str,
-    /// Who writes it.
     pub side: Side,
     /// What the ids of such items begin with, if the API demands a prefix.
     pub(super) prefix: &'static str,
@@ -73,7 +70,6 @@ const ALL: &[Hosted] = &[
 
 impl Hosted {
     /// The description of items of this type, if the API has it.
-    #[must_use]
     pub fn of(kind: &str) -> Option<&'static Self> {
         ALL.iter().find(|hosted| hosted.kind == kind)
     }

@@ -1,26 +1,18 @@
 //! Reading one Responses item into blocks.
 
-use std::sync::Arc;
-
-use rejoin_record::{
-    Block, BlockKind, Form, Media, MediaSource, Origin, Role, Text, ToolCall, ToolResult,
-    json::{Doc, Kind, Value},
-    limits,
-};
+use rejoin_record::{Media, MediaSource, Role, ToolResult, limits};
 
 use super::{Hosted, Side};
 use crate::{
     accounting::has_words,
-    media,
     messages::{
         DEEPEST, Style,
-        blocks::{BlockReader, Under, document_at, document_data, free_text, irregular},
+        blocks::{BlockReader, Under, free_text, irregular},
         roles,
     },
-    wire::openai_responses,
+    wire::{openai_responses, prelude::*},
 };
 
-/// The dialect's name.
 pub const FORMAT: &str = "openai-responses";
 
 /// A kind of call that the client answers.
@@ -63,13 +55,11 @@ impl Call {
     ];
 
     /// The kind of call whose item has this type.
-    #[must_use]
     pub fn of_call(kind: &str) -> Option<Call> {
         Self::ALL.into_iter().find(|call| call.call == kind)
     }
 
     /// The kind of call that an item of this type answers.
-    #[must_use]
     pub fn of_output(kind: &str) -> Option<Call> {
         // Some agents use other names.
         if matches!(kind, "function_call_result" | "function_result") {
@@ -79,13 +69,11 @@ impl Call {
     }
 
     /// The kind of call that an item is, if the client has to answer it.
-    #[must_use]
     pub fn of(item: Value<'_>) -> Option<Call> {
         Self::of_call(&item.get("type")?.as_str()?).filter(|call| call.waits(item))
     }
 
     /// The kind of call that an item answers.
-    #[must_use]
     pub fn answered_by(item: Value<'_>) -> Option<Call> {
         Self::of_output(&item.get("type")?.as_str()?).filter(|call| call.waits(item))
     }
@@ -96,14 +84,12 @@ impl Call {
     }
 
     /// The kind of call that an item's own bytes are.
-    #[must_use]
     pub fn of_item(raw: &str) -> Option<Call> {
         let doc = Doc::parse(raw).ok()?;
         Self::of(doc.root()?)
     }
 }
 
-/// What an item is.
 pub(super) enum Item {
     /// A piece of a model's answer.
     Answer(Vec<Block>),
@@ -121,7 +107,6 @@ pub(super) struct ReadItem {
     pub guessed: Option<Role>,
 }
 
-/// Reads the items of one list.
 #[derive(Default)]
 pub(super) struct ItemReader {
     pub model: Option<Text>,
@@ -153,7 +138,7 @@ impl ItemReader {
     /// Whether an item's id, if it has one, has the prefix of its type and is new.
     fn id_fits(&mut self, item: Value<'_>) -> bool {
         let Some(id) = item.get("id") else { return true };
-        let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = item.word("type");
         let known = Hosted::of(&kind);
         if id.is_null() && (Call::of_output(&kind).is_some() || known.is_some_and(|known| !known.needs_id)) {
             return true;
@@ -183,7 +168,7 @@ struct Reader<'b> {
 
 impl Reader<'_> {
     fn item(&self, item: Value<'_>) -> Option<ReadItem> {
-        let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = item.word("type");
         if let Some(call) = Call::of(item) {
             let (block, regular) = self.call(item, call);
             return Some(ReadItem { item: Item::Answer(vec![block]), regular, guessed: None });
@@ -287,18 +272,11 @@ impl Reader<'_> {
     fn content(&self, content: Option<Value<'_>>, role: &Role, under: Under<'_>) -> (Vec<Block>, Form, bool) {
         match content {
             Some(list) if list.kind() == Kind::Array => {
-                let mut regular = true;
-                let blocks: Vec<Block> = list
-                    .items()
-                    .map(|part| {
-                        let (block, legal) = self.part(part, role, under);
-                        regular &= legal && block.span.is_some();
-                        block
-                    })
-                    .collect();
+                let read: Vec<_> = list.items().map(|part| self.part(part, role, under)).collect();
+                let fits = |(block, legal): &(Block, bool)| *legal && block.span.is_some();
                 // An empty list is not regular content.
-                let filled = !blocks.is_empty();
-                (blocks, Form::Parts, regular && filled)
+                let regular = !read.is_empty() && read.iter().all(fits);
+                (read.into_iter().map(|(block, _)| block).collect(), Form::Parts, regular)
             }
             other => {
                 let read = self.blocks.content(other, under);
@@ -309,7 +287,7 @@ impl Reader<'_> {
 
     /// A content part, and whether the role may have it.
     fn part(&self, part: Value<'_>, role: &Role, under: Under<'_>) -> (Block, bool) {
-        let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = part.word("type");
         let answer = *role == Role::Assistant;
         let (block, legal) = match &*kind {
             "input_text" | "output_text" | "refusal" => {
@@ -352,29 +330,9 @@ impl Reader<'_> {
     }
 
     fn file(&self, part: Value<'_>) -> Option<Block> {
-        let field = |name| part.given(name).and_then(|value| self.blocks.text(value));
-        let filled = |name| field(name).filter(|text: &Text| !text.is_empty());
-        let name = field("filename");
         let sources = ["file_data", "file_url", "file_id"];
-        let given = sources.iter().filter(|name| filled(name).is_some()).count();
-        // Empty fields do not count beside one that is not.
-        let field = |name| if given == 0 { field(name) } else { filled(name) };
-        let (data, url) = (field("file_data"), field("file_url"));
-        // Data has to be a data URL, and an address must not be one.
-        let held = data.as_deref().is_none_or(media::is_data_url)
-            && !url.as_deref().is_some_and(|url| data.is_none() && media::is_data_url(url));
-        let address = data.clone().or_else(|| url.clone()).unwrap_or_else(|| Text::new(""));
-        let (media_type, source) = match (data, url, field("file_id")) {
-            (Some(data), ..) => document_data(data, name.as_deref()),
-            (None, Some(url), _) => document_at(url),
-            (None, None, Some(id)) => (None, MediaSource::ProviderFile(id)),
-            (None, None, None) => (None, MediaSource::Unusable),
-        };
-        let kind = BlockKind::Document(Box::new(Media { media_type, source, name }));
-        let usable = held
-            && given == 1
-            && openai_responses::WIRE.media.takes_address(&kind, &address)
-            && are_texts(part, &["filename", "file_data", "file_url", "file_id", "detail"]);
+        let (kind, usable) = self.blocks.document(part, &sources, &openai_responses::WIRE.media);
+        let usable = usable && are_texts(part, &["filename", "file_data", "file_url", "file_id", "detail"]);
         Some(Block::new(kind).at_if(usable, self.blocks.span(part)))
     }
 
@@ -414,7 +372,7 @@ impl Reader<'_> {
         let searched = kind.tool == Some("tool_search");
         let field = if searched { "tools" } else { "output" };
         let output = item.get(field).or_else(|| item.get("output")).or_else(|| item.get("result"));
-        let typed = item.get("type").is_some_and(|name| name.is_str(kind.output));
+        let typed = item.says("type", kind.output);
         let (content, form, regular) = match output {
             Some(list) if list.kind() == Kind::Array && kind.tool != Some("shell") && !searched => {
                 // A result holds no calls and no other results.
@@ -423,7 +381,7 @@ impl Reader<'_> {
             // The screenshot of a computer.
             Some(value) if kind.tool == Some("computer") && value.kind() == Kind::Object => {
                 let screen = self.image(value).map(irregular);
-                let known = value.get("type").is_some_and(|kind| kind.is_str("computer_screenshot"));
+                let known = value.says("type", "computer_screenshot");
                 match screen.filter(|_| known) {
                     Some(screen) => {
                         (vec![screen], Form::Parts, self.image(value).is_some_and(|it| it.span.is_some()))
@@ -452,7 +410,7 @@ impl Reader<'_> {
             None => item.get("status").is_none_or(Value::is_null) || status_fits(item, false),
         };
         let regular = regular && id_written && typed && there && own_form;
-        let failed = item.get("status").is_some_and(|status| status.is_str("failed"));
+        let failed = item.says("status", "failed");
         let name = item.given("name").and_then(|name| self.blocks.text(name));
         let result = ToolResult { call_id, name, content, form, is_error: failed };
         (Block::result(result).at_if(regular && item.is_clean(), self.blocks.span(item)), regular)
@@ -460,17 +418,12 @@ impl Reader<'_> {
 
     fn reasoning(&self, item: Value<'_>) -> (Block, bool) {
         let texts = |field| item.given(field).into_iter().flat_map(Value::items);
-        let said: Vec<String> = texts("summary")
-            .chain(texts("content"))
-            .filter_map(|part| Some(part.get("text")?.as_str()?.into_owned()))
-            .collect();
+        let said: Vec<Cow<'_, str>> =
+            texts("summary").chain(texts("content")).filter_map(|part| part.get("text")?.as_str()).collect();
         let sealed =
             item.given("encrypted_content").and_then(Value::as_str).is_some_and(|blob| !blob.is_empty());
         let texts_fit = |list: Value<'_>, kind: &str| {
-            let fits = |part: Value<'_>| {
-                part.get("type").is_some_and(|given| given.is_str(kind))
-                    && part.get("text").is_some_and(|text| text.kind() == Kind::String)
-            };
+            let fits = |part: Value<'_>| part.says("type", kind) && part.holds("text", Kind::String);
             list.kind() == Kind::Array && list.items().all(fits)
         };
         let summed = item.given("summary").is_some_and(|list| texts_fit(list, "summary_text"));
@@ -494,7 +447,7 @@ fn has_text_without_author(item: Value<'_>, kind: &str) -> bool {
 pub(super) fn is_message(item: Value<'_>, kind: &str) -> bool {
     const KNOWN: [&str; 2] = ["reasoning", "ghost_snapshot"];
     let speaker = || {
-        item.given("role").is_some_and(|role| role.kind() == Kind::String)
+        item.holds("role", Kind::String)
             || roles::by_another_field(item).is_some_and(|(role, _)| !matches!(role, Role::Other(_)))
     };
     !KNOWN.contains(&kind) && Hosted::of(kind).is_none() && item.given("content").is_some() && speaker()
@@ -529,14 +482,13 @@ fn action_fits(item: Value<'_>, kind: Call) -> bool {
         |list: Value<'_>| list.kind() == Kind::Array && list.items().all(|text| text.kind() == Kind::String);
     let asked = item.get(kind.input);
     match kind.tool {
-        Some("local_shell") => asked.is_some_and(|asked| {
-            asked.get("type").is_some_and(|kind| kind.is_str("exec"))
-                && asked.get("command").is_some_and(texts)
-        }),
+        Some("local_shell") => {
+            asked.is_some_and(|asked| asked.says("type", "exec") && asked.get("command").is_some_and(texts))
+        }
         Some("shell") => asked.is_some_and(|asked| asked.get("commands").is_some_and(texts)),
         Some("apply_patch") => asked.is_some_and(|asked| {
-            let text = |name| asked.get(name).is_some_and(|value| value.kind() == Kind::String);
-            let deletes = asked.get("type").is_some_and(|kind| kind.is_str("delete_file"));
+            let text = |name| asked.holds(name, Kind::String);
+            let deletes = asked.says("type", "delete_file");
             text("type") && text("path") && (deletes || text("diff"))
         }),
         _ => true,
@@ -544,9 +496,9 @@ fn action_fits(item: Value<'_>, kind: Call) -> bool {
 }
 
 fn is_shell_output(output: Value<'_>) -> bool {
-    let text = |chunk: Value<'_>, name| chunk.get(name).is_some_and(|value| value.kind() == Kind::String);
+    let text = |chunk: Value<'_>, name| chunk.holds(name, Kind::String);
     let whole = |chunk: Value<'_>| {
-        let outcome = chunk.get("outcome").is_some_and(|outcome| outcome.kind() == Kind::Object);
+        let outcome = chunk.holds("outcome", Kind::Object);
         text(chunk, "stdout") && text(chunk, "stderr") && outcome
     };
     output.kind() == Kind::Array && output.items().next().is_some() && output.items().all(whole)

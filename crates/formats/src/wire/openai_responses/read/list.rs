@@ -1,12 +1,6 @@
 //! Finding the items in a text: a request body, or just its list.
 
-use std::{collections::HashSet, sync::Arc};
-
-use rejoin_record::{
-    Raw, Text,
-    json::{Kind, Value},
-};
-use rejoin_view::Position;
+use std::collections::HashSet;
 
 use super::{Assembler, Call, FORMAT, Source};
 use crate::{
@@ -14,14 +8,13 @@ use crate::{
     input::{Input, Stream},
     session::{Aside, Place, ReadError, Session, replaced_bytes, unreadable_from, unreadable_rest},
     sessions::sample::Sample,
-    wire::registry::Dialect,
+    wire::prelude::*,
 };
 
 /// How many items are examined to recognise the format.
 const LOOK_AT: usize = 2_000;
 
 /// Whether a text looks like a Responses body, or a list of its items.
-#[must_use]
 pub fn sniff(sample: &Sample<'_>) -> bool {
     let Some(root) = sample.whole().0.root() else { return false };
     match root.kind() {
@@ -44,7 +37,7 @@ fn looks_like_item(value: Value<'_>) -> bool {
 
 /// Whether only this dialect has such an item.
 fn is_only_here(value: Value<'_>) -> bool {
-    let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
+    let kind = value.word("type");
     let parts = || value.get("content").into_iter().flat_map(Value::items);
     let own_part = |part: Value<'_>| {
         part.get("type")
@@ -153,7 +146,7 @@ pub fn read_stream(_: Stream<'_>) -> Result<Vec<Session>, ReadError> {
 /// Whether an item is the result of a call that is not in this list.
 fn answers_elsewhere(item: Value<'_>, called: &HashSet<String>) -> bool {
     let output = item.get("type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("_output"));
-    let whole = item.get("output").is_some_and(|output| output.kind() == Kind::String) && item.is_clean();
+    let whole = item.holds("output", Kind::String) && item.is_clean();
     let id = item.get("call_id").and_then(Value::as_str);
     output && whole && id.is_some_and(|id| !id.is_empty() && id.len() <= 64 && !called.contains(&*id))
 }

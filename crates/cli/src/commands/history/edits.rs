@@ -1,0 +1,49 @@
+//! `rejoin history edits`: the changes of files, and what became of them.
+
+use rejoin::{
+    changes::{FileEdit, edits},
+    engine::Mode,
+    shape,
+};
+
+use crate::{
+    args::EditsArguments,
+    desk::{self, Desk, Flags},
+    failure::Failure,
+    output::{self, harmless, local_time, paint},
+};
+
+pub fn run(arguments: &EditsArguments, flags: &Flags) -> Result<u8, Failure> {
+    let desk = Desk::new(flags)?;
+    let (store, id) = desk.find(arguments.which.given())?;
+    let recorded = desk::read(&*store, id, Mode::Recover)?;
+    let edits = edits(&recorded.entries);
+    if arguments.json {
+        edits.iter().try_for_each(|edit| output::json_data(&shape::edit(edit)))?;
+        return Ok(0);
+    }
+    if edits.is_empty() {
+        output::talk(&format!("No tool has proposed to change a file in {id}."));
+        return Ok(0);
+    }
+    desk.show(&edits.iter().map(for_people).collect::<String>())?;
+    Ok(0)
+}
+
+fn for_people(edit: &FileEdit) -> String {
+    let by = edit.by.as_deref().map(|by| format!(" by {}", harmless(by))).unwrap_or_default();
+    let reason = edit.reason.as_deref().filter(|reason| !reason.is_empty());
+    let reason = reason.map(|reason| format!(": {}", harmless(reason))).unwrap_or_default();
+    let state = paint(shape::change_state(edit.state), output::STRONG);
+    let (path, tool) = (harmless(&edit.path), harmless(&edit.tool));
+    let mut text =
+        format!("{state}{by}{reason}  {path}  ({tool}, {}, turn {})\n", local_time(edit.time), edit.turn);
+    match edit.diff() {
+        Some(diff) => {
+            diff.lines().for_each(|line| text.push_str(&format!("  {}\n", output::diff_line(line))))
+        }
+        None => text.push_str("  [the difference cannot be shown: its content was erased]\n"),
+    }
+    text.push('\n');
+    text
+}

@@ -1,0 +1,42 @@
+//! `rejoin run`: one task in a new conversation, for scripts and CI.
+
+use std::time::Duration;
+
+use super::talking::{self, GivenMessage, Talking};
+use crate::{
+    args::RunArguments,
+    desk::{Desk, Flags},
+    failure::Failure,
+};
+
+pub fn run(arguments: &RunArguments, flags: &Flags) -> Result<u8, Failure> {
+    let desk = Desk::new(flags)?;
+    let GivenMessage::Text(task) = talking::said(Some(&arguments.task), &arguments.talk)? else {
+        return Err(Failure::usage("no task was given", "rejoin run \"your task\""));
+    };
+    let (store, no_store) = match talking::open_store(&desk) {
+        Ok(store) => (Some(store), None),
+        Err(why) => (None, Some(why)),
+    };
+    let mut talking = Talking::begin(&desk, store.as_ref(), &arguments.talk)?;
+    if let Some(most) = arguments.max_cost {
+        let endpoint = talking.endpoint();
+        // Only what is free has a price that is known.
+        if endpoint.provider != rejoin::engine::provider::offline::NAME {
+            let model = crate::output::harmless(&endpoint.model);
+            return Err(Failure::usage(
+                format!("the price of `{model}` is not known, so --max-cost {most} cannot be kept"),
+                "use --max-requests or --max-time instead",
+            ));
+        }
+    }
+    talking.say_who_answers("new conversation with");
+    match no_store {
+        None => talking.make_active(&desk),
+        Some(why) => talking.no_store = Some(why),
+    }
+    talking.task(task, |limits| {
+        limits.requests = arguments.max_requests.unwrap_or(limits.requests);
+        limits.time = arguments.max_time.map(Duration::from_secs).or(limits.time);
+    })
+}

@@ -1,0 +1,74 @@
+//! The tools of a conversation: those that work on files of this folder, commands in the sandbox, delegation, and `fetch` if the
+//! settings allow it. Rejoin's own files are hidden from all of them.
+
+use std::path::{Path, PathBuf};
+
+use rejoin::{
+    engine::{
+        tools::{Delegate, Run, Tools, Workspace},
+        turn::Limits,
+    },
+    sandbox::{Network, Policy, without_secrets},
+    store::Location,
+};
+
+use crate::{answering, desk::Desk};
+
+/// The folder that tools work in, without rejoin's own files and the files that hold keys.
+pub fn workspace(desk: &Desk) -> Workspace {
+    let keys = answering::files_with_keys(&desk.home).into_iter();
+    let workspace = keys.fold(Workspace::new(&desk.folder), Workspace::hiding);
+    stores(desk).into_iter().fold(workspace, Workspace::hiding_store)
+}
+
+/// All tools.
+pub fn tools(desk: &Desk, limits: &Limits) -> Tools {
+    let run = Run::new(policy(desk), limits.tool_time, limits.output_kept);
+    let tools = Tools::changing(&workspace(desk)).with(run).with(Delegate);
+    if desk.settings.is_on("tools.fetch") { tools.with_fetch() } else { tools }
+}
+
+fn stores(desk: &Desk) -> [Location; 2] {
+    [desk.location.clone(), desk.home.store()]
+}
+
+/// What commands may do, by the settings.
+fn policy(desk: &Desk) -> Policy {
+    let home = std::env::home_dir();
+    let given = desk.settings.list("sandbox.read").into_iter();
+    let read = given.map(|path| match (path.strip_prefix("~/"), &home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    });
+    Policy {
+        read: read.collect(),
+        hidden: own_files_inside(desk),
+        network: match desk.settings.is_on("sandbox.network") {
+            true => Network::Allowed,
+            false => Network::None,
+        },
+        environment: without_secrets(std::env::vars_os(), &[]),
+        ..Policy::new(&desk.folder)
+    }
+}
+
+/// Rejoin's own files, and files with keys, that are inside of the workspace.
+fn own_files_inside(desk: &Desk) -> Vec<PathBuf> {
+    let real = |path: &Path| path.canonicalize().ok();
+    let Some(folder) = real(&desk.folder) else { return Vec::new() };
+    let stored = stores(desk).into_iter().flat_map(|store| match store {
+        // Its log, its index and its copies have longer names beside it.
+        Location::Sqlite(file) => file.parent().map(Path::to_owned).into_iter().chain([file]).collect(),
+        Location::Jsonl(folder) => vec![folder],
+        Location::Memory => Vec::new(),
+    });
+    let own =
+        [desk.home.data.clone()].into_iter().chain(stored).chain(answering::files_with_keys(&desk.home));
+    let mut inside: Vec<PathBuf> = own
+        .filter_map(|path| real(&path))
+        .filter(|path| path.starts_with(&folder) && *path != folder)
+        .collect();
+    inside.sort();
+    inside.dedup();
+    inside
+}

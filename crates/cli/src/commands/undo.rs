@@ -1,0 +1,49 @@
+//! `rejoin undo`: restore the files that the last turn changed.
+
+use std::sync::Arc;
+
+use rejoin::{
+    changes::{Undoing, Undone, undo},
+    shape,
+    store::Store,
+};
+
+use super::talking;
+use crate::{
+    args::UndoArguments,
+    desk::{Desk, Flags},
+    failure::{FAILED, Failure},
+    output::{self, harmless},
+};
+
+pub fn run(arguments: &UndoArguments, flags: &Flags) -> Result<u8, Failure> {
+    let desk = Desk::new(flags)?;
+    let (_, id) = desk.find(arguments.which.given())?;
+    let store: Arc<dyn Store> = talking::open_store(&desk)?;
+    let undoing = if arguments.dry_run { Undoing::DryRun } else { Undoing::Real };
+    let undone = undo(&store, id, &talking::workspace(&desk), undoing)?;
+    if undone.is_empty() && !arguments.json {
+        output::talk(&format!("No turn of {id} has changed a file that is not restored."));
+    }
+    let mut left_alone = 0;
+    for edit in &undone {
+        let would = if arguments.dry_run { "would be " } else { "" };
+        let path = harmless(&edit.path);
+        left_alone += usize::from(matches!(edit.outcome, Undone::LeftAlone(_)));
+        match &edit.outcome {
+            _ if arguments.json => output::json_data(&shape::undone(edit))?,
+            Undone::Restored => output::data(&format!("{path}: {would}restored"))?,
+            Undone::Removed => output::data(&format!("{path}: {would}removed, as it did not exist before"))?,
+            Undone::LeftAlone(rejoin::ApplyError::Changed { .. }) => {
+                output::data(&format!("{path}: left alone, because something else has changed it since"))?;
+            }
+            Undone::LeftAlone(why) => {
+                output::data(&format!("{path}: left alone: {}", harmless(&why.to_string())))?
+            }
+        }
+    }
+    if !arguments.dry_run {
+        crate::desk::settle(&*store);
+    }
+    Ok(if left_alone > 0 { FAILED } else { 0 })
+}

@@ -1,0 +1,296 @@
+//! The changes of files that a conversation's calls made: what became of each, and taking them back.
+//!
+//! Files are changed for real, whatever branch the conversation is on now. So entries count in the order in which they were
+//! appended, not along the path to the head.
+
+use std::{collections::HashMap, sync::Arc};
+
+use rejoin_formats::wire::base64;
+use rejoin_record::{
+    Content, ConversationId, Entry, Message, Role, Timestamp, ToolCall,
+    content::{CallAt, Change, ChangeState},
+};
+use rejoin_store::Store;
+
+use crate::{
+    conversation::Conversation,
+    error::EngineError,
+    tools::{ApplyError, ExpectedContent, FileChange, Restored, Workspace, replayed},
+    turn::is_synthetic,
+};
+
+/// A change of a file, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileEdit {
+    /// The call that makes the change.
+    pub at: CallAt,
+    /// The id of the call; empty if its message cannot be read.
+    pub call_id: String,
+    /// The tool; empty if the message cannot be read.
+    pub tool: String,
+    /// The path relative to the workspace.
+    pub path: String,
+    /// The last step.
+    pub state: ChangeState,
+    /// When the last step was recorded.
+    pub time: Timestamp,
+    /// Who decided: `person`, `program`, `rule` or `mode`.
+    pub by: Option<String>,
+    /// Why it was denied.
+    pub reason: Option<String>,
+    /// The number of the turn, from 1.
+    pub turn: usize,
+    /// The content before; none if the file did not exist. Erased content counts as empty.
+    pub before: Option<Vec<u8>>,
+    /// The BLAKE3 hash of the content after.
+    pub after: Option<blake3::Hash>,
+    /// The arguments that the call runs with.
+    arguments: String,
+    is_edited: bool,
+}
+
+impl FileEdit {
+    /// The change as a unified diff; none if it cannot be computed any more, because the call or the content before was erased.
+    #[must_use]
+    pub fn diff(&self) -> Option<String> {
+        let tool = if self.is_edited { crate::tools::WRITE_FILE } else { self.tool.as_str() };
+        let after = replayed(tool, &self.arguments, self.before.as_deref())?;
+        if self.after.is_some_and(|hash| hash != blake3::hash(&after)) {
+            return None;
+        }
+        Some(FileChange { path: self.path.clone(), before: self.before.clone(), after }.diff())
+    }
+
+    /// Whether the file may have been changed by it, and was not restored since.
+    fn may_hold(&self) -> bool {
+        matches!(self.state, ChangeState::Applied | ChangeState::Approved)
+    }
+}
+
+/// A step of a turn that changed files: a change, or a delegated task.
+enum Step {
+    Edit(usize),
+    Child(usize, ConversationId),
+}
+
+/// The changes of a conversation, in order, and the tasks that it delegated.
+#[derive(Default)]
+struct Found {
+    edits: Vec<FileEdit>,
+    steps: Vec<Step>,
+}
+
+impl Found {
+    fn in_entries(entries: &[Entry]) -> Self {
+        let mut found = Self::default();
+        let mut messages: HashMap<_, Message> = HashMap::new();
+        let mut known: HashMap<(rejoin_record::EntryId, u64), usize> = HashMap::new();
+        let mut turn = 0;
+        for entry in entries {
+            match Content::of(entry) {
+                Content::Message(message) => {
+                    turn += usize::from(message.role == Role::User && !is_synthetic(&message));
+                    if message.tool_calls().next().is_some() {
+                        messages.insert(entry.id(), message);
+                    }
+                }
+                Content::Change(change) => {
+                    if let Some(child) = change.child {
+                        found.steps.push(Step::Child(turn, child));
+                    }
+                    let place = (change.call.entry, change.call.block);
+                    let call = messages.get(&change.call.entry).and_then(|message| {
+                        message.blocks.get(usize::try_from(change.call.block).ok()?)?.as_call()
+                    });
+                    match known.get(&place) {
+                        Some(&number) => found.edits[number].step(&change, entry),
+                        None if change.path.is_some() => {
+                            known.insert(place, found.edits.len());
+                            found.steps.push(Step::Edit(found.edits.len()));
+                            found.edits.push(FileEdit::new(&change, entry, call, turn));
+                        }
+                        None => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+impl FileEdit {
+    fn new(change: &Change, entry: &Entry, call: Option<&ToolCall>, turn: usize) -> Self {
+        let mut edit = Self {
+            at: change.call.clone(),
+            call_id: call.map(|call| call.id.to_string()).unwrap_or_default(),
+            tool: call.map(|call| call.name.to_string()).unwrap_or_default(),
+            path: change.path.as_ref().map(ToString::to_string).unwrap_or_default(),
+            state: change.state,
+            time: entry.envelope().timestamp,
+            by: None,
+            reason: None,
+            turn,
+            before: before(change),
+            after: None,
+            arguments: call.map(|call| call.arguments.text().to_string()).unwrap_or_default(),
+            is_edited: false,
+        };
+        edit.step(change, entry);
+        edit
+    }
+
+    fn step(&mut self, change: &Change, entry: &Entry) {
+        (self.state, self.time) = (change.state, entry.envelope().timestamp);
+        let text = |text: &Option<rejoin_record::Text>| text.as_ref().map(ToString::to_string);
+        self.by = text(&change.by).or(self.by.take());
+        self.reason = text(&change.reason).or(self.reason.take());
+        if let Some(arguments) = text(&change.arguments) {
+            // A person edited it, so the file was read once more.
+            (self.arguments, self.is_edited, self.before) = (arguments, true, before(change));
+        }
+        let hash = change.after.as_ref().and_then(|hash| blake3::Hash::from_hex(hash.as_bytes()).ok());
+        self.after = hash.or(self.after);
+    }
+}
+
+fn before(change: &Change) -> Option<Vec<u8>> {
+    let text = change.before.as_ref().map(|text| text.as_bytes().to_vec());
+    text.or_else(|| base64::decode(change.before_base64.as_ref()?.as_bytes()))
+}
+
+/// The changes of files in a conversation, in order.
+#[must_use]
+pub fn edits(entries: &[Entry]) -> Vec<FileEdit> {
+    Found::in_entries(entries).edits
+}
+
+/// What undoing did with one change.
+#[derive(Debug)]
+pub enum Undone {
+    /// The file has its earlier content again.
+    Restored,
+    /// The file, which did not exist before, is gone.
+    Removed,
+    /// The file was left alone, for this reason.
+    LeftAlone(ApplyError),
+}
+
+/// A change that was taken back, or left alone.
+#[derive(Debug)]
+pub struct UndoneEdit {
+    /// The conversation that made the change: this one, or one that a task was delegated to.
+    pub conversation: ConversationId,
+    /// The path relative to the workspace.
+    pub path: String,
+    /// What was done.
+    pub outcome: Undone,
+}
+
+/// Whether undoing changes anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undoing {
+    /// Files are restored, and the record says so.
+    Real,
+    /// What would be done is computed.
+    DryRun,
+}
+
+/// Takes back the changes of the newest turn that has any, newest first, also those of delegated tasks. Returns none if there is no such
+/// turn. A file that something else has changed since is left alone.
+///
+/// # Errors
+/// If a conversation cannot be read, or another process writes to it.
+pub fn undo(
+    store: &Arc<dyn Store>,
+    id: ConversationId,
+    workspace: &Workspace,
+    undoing: Undoing,
+) -> Result<Vec<UndoneEdit>, EngineError> {
+    let found = Found::in_entries(open(store, id)?.entries());
+    let mut turns: Vec<usize> = found
+        .steps
+        .iter()
+        .map(|step| match step {
+            Step::Edit(number) => found.edits[*number].turn,
+            Step::Child(turn, _) => *turn,
+        })
+        .collect();
+    turns.sort_unstable();
+    turns.dedup();
+    for turn in turns.into_iter().rev() {
+        let undone = Undo { store, workspace, undoing }.of(id, Some(turn))?;
+        if !undone.is_empty() {
+            return Ok(undone);
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn open(store: &Arc<dyn Store>, id: ConversationId) -> Result<Conversation, EngineError> {
+    Conversation::open(Arc::clone(store), id, "undo")
+}
+
+struct Undo<'a> {
+    store: &'a Arc<dyn Store>,
+    workspace: &'a Workspace,
+    undoing: Undoing,
+}
+
+impl Undo<'_> {
+    /// Takes back the changes of one turn, or of all turns.
+    fn of(&self, id: ConversationId, turn: Option<usize>) -> Result<Vec<UndoneEdit>, EngineError> {
+        let mut conversation = open(self.store, id)?;
+        let found = Found::in_entries(conversation.entries());
+        let mut undone = Vec::new();
+        for step in found.steps.iter().rev() {
+            match step {
+                Step::Child(of, child) if turn.is_none_or(|turn| turn == *of) => {
+                    // A child that was never stored changed nothing.
+                    match self.of(*child, None) {
+                        Err(EngineError::Unknown(_) | EngineError::Store(_)) => {}
+                        children => undone.extend(children?),
+                    }
+                }
+                Step::Edit(number) => {
+                    let edit = &found.edits[*number];
+                    if turn.is_some_and(|turn| turn != edit.turn) || !edit.may_hold() {
+                        continue;
+                    }
+                    if let Some(outcome) = self.take_back(edit) {
+                        let is_back = !matches!(outcome, Undone::LeftAlone(_));
+                        if is_back && self.undoing == Undoing::Real {
+                            let change = Change::new(ChangeState::Reverted, edit.at.clone());
+                            conversation.append(&Content::Change(change));
+                        }
+                        undone.push(UndoneEdit { conversation: id, path: edit.path.clone(), outcome });
+                    }
+                }
+                Step::Child(..) => {}
+            }
+        }
+        Ok(undone)
+    }
+
+    /// Takes back one change; none if there is nothing to take back, because it was never made.
+    fn take_back(&self, edit: &FileEdit) -> Option<Undone> {
+        let changed = || Undone::LeftAlone(ApplyError::Changed { path: edit.path.clone() });
+        let (before, Some(after)) = (edit.before.as_deref(), edit.after) else { return Some(changed()) };
+        if self.undoing == Undoing::DryRun {
+            return match self.workspace.current(&edit.path) {
+                Ok(now) if now.as_deref() == before => None,
+                Ok(Some(now)) if blake3::hash(&now) == after => {
+                    Some(if before.is_some() { Undone::Restored } else { Undone::Removed })
+                }
+                Ok(_) => Some(changed()),
+                Err(why) => Some(Undone::LeftAlone(ApplyError::Refused { path: edit.path.clone(), why })),
+            };
+        }
+        match self.workspace.restore(&edit.path, before, ExpectedContent::Blake3(*after.as_bytes())) {
+            Ok(Restored::Rewritten) => Some(Undone::Restored),
+            Ok(Restored::Removed) => Some(Undone::Removed),
+            Ok(Restored::AlreadyThere) => None,
+            Err(why) => Some(Undone::LeftAlone(why)),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The process that becomes the shell: it confines itself, step by step, and every step has to succeed or be reported.
+//!
+//! Order matters: mounting needs rights that are given up next, and the filter of system calls comes last because it forbids the
+//! calls that build the rest.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::unix::{net::UnixStream, process::CommandExt as _},
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use rustix::{
+    process::{Resource, Rlimit, Signal, geteuid, set_parent_process_death_signal, setrlimit, setsid},
+    thread::{CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities},
+};
+
+use super::{
+    Isolation, calls,
+    order::{Order, Report},
+    root, rules,
+};
+use crate::sandbox::Gap;
+
+/// What root keeps: the right to use files of other users in the workspace.
+const KEPT: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID);
+
+/// Confines this process and replaces it by the shell. Returns only if there is none.
+pub fn become_shell(mut link: UnixStream) -> i32 {
+    let Ok(order) = Order::read(&mut link) else { return 1 };
+    match confine(&order) {
+        Err(why) => {
+            let _ = Report::Failed(why).write(&mut link);
+            return 1;
+        }
+        Ok(gaps) => drop(Report::Confined(gaps).write(&mut link)),
+    }
+    let Some(command) = &order.command else { return 0 };
+    let why = Command::new(&order.shell)
+        .arg("-c")
+        .arg(command)
+        .env_clear()
+        .envs(variables(&order))
+        .stdin(Stdio::null())
+        .exec();
+    let _ = Report::Failed(format!("{} cannot be run: {why}", order.shell.display())).write(&mut link);
+    127
+}
+
+/// The variables of the command: those of the policy, and its own places.
+fn variables(order: &Order) -> Vec<(OsString, OsString)> {
+    let temporary = order.private.join("tmp").into_os_string();
+    let own = [("HOME", temporary.clone()), ("TMPDIR", temporary), ("TERM", "dumb".into())];
+    let mut variables = vec![(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))];
+    variables.extend(order.environment.iter().cloned());
+    variables.extend(own.map(|(name, value)| (name.into(), value)));
+    variables
+}
+
+fn confine(order: &Order) -> Result<Vec<Gap>, String> {
+    let isolated = order.mode.isolation != Isolation::None;
+    let step = |what: &'static str| move |why: rustix::io::Errno| format!("{what}: {}", io::Error::from(why));
+    if !isolated {
+        // In a namespace, process 1 takes everything with it.
+        set_parent_process_death_signal(Some(Signal::KILL))
+            .map_err(step("the supervisor cannot be watched"))?;
+    }
+    setsid().map_err(step("there is no new session"))?;
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    setrlimit(Resource::Core, none).map_err(step("core dumps cannot be turned off"))?;
+    let fresh_proc = if isolated { root::enter(order)? } else { false };
+    std::env::set_current_dir(&order.workspace)
+        .map_err(|why| format!("{} cannot be entered: {why}", order.workspace.display()))?;
+    give_up_rights().map_err(step("rights cannot be given up"))?;
+    let mut gaps = Vec::new();
+    if !isolated {
+        gaps.push(Gap::Metadata { reason: String::new() });
+        gaps.push(Gap::Survivors);
+        let exists = |path: &&std::path::PathBuf| path.symlink_metadata().is_ok();
+        gaps.extend(order.read_only.iter().filter(exists).cloned().map(Gap::Writable));
+        gaps.extend(order.hidden.iter().filter(exists).cloned().map(Gap::Visible));
+    } else {
+        let is_link = |path: &&std::path::PathBuf| path.is_symlink();
+        gaps.extend(order.read_only.iter().filter(is_link).cloned().map(Gap::Writable));
+        gaps.extend(order.hidden.iter().filter(is_link).cloned().map(Gap::Visible));
+    }
+    gaps.extend(rules::restrict(order, fresh_proc)?);
+    gaps.extend(calls::filter(order.network, isolated)?);
+    Ok(gaps)
+}
+
+/// Gives up all rights of root, except over files, for good: no program that runs from here gets them back.
+fn give_up_rights() -> rustix::io::Result<()> {
+    rustix::thread::clear_ambient_capability_set()?;
+    let kept = if geteuid().is_root() {
+        for capability in CapabilitySet::all().difference(KEPT).iter() {
+            match remove_capability_from_bounding_set(capability) {
+                // A kernel that does not know it has nothing to give up.
+                Err(rustix::io::Errno::INVAL) => {}
+                // A container may have taken the right to give up rights, which leaves those that it allows.
+                Err(rustix::io::Errno::PERM) => break,
+                result => result?,
+            }
+        }
+        rustix::thread::capabilities(None)?.permitted & KEPT
+    } else {
+        CapabilitySet::empty()
+    };
+    set_capabilities(
+        None,
+        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() },
+    )?;
+    rustix::thread::set_no_new_privs(true)
+}
+
+/// The system's folders that every command can read and run programs from.
+pub const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/etc",
+    "/nix/store",
+    "/gnu/store",
+    "/run/current-system",
+];
+
+/// The devices that every command can read and write.
+pub const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom"];
+
+/// The file with the addresses of name servers, which is often a link to a place outside `/etc`.
+pub fn name_servers() -> Option<std::path::PathBuf> {
+    Path::new("/etc/resolv.conf").canonicalize().ok().filter(|path| !path.starts_with("/etc"))
+}

@@ -1,0 +1,306 @@
+//! Runs shell commands confined to a workspace: what they can read, write, reach and leave behind.
+//!
+//! [`init`] comes first in `main`: the confinement is applied by further processes of the same program, which `init` turns into
+//! helpers. [`Sandbox::new`] finds out what this machine can enforce; [`Sandbox::spawn`] runs a command. `linux/` is the real
+//! sandbox, and `plain.rs` what other systems get. `docs/security.md` says what is promised. Nothing here decides which commands
+//! may run, or asks a person.
+
+mod command;
+mod confinement;
+mod environment;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod plain;
+mod private;
+
+use std::{
+    ffi::OsString,
+    io,
+    path::{Component, Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+pub use command::{CommandExit, ConfinedCommand};
+pub use confinement::{Confinement, Gap};
+pub use environment::without_secrets;
+#[cfg(target_os = "linux")]
+use linux as system;
+#[cfg(not(target_os = "linux"))]
+use plain as system;
+
+/// Whether `init` was called in this process. A program that does not call it would run its own `main` again as the helper, so it
+/// is refused. The one global of this room: it says something about the process, and only `main` can set it.
+static INITIALISED: AtomicBool = AtomicBool::new(false);
+
+/// Makes this program able to run confined commands. Call it first in `main`, before any thread starts.
+///
+/// The sandbox starts this program again as its helper. In such a process this function does the helper's work and never returns;
+/// in every other it returns at once.
+pub fn init() {
+    #[cfg(target_os = "linux")]
+    linux::become_helper_if_asked();
+    INITIALISED.store(true, Ordering::Relaxed);
+}
+
+/// What commands of a sandbox may do.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// The folder that commands work in, and the only one of the user's folders that they can read and change.
+    pub workspace: PathBuf,
+    /// Further files and folders that commands can read and run programs from, such as toolchains. `/usr`, `/bin`, `/lib`, `/etc`
+    /// and `/opt` are always readable. Paths that do not exist are skipped.
+    pub read: Vec<PathBuf>,
+    /// Paths inside the workspace that commands can read but not change, absolute or relative to the workspace.
+    pub read_only: Vec<PathBuf>,
+    /// Paths inside the workspace that commands can neither read nor change, such as a store. Those that do not exist when a
+    /// command starts are not kept from being created.
+    pub hidden: Vec<PathBuf>,
+    /// Whether commands reach the network.
+    pub network: Network,
+    /// All variables that commands see, besides `HOME`, `TMPDIR` and `TERM`. See [`without_secrets`].
+    pub environment: Vec<(OsString, OsString)>,
+    /// The folder for the private temporary folder of each command.
+    pub temporary: PathBuf,
+    /// The shell that runs the commands.
+    pub shell: PathBuf,
+    /// The barriers that are tried. For tests: each one alone has to hold.
+    #[doc(hidden)]
+    pub barriers: Barriers,
+}
+
+impl Policy {
+    /// A policy for a workspace: no network, no variables, and nothing changes `.git/hooks` and `.git/config`, because git runs
+    /// what they say outside the sandbox.
+    #[must_use]
+    pub fn new(workspace: impl Into<PathBuf>) -> Self {
+        let bash = Path::new("/bin/bash");
+        Self {
+            workspace: workspace.into(),
+            read: Vec::new(),
+            read_only: [".git/hooks", ".git/config"].map(PathBuf::from).to_vec(),
+            hidden: Vec::new(),
+            network: Network::None,
+            environment: Vec::new(),
+            temporary: if cfg!(unix) { PathBuf::from("/tmp") } else { std::env::temp_dir() },
+            shell: if bash.exists() { bash.to_owned() } else { PathBuf::from("/bin/sh") },
+            barriers: Barriers::default(),
+        }
+    }
+}
+
+/// Whether commands reach the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Network {
+    /// No socket can be created, except pairs that connect the processes of a command with each other.
+    #[default]
+    None,
+    /// TCP, UDP and names, on every interface. Unix sockets stay closed: behind them are Docker, SSH agents and D-Bus.
+    Allowed,
+}
+
+/// The barriers that a sandbox tries to put up.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Barriers {
+    /// Mount, PID, network and IPC namespaces.
+    pub namespaces: bool,
+    /// Landlock rules.
+    pub landlock: bool,
+}
+
+impl Default for Barriers {
+    fn default() -> Self {
+        Self { namespaces: true, landlock: true }
+    }
+}
+
+/// How long a command may run, and how many processes it may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandLimits {
+    /// The time after which the command is killed with all its children.
+    pub time: Duration,
+    /// The number of processes and threads at which the command is killed. It is counted about fifty times per second.
+    pub processes: u32,
+}
+
+impl Default for CommandLimits {
+    fn default() -> Self {
+        Self { time: Duration::from_secs(120), processes: 1024 }
+    }
+}
+
+/// Why a command could not be run confined.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SandboxError {
+    /// The program has not called [`init`]; its `main` has to begin with it.
+    #[error(
+        "this program cannot run confined commands: its `main` does not begin with `rejoin::sandbox::init()`"
+    )]
+    NotInitialised,
+    /// The workspace is not a folder that commands can be confined to.
+    #[error("{} cannot be a workspace: {reason}", path.display())]
+    Workspace {
+        /// The workspace of the policy.
+        path: PathBuf,
+        /// Why commands cannot be confined to it.
+        reason: String,
+    },
+    /// A path of the policy lies outside the workspace, or is the workspace itself.
+    #[error("{} is not inside the workspace", path.display())]
+    Outside {
+        /// The path, from [`Policy::hidden`] or [`Policy::read_only`].
+        path: PathBuf,
+    },
+    /// The helper process could not be started.
+    #[error("the helper process of the sandbox cannot be started")]
+    Start(#[source] io::Error),
+    /// The confinement that worked when the sandbox was made does not work any more, or the shell cannot be run. No command ran.
+    #[error("the command cannot be confined: {0}")]
+    Confine(String),
+    /// The supervising process ended without a report. Its command was killed with it, unless the sandbox reported
+    /// [`Gap::Survivors`].
+    #[error("the supervising process of the command was killed")]
+    Lost,
+}
+
+/// Runs commands under one policy.
+#[derive(Debug)]
+pub struct Sandbox {
+    policy: Policy,
+    confinement: Confinement,
+    mode: system::Mode,
+}
+
+impl Sandbox {
+    /// Prepares a sandbox and finds out what can be enforced, by confining a process that runs nothing. Blocks for some
+    /// hundredths of a second.
+    ///
+    /// # Errors
+    /// If the program has not called [`init`], or the policy cannot be used. A machine without a sandbox is not an error: see
+    /// [`Sandbox::confinement`].
+    pub fn new(policy: Policy) -> Result<Self, SandboxError> {
+        if !INITIALISED.load(Ordering::Relaxed) {
+            return Err(SandboxError::NotInitialised);
+        }
+        let policy = resolved(policy)?;
+        let (mode, confinement) = system::trial(&policy)?;
+        Ok(Self { policy, confinement, mode })
+    }
+
+    /// What this machine can enforce, for a workspace without protected paths. Blocks for some hundredths of a second.
+    #[must_use]
+    pub fn probe() -> Confinement {
+        let probe = || {
+            let temporary = Policy::new("/").temporary;
+            let folder = private::PrivateFolder::create(&temporary).map_err(SandboxError::Start)?;
+            Self::new(Policy::new(folder.path())).map(|sandbox| sandbox.confinement)
+        };
+        probe().unwrap_or_else(|why| Confinement::None { reason: with_causes(&why) })
+    }
+
+    /// What is enforced for the commands of this sandbox. A command for which less could be enforced does not run.
+    #[must_use]
+    pub fn confinement(&self) -> &Confinement {
+        &self.confinement
+    }
+
+    /// The policy, with all paths resolved.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Runs a shell command in the workspace, with both output streams in one pipe and nothing to read. Needs no particular
+    /// runtime: a thread does the waiting.
+    ///
+    /// # Errors
+    /// If the command was not started.
+    pub async fn spawn(&self, command: &str, limits: CommandLimits) -> Result<ConfinedCommand, SandboxError> {
+        ConfinedCommand::start(system::Start::new(
+            &self.policy,
+            self.mode,
+            &self.confinement,
+            command,
+            limits,
+        ))
+        .await
+    }
+}
+
+/// The policy with absolute paths without links, as far as they exist.
+fn resolved(mut policy: Policy) -> Result<Policy, SandboxError> {
+    let unusable = |reason: String| SandboxError::Workspace { path: policy.workspace.clone(), reason };
+    let workspace = policy.workspace.canonicalize().map_err(|why| unusable(why.to_string()))?;
+    if !workspace.is_dir() {
+        return Err(unusable(String::from("it is not a folder")));
+    }
+    if workspace.parent().is_none() {
+        return Err(unusable(String::from("it is the root of the file system")));
+    }
+    for list in [&mut policy.read_only, &mut policy.hidden] {
+        for path in list.iter_mut() {
+            *path = protected(&workspace, path)?;
+        }
+        list.sort();
+        list.dedup();
+    }
+    policy.read = readable(&policy.read, &workspace);
+    policy.temporary = policy.temporary.canonicalize().unwrap_or(policy.temporary);
+    policy.workspace = workspace;
+    Ok(policy)
+}
+
+/// The paths to grant for a list of the policy. The workspace is granted anyway, devices and processes never, and the root as what
+/// is in it.
+fn readable(paths: &[PathBuf], workspace: &Path) -> Vec<PathBuf> {
+    let entries = |path: PathBuf| -> Vec<PathBuf> {
+        match path.parent() {
+            Some(_) => vec![path],
+            None => path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()).collect(),
+        }
+    };
+    let granted = |path: &PathBuf| {
+        !path.starts_with(workspace)
+            && !["/dev", "/proc", "/sys"].iter().any(|folder| path.starts_with(folder))
+    };
+    let existing = paths.iter().filter_map(|path| path.canonicalize().ok());
+    existing.flat_map(entries).filter_map(|path| path.canonicalize().ok()).filter(granted).collect()
+}
+
+/// The path to protect for a path of the policy: itself, or the first link or file on the way to it. Whoever replaces that replaces
+/// everything behind it.
+fn protected(workspace: &Path, path: &Path) -> Result<PathBuf, SandboxError> {
+    let full = workspace.join(path);
+    // The last part stays as it is: a link there is protected, not followed.
+    let full = match (full.parent().map(Path::canonicalize), full.file_name()) {
+        (Some(Ok(parent)), Some(name)) if !full.starts_with(workspace) => parent.join(name),
+        _ => full,
+    };
+    let inside = full.strip_prefix(workspace).ok();
+    let inside = inside.filter(|inside| inside.components().all(|part| matches!(part, Component::Normal(_))));
+    let Some(inside) = inside.filter(|inside| !inside.as_os_str().is_empty()) else {
+        return Err(SandboxError::Outside { path: full });
+    };
+    let mut place = workspace.to_owned();
+    for part in inside {
+        place.push(part);
+        if place.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+            break;
+        }
+    }
+    Ok(if full.starts_with(&place) && place.symlink_metadata().is_ok() { place } else { full })
+}
+
+/// An error and what caused it, in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(why) = cause {
+        text = format!("{text}: {why}");
+        cause = why.source();
+    }
+    text
+}

@@ -1,0 +1,161 @@
+//! Commands on systems without a sandbox: with their own process group and a filtered environment, and killed as a group at their
+//! end or time limit. Nothing else is confined, and [`Confinement::None`] says so.
+
+use std::{
+    io::{self, PipeReader},
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{CommandExit, CommandLimits, Confinement, Policy, SandboxError, private::PrivateFolder};
+
+/// How often the end of a command is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// There is nothing to choose.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mode;
+
+/// Nothing is confined here.
+pub fn trial(_: &Policy) -> Result<(Mode, Confinement), SandboxError> {
+    let reason = format!("there is no sandbox for {}", std::env::consts::OS);
+    Ok((Mode, Confinement::None { reason }))
+}
+
+/// A command that is about to be started.
+#[derive(Debug)]
+pub(super) struct Start {
+    policy: Policy,
+    command: String,
+    limits: CommandLimits,
+}
+
+impl Start {
+    pub fn new(policy: &Policy, _: Mode, _: &Confinement, command: &str, limits: CommandLimits) -> Self {
+        Self { policy: policy.clone(), command: command.to_owned(), limits }
+    }
+
+    /// Starts the command.
+    pub fn begin(self) -> Result<Running, SandboxError> {
+        let folder = PrivateFolder::create(&self.policy.temporary).map_err(SandboxError::Start)?;
+        let (output, child) = self.run(&folder).map_err(SandboxError::Start)?;
+        let ended = Arc::new(Ended::default());
+        let watcher = Arc::clone(&ended);
+        let limits = self.limits;
+        // The group ends with the shell even while the caller takes no output, and its output ends with the group.
+        let exit = thread::spawn(move || watch(child, limits, &watcher));
+        Ok(Running { output, ended, exit, _folder: folder })
+    }
+
+    fn run(&self, folder: &PrivateFolder) -> io::Result<(PipeReader, Child)> {
+        let (output, writer) = io::pipe()?;
+        let mut command = shell(&self.policy, &self.command);
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let child = command
+            .current_dir(&self.policy.workspace)
+            .env_clear()
+            .envs(self.policy.environment.iter().map(|(name, value)| (name, value)))
+            .env("HOME", folder.path())
+            .env("TMPDIR", folder.path())
+            .env("TERM", "dumb")
+            .stdin(Stdio::null())
+            .stderr(writer.try_clone()?)
+            .stdout(writer)
+            .spawn()?;
+        Ok((output, child))
+    }
+}
+
+#[cfg(unix)]
+fn shell(policy: &Policy, text: &str) -> Command {
+    let mut command = Command::new(&policy.shell);
+    command.arg("-c").arg(text);
+    command
+}
+
+#[cfg(not(unix))]
+fn shell(_: &Policy, text: &str) -> Command {
+    let mut command = Command::new("cmd");
+    command.arg("/C").arg(text);
+    command
+}
+
+#[derive(Debug, Default)]
+struct Ended(AtomicBool);
+
+fn watch(mut child: Child, limits: CommandLimits, ended: &Ended) -> io::Result<CommandExit> {
+    let started = Instant::now();
+    let exit = loop {
+        if let Some(status) = child.try_wait()? {
+            break exit_of(status);
+        }
+        if ended.0.load(Ordering::Relaxed) {
+            break CommandExit::Killed;
+        }
+        if started.elapsed() >= limits.time {
+            break CommandExit::TimedOut;
+        }
+        thread::sleep(LOOK_EVERY);
+    };
+    #[cfg(unix)]
+    {
+        let group = rustix::process::Pid::from_child(&child);
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    Ok(exit)
+}
+
+#[cfg(unix)]
+fn exit_of(status: std::process::ExitStatus) -> CommandExit {
+    use std::os::unix::process::ExitStatusExt as _;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => CommandExit::Code(code),
+        (None, signal) => CommandExit::Signal(signal.unwrap_or_default()),
+    }
+}
+
+#[cfg(not(unix))]
+fn exit_of(status: std::process::ExitStatus) -> CommandExit {
+    CommandExit::Code(status.code().unwrap_or(-1))
+}
+
+/// A command that was started.
+#[derive(Debug)]
+pub(super) struct Running {
+    output: PipeReader,
+    ended: Arc<Ended>,
+    exit: thread::JoinHandle<io::Result<CommandExit>>,
+    _folder: PrivateFolder,
+}
+
+impl Running {
+    pub fn output(&mut self) -> &mut PipeReader {
+        &mut self.output
+    }
+
+    pub fn control(&self) -> Control {
+        Control(Arc::clone(&self.ended))
+    }
+
+    pub fn finish(self) -> Result<CommandExit, SandboxError> {
+        self.exit.join().map_err(|_| SandboxError::Lost)?.map_err(SandboxError::Start)
+    }
+}
+
+/// Has the command killed.
+#[derive(Debug)]
+pub(super) struct Control(Arc<Ended>);
+
+impl Control {
+    pub fn close(&self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,204 @@
+//! A name in a folder, where folders cannot be held open: the same steps as in `spot.rs`, by path. There is no call that swaps two
+//! files, so a file that changes in the moment of being replaced is lost.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use super::{Opened, PathRefused, by_path::open_regular, is_git, joined, temporary_name};
+
+/// A name in a folder inside the working folder.
+#[derive(Debug)]
+pub(in super::super) struct Spot {
+    folder: PathBuf,
+    missing: Vec<OsString>,
+    full: PathBuf,
+    path: String,
+}
+
+/// A temporary file beside the file that it will become. It is removed when dropped, unless its name was given away.
+#[derive(Debug)]
+pub(in super::super) struct Temporary<'s> {
+    spot: &'s Spot,
+    pub(in super::super) file: File,
+    name: String,
+    kept: bool,
+}
+
+/// Folders that were created for a file. They are removed again when dropped, if they are empty and not kept.
+#[derive(Debug, Default)]
+pub(in super::super) struct MadeFolders {
+    made: Vec<PathBuf>,
+}
+
+impl MadeFolders {
+    /// Keeps the folders.
+    pub(in super::super) fn keep(mut self) {
+        self.made.clear();
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        for folder in self.made.iter().rev() {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+impl Spot {
+    pub(super) fn of(root: &Path, found: PathBuf, mut missing: Vec<OsString>) -> Result<Self, PathRefused> {
+        let full = missing.iter().fold(found.clone(), |path, name| path.join(name));
+        let inside = full.strip_prefix(root).map_err(|_| PathRefused::Outside)?;
+        let names: Vec<OsString> = inside.iter().map(ToOwned::to_owned).collect();
+        if names.iter().any(|name| is_git(name)) {
+            return Err(PathRefused::Git);
+        }
+        let path = joined(&names)?;
+        let folder = match missing.pop() {
+            Some(_) => found,
+            None => found.parent().filter(|_| !names.is_empty()).ok_or(PathRefused::NotAFile)?.to_owned(),
+        };
+        Ok(Self { folder, missing, full, path })
+    }
+
+    /// The path without links, relative to the working folder.
+    pub(in super::super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The path of the file in the system.
+    pub(super) fn full_path(&self) -> &Path {
+        &self.full
+    }
+
+    /// Opens the file, if there is one.
+    pub(in super::super) fn open(&self) -> Result<Option<Opened>, PathRefused> {
+        match open_regular(&self.full) {
+            Err(PathRefused::Io(why)) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
+    /// Fails if the file is read-only.
+    pub(in super::super) fn check_writable(&self) -> io::Result<()> {
+        if fs::metadata(&self.full)?.permissions().readonly() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(())
+    }
+
+    /// There are no such locks here.
+    pub(in super::super) fn lock(&self) -> Option<()> {
+        None
+    }
+
+    /// Creates the missing folders.
+    pub(in super::super) fn make_folders(&mut self) -> Result<MadeFolders, PathRefused> {
+        let mut made = MadeFolders::default();
+        for name in std::mem::take(&mut self.missing) {
+            self.folder.push(name);
+            match fs::create_dir(&self.folder) {
+                Ok(()) => made.made.push(self.folder.clone()),
+                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
+                    if !fs::symlink_metadata(&self.folder)?.is_dir() {
+                        return Err(PathRefused::NotAFile);
+                    }
+                }
+                Err(why) => return Err(why.into()),
+            }
+        }
+        Ok(made)
+    }
+
+    /// Creates a temporary file in the folder.
+    pub(in super::super) fn make_temporary(&self, _: Option<&Opened>) -> io::Result<Temporary<'_>> {
+        let name = temporary_name()?;
+        let file = File::options().write(true).create_new(true).open(self.folder.join(&name))?;
+        Ok(Temporary { spot: self, file, name, kept: false })
+    }
+
+    /// A name that no file has, as a place to move the file to.
+    pub(in super::super) fn unused_name(&self) -> io::Result<String> {
+        temporary_name()
+    }
+
+    /// There is no such call here.
+    pub(in super::super) fn move_to(&self, _: &str) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// There is no such call here.
+    pub(in super::super) fn move_back(&self, _: &str) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// Opens another file in the folder.
+    pub(in super::super) fn open_beside(&self, name: &str) -> Result<Opened, PathRefused> {
+        open_regular(&self.folder.join(name))
+    }
+
+    /// Removes another file in the folder.
+    pub(in super::super) fn remove_beside(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.folder.join(name))
+    }
+
+    /// Removes the file itself.
+    pub(in super::super) fn remove(&self) -> io::Result<()> {
+        fs::remove_file(&self.full)
+    }
+
+    /// Names need not be synced here.
+    pub(in super::super) fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Without locks that end with their process, no temporary file is known to be abandoned.
+    pub(in super::super) fn sweep(&self) {}
+}
+
+impl Temporary<'_> {
+    /// Takes over the permissions of a file.
+    pub(in super::super) fn take_permissions(&self, of: &Opened) -> io::Result<()> {
+        self.file.set_permissions(of.file.metadata()?.permissions())
+    }
+
+    /// There is no such call here.
+    pub(in super::super) fn exchange(&self) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// Opens what the temporary name holds now.
+    pub(in super::super) fn open_displaced(&self) -> Result<Opened, PathRefused> {
+        open_regular(&self.spot.folder.join(&self.name))
+    }
+
+    /// Gives the name of the file to the temporary file, whatever has it now.
+    pub(in super::super) fn put_over(mut self) -> io::Result<()> {
+        fs::rename(self.spot.folder.join(&self.name), &self.spot.full)?;
+        self.kept = true;
+        Ok(())
+    }
+
+    /// Gives the name to the temporary file, if no file has it.
+    pub(in super::super) fn put_new(self) -> io::Result<()> {
+        fs::hard_link(self.spot.folder.join(&self.name), &self.spot.full)
+    }
+
+    /// Leaves whatever has the temporary name where it is, and returns that name.
+    pub(in super::super) fn leave(mut self) -> String {
+        self.kept = true;
+        self.name.clone()
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            let _ = fs::remove_file(self.spot.folder.join(&self.name));
+        }
+    }
+}

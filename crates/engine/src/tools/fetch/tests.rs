@@ -1,0 +1,301 @@
+//! `fetch` against servers on this machine, which a test allows, and against everything that production refuses.
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    net::{Ipv4Addr, TcpListener},
+    sync::Mutex,
+};
+
+use super::*;
+use crate::tools::tests::called;
+
+/// A server that gives each request its next answer, and keeps what was asked.
+struct Server {
+    port: u16,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+fn server(answers: Vec<Vec<u8>>) -> Server {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let log = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for answer in answers {
+            let Ok((stream, _)) = listener.accept() else { return };
+            let mut lines = BufReader::new(&stream).lines();
+            let head: Vec<String> =
+                lines.by_ref().map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
+            log.lock().unwrap().push(head.join("\n"));
+            let _ = (&stream).write_all(&answer);
+        }
+    });
+    Server { port, asked }
+}
+
+fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+fn ok(media_type: &str, body: &str) -> Vec<u8> {
+    answer("200 OK", &format!("content-type: {media_type}\r\n"), body.as_bytes())
+}
+
+fn moved(to: &str) -> Vec<u8> {
+    answer("302 Found", &format!("location: {to}\r\n"), b"")
+}
+
+/// Names resolve to this machine, and it is allowed, except 127.0.0.2, which stands for what is not.
+fn local() -> Fetch {
+    let lookup: Lookup = Arc::new(|name| {
+        Box::pin(async move {
+            Ok(match name.as_str() {
+                "inside.test" => vec![Ipv4Addr::new(127, 0, 0, 2).into()],
+                "both.test" => vec![Ipv4Addr::LOCALHOST.into(), Ipv4Addr::new(127, 0, 0, 2).into()],
+                "empty.test" => vec![],
+                _ => vec![Ipv4Addr::LOCALHOST.into()],
+            })
+        })
+    });
+    Fetch::with(lookup, Arc::new(|address| address == IpAddr::from(Ipv4Addr::LOCALHOST)))
+}
+
+fn run(fetch: &Fetch, url: &str) -> ToolOutput {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let arguments = serde_json::json!({"url": url}).to_string();
+    runtime.block_on(async {
+        tokio::time::timeout(Duration::from_secs(60), called(fetch, &arguments)).await.expect("it ends")
+    })
+}
+
+fn text(fetch: &Fetch, url: &str) -> String {
+    let output = run(fetch, url);
+    assert!(!output.is_error, "{}", output.text);
+    output.text
+}
+
+fn error(fetch: &Fetch, url: &str) -> String {
+    let output = run(fetch, url);
+    assert!(output.is_error, "{}", output.text);
+    output.text
+}
+
+#[test]
+fn pages_are_read_as_text() {
+    for (answer, shown) in [
+        (ok("text/plain; charset=utf-8", "hällo"), "text/plain]\nhällo"),
+        (ok("application/json", "{\"a\":1}"), "application/json]\n{\"a\":1}"),
+        (ok("text/html", "<p>Hi <b>you</b><script>x</script>"), "text/html]\nHi you"),
+        (ok("application/vnd.api+json", "{}"), "application/vnd.api+json]\n{}"),
+        (answer("200 OK", "", b"<!doctype html><p>x"), "no type]\nx"),
+        (
+            answer("200 OK", "content-type: text/plain; charset=iso-8859-1\r\n", b"caf\xe9"),
+            "text/plain]\ncafé",
+        ),
+        (
+            answer("200 OK", "content-type: text/plain; charset=\"Windows-1252\"\r\n", b"\x80"),
+            "text/plain]\n€",
+        ),
+    ] {
+        let server = server(vec![answer]);
+        let url = format!("http://page.test:{}/a?b=c#d", server.port);
+        assert_eq!(text(&local(), &url), format!("[http://page.test:{}/a?b=c, {shown}", server.port));
+        let asked = server.asked.lock().unwrap().join("\n").to_lowercase();
+        assert!(asked.starts_with("get /a?b=c http/1.1\n"), "{asked}");
+        for never in ["cookie", "authorization", "referer", "accept-encoding"] {
+            assert!(!asked.contains(never), "{asked}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_text_is_refused_with_its_type_and_size() {
+    for (answer, why) in [
+        (ok("image/png", "12345"), "not text: image/png, 5 bytes"),
+        (ok("application/octet-stream", ""), "not text: application/octet-stream, 0 bytes"),
+        (
+            answer("200 OK", "content-type: text/plain\r\n", b"a\0b"),
+            "not text, though it is called text/plain, 3 bytes",
+        ),
+        (
+            answer("200 OK", "content-type: text/plain\r\ncontent-encoding: gzip\r\n", b"x"),
+            "compressed (gzip)",
+        ),
+        (
+            answer("404 Not Found", "content-type: text/plain\r\n", b"no such page"),
+            "the server answered 404 Not Found\n",
+        ),
+        (answer("404 Not Found", "content-type: text/plain\r\n", b"no such page"), "no such page"),
+        (answer("302 Found", "content-type: text/plain\r\n", b"nowhere"), "the server answered 302"),
+    ] {
+        let server = server(vec![answer]);
+        let said = error(&local(), &format!("http://page.test:{}/", server.port));
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn large_pages_are_cut() {
+    let body = "é".repeat(SHOWN);
+    let server = server(vec![ok("text/plain", &body), ok("text/plain", &"x".repeat(RECEIVED + 1))]);
+    let url = format!("http://page.test:{}/", server.port);
+    let shown = text(&local(), &url);
+    assert!(shown.ends_with("\n[cut: the first 131,072 of 262,144 bytes]") && shown.len() < SHOWN + 200);
+    let shown = text(&local(), &url);
+    assert!(shown.ends_with("\n[the page is larger than 4,194,304 bytes: the rest was not received]"));
+}
+
+#[test]
+fn redirects_are_followed_and_checked() {
+    let server =
+        server(vec![moved("/two"), moved("http://other.test:PORT/three"), ok("text/plain", "there")]);
+    let url = format!("http://page.test:{}/one", server.port);
+    // The port is known only now.
+    let said = error(&local(), &url);
+    assert!(said.contains("a redirect to `http://other.test:PORT/three`, which is not an address"), "{said}");
+
+    let last = self::server(vec![ok("text/plain", "there")]);
+    let first = self::server(vec![moved("/two"), moved(&format!("//other.test:{}/three", last.port))]);
+    let shown = text(&local(), &format!("http://page.test:{}/one", first.port));
+    assert_eq!(shown, format!("[http://other.test:{}/three, text/plain]\nthere", last.port));
+
+    let around = self::server((0..10).map(|_| moved("/again")).collect());
+    let said = error(&local(), &format!("http://page.test:{}/", around.port));
+    assert!(said.contains("more than 5 redirects"), "{said}");
+    assert_eq!(around.asked.lock().unwrap().len(), REDIRECTS + 1);
+
+    for (to, why) in [
+        ("http://inside.test/", "inside.test has the address 127.0.0.2 is not on the public internet"),
+        ("http://both.test/", "both.test has the address 127.0.0.2"),
+        ("http://127.0.0.2/", "127.0.0.2 is not on the public internet"),
+        ("http://2130706434/", "127.0.0.2 is not on the public internet"),
+        ("http://localhost/", "localhost is not on the public internet"),
+        ("http://[::1]/", "[::1] is not on the public internet"),
+        ("http://169.254.169.254/latest/meta-data/", "169.254.169.254 is not on the public internet"),
+        ("file:///etc/passwd", "only http and https can"),
+        ("ftp://page.test/", "only http and https can"),
+        ("http://user:secret@page.test/", "leave it out"),
+    ] {
+        let server = self::server(vec![moved(to)]);
+        let said = error(&local(), &format!("http://page.test:{}/", server.port));
+        assert!(said.contains(why), "{to}: {said}");
+        assert_eq!(server.asked.lock().unwrap().len(), 1);
+    }
+}
+
+/// A name whose address changes between a check and the connection has no effect: it is resolved once, for the connection.
+#[test]
+fn a_name_that_changes_its_address_leads_nowhere() {
+    let server = server(vec![ok("text/plain", "secret")]);
+    let count = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&count);
+    let lookup: Lookup = Arc::new(move |_| {
+        let counted = Arc::clone(&counted);
+        Box::pin(async move {
+            let mut count = counted.lock().unwrap();
+            *count += 1;
+            // Public at first, then this machine. The first address is for documentation and answers nobody.
+            Ok(vec![if *count == 1 {
+                Ipv4Addr::new(192, 0, 2, 1).into()
+            } else {
+                Ipv4Addr::LOCALHOST.into()
+            }])
+        })
+    });
+    let fetch = Fetch::with(lookup, Arc::new(|address| !address.is_loopback()));
+    let url = format!("http://rebinding.test:{}/", server.port);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // The first attempt goes to an address that nobody has, and is given up as soon as the name was resolved.
+    runtime.block_on(async {
+        let mut first = std::pin::pin!(fetch.fetch(&url));
+        std::future::poll_fn(|context| {
+            let ended = first.as_mut().poll(context).is_ready();
+            context.waker().wake_by_ref();
+            if ended || *count.lock().unwrap() == 1 {
+                std::task::Poll::Ready(())
+            } else {
+                std::task::Poll::Pending
+            }
+        })
+        .await;
+    });
+    let said = error(&fetch, &url);
+    assert!(said.contains("rebinding.test has the address 127.0.0.1"), "{said}");
+    assert!(server.asked.lock().unwrap().is_empty());
+}
+
+/// The tool as it ships, against a server that is really there: every spelling of this machine is refused before a connection.
+#[test]
+fn production_never_reaches_this_machine_or_its_network() {
+    let server = server(vec![ok("text/plain", "secret")]);
+    let fetch = Fetch::default();
+    let port = server.port;
+    for host in [
+        "127.0.0.1",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0x7f.1",
+        "0177.0.0.1",
+        "017700000001",
+        "127.0.0.1.",
+        "[::1]",
+        "[0:0:0:0:0:0:0:1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::7f00:1]",
+        "[::]",
+        "0.0.0.0",
+        "0",
+        "localhost",
+        "LOCALHOST",
+        "localhost.",
+        "a.localhost",
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.0.1",
+        "100.64.0.1",
+        "169.254.169.254",
+        "[fe80::1]",
+        "[fd00:ec2::254]",
+        "224.0.0.1",
+        "①②⑦.0.0.1",
+        "127。0。0。1",
+        "%31%32%37.0.0.1",
+    ] {
+        let said = error(&fetch, &format!("http://{host}:{port}/"));
+        assert!(
+            said.contains("is not on the public internet") || said.contains("is not an address"),
+            "{host}: {said}"
+        );
+        assert!(!said.contains("secret"), "{host}");
+    }
+    assert!(server.asked.lock().unwrap().is_empty());
+    // A name that the system's own resolver leads here, as `/etc/hosts` may do with any name.
+    let lookup: Lookup = Arc::new(|_| Box::pin(async { Ok(vec![Ipv4Addr::LOCALHOST.into()]) }));
+    let said = error(&Fetch::with(lookup, Arc::new(is_public)), &format!("http://innocent.example:{port}/"));
+    assert!(said.contains("innocent.example has the address 127.0.0.1"), "{said}");
+    assert!(server.asked.lock().unwrap().is_empty());
+}
+
+#[test]
+fn wrong_arguments_are_named() {
+    let fetch = local();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for (arguments, why) in [
+        ("{}", "`url` is missing"),
+        (r#"{"url":1}"#, "`url` must be a string, not a number"),
+        (r#"{"url":"x","method":"POST"}"#, "there is no argument `method`"),
+        (r#"{"url":"example.com"}"#, "`example.com` is not an address"),
+        (r#"{"url":"file:///etc/passwd"}"#, "only http and https can"),
+        (r#"{"url":"http://user@page.test/"}"#, "leave it out"),
+        (r#"{"url":"http://empty.test/"}"#, "the name has no address"),
+    ] {
+        let output = runtime.block_on(called(&fetch, arguments));
+        assert!(output.is_error && output.text.contains(why), "{arguments}: {}", output.text);
+    }
+    let long = format!(r#"{{"url":"http://{}"}}"#, "x".repeat(ADDRESS));
+    assert!(runtime.block_on(called(&fetch, &long)).text.contains("at most 8192"));
+}

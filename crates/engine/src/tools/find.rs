@@ -1,0 +1,92 @@
+//! `find`: files and folders by a glob.
+
+use std::path::PathBuf;
+
+use rejoin_formats::context::ToolDeclaration;
+use rejoin_record::Raw;
+
+use super::{
+    Plan, RunningCall, Tool, ToolOutput,
+    arguments::Given,
+    beneath::EntryKind,
+    walk::{Glob, PATTERN, SEARCH_TIME, Start},
+    work::{Until, grouped, on_another_thread, shown},
+    workspace::Workspace,
+};
+use crate::provider::Doing;
+
+/// The most paths that are shown.
+const SHOWN: usize = 1_000;
+
+/// Finds files and folders by name.
+#[derive(Debug, Clone)]
+pub struct Find(Workspace);
+
+impl Find {
+    /// Finds files in this folder.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self(Workspace::new(folder))
+    }
+
+    /// Finds files in a workspace.
+    pub fn of(workspace: Workspace) -> Self {
+        Self(workspace)
+    }
+
+    fn find(&self, arguments: &str, until: &Until) -> Result<String, String> {
+        let mut given = Given::parse(arguments, &["pattern", "path"])?;
+        let path = given.path_or_here()?;
+        let pattern = given.short("pattern", PATTERN)?.filter(|pattern| !pattern.is_empty());
+        let pattern =
+            pattern.ok_or("`pattern` is missing: it must be a glob such as \"*.rs\" or \"src/**/*.rs\"")?;
+        let glob = Glob::parse(&pattern)?;
+        let Start::Folder(start) = self.0.start(&path)? else {
+            return Err(format!("`{path}` is a file: `path` must be a folder to search in"));
+        };
+        let (mut found, mut more) = (Vec::new(), 0_u64);
+        let ended = self.0.walk(&start, &until.within(SEARCH_TIME), &mut |met, _| {
+            if !glob.matches(met) {
+                return;
+            }
+            if found.len() == SHOWN {
+                more += 1;
+                return;
+            }
+            let end = if met.entry.kind == EntryKind::Folder { "/" } else { "" };
+            found.push(format!("{}{end}", shown(met.path)));
+        })?;
+        // The walk goes into a folder before it goes on beside it; a list sorted as a whole is easier to search.
+        found.sort();
+        if found.is_empty() {
+            found.push(String::from("[nothing found; files that .gitignore names are not searched]"));
+        }
+        if more > 0 {
+            found.push(format!(
+                "[and {} more: make the pattern narrower, or search a smaller folder]",
+                grouped(more)
+            ));
+        }
+        found.extend(ended.note());
+        Ok(found.join("\n"))
+    }
+}
+
+impl Tool for Find {
+    fn declaration(&self) -> ToolDeclaration {
+        let schema = r#"{"type":"object","properties":{"pattern":{"type":"string","description":"a glob: *.rs finds names in every folder, src/**/*.rs finds paths"},"path":{"type":"string","description":"the folder to search, relative to the working folder (default: the working folder)"}},"required":["pattern"],"additionalProperties":false}"#;
+        let description = "Finds files and folders by a glob. Folders end with `/`. Files that .gitignore names are not searched.";
+        ToolDeclaration::function("find", description, Raw::new(schema))
+    }
+
+    fn plan<'a>(&'a self, _arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+        Plan::reads()
+    }
+
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+        let (tool, arguments) = (self.clone(), call.arguments.to_owned());
+        on_another_thread(move |until| tool.find(&arguments, until).map(ToolOutput::of))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

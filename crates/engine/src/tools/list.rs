@@ -1,0 +1,143 @@
+//! `list_dir`: the names in a folder.
+
+use std::path::PathBuf;
+
+use rejoin_formats::context::ToolDeclaration;
+use rejoin_record::Raw;
+
+use super::{
+    Plan, RunningCall, Tool, ToolOutput,
+    arguments::Given,
+    work::{grouped, on_another_thread, shown},
+    workspace::{Workspace, refusal_of},
+};
+use crate::provider::Doing;
+
+/// The most names that are listed of a folder.
+const NAMES: usize = 2_000;
+
+/// Lists a folder.
+#[derive(Debug, Clone)]
+pub struct ListDir(Workspace);
+
+impl ListDir {
+    /// Lists this folder and folders in it.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self(Workspace::new(folder))
+    }
+
+    /// Lists folders in a workspace.
+    pub fn of(workspace: Workspace) -> Self {
+        Self(workspace)
+    }
+
+    fn list(&self, arguments: &str) -> Result<String, String> {
+        let path = Given::parse(arguments, &["path"])?.path_or_here()?;
+        let folder = &self.0.folder;
+        let mut names: Vec<String> = Vec::new();
+        let mut more = 0;
+        let mut take = |name: std::ffi::OsString| {
+            names.push(name.to_string_lossy().into_owned());
+            // Keep at most twice as many as are listed.
+            if names.len() >= 2 * NAMES {
+                more += first(&mut names);
+            }
+        };
+        folder.each_name(&path, &mut take).map_err(refusal_of(&path))?;
+        more += first(&mut names);
+        for name in &mut names {
+            let end = if folder.is_folder(&path, name) { "/" } else { "" };
+            *name = format!("{}{end}", shown(name));
+        }
+        if names.is_empty() {
+            return Ok(String::from("[the folder is empty]"));
+        }
+        let mut text = names.join("\n");
+        if more > 0 {
+            text.push_str(&format!("\n[and {} more; find shows names by a pattern]", grouped(more as u64)));
+        }
+        Ok(text)
+    }
+}
+
+/// Sorts names and keeps those that are listed. Returns the number of the others.
+fn first(names: &mut Vec<String>) -> usize {
+    names.sort();
+    let more = names.len().saturating_sub(NAMES);
+    names.truncate(NAMES);
+    more
+}
+
+impl Tool for ListDir {
+    fn declaration(&self) -> ToolDeclaration {
+        let schema = r#"{"type":"object","properties":{"path":{"type":"string","description":"the folder, relative to the working folder (default: the working folder)"}},"additionalProperties":false}"#;
+        let description = "Lists the names in a folder, sorted. Folders end with `/`.";
+        ToolDeclaration::function("list_dir", description, Raw::new(schema))
+    }
+
+    fn plan<'a>(&'a self, _arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+        Plan::reads()
+    }
+
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+        let (tool, arguments) = (self.clone(), call.arguments.to_owned());
+        on_another_thread(move |_| tool.list(&arguments).map(ToolOutput::of))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_of_many_is_listed_in_part() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..2 * NAMES + 10 {
+            fs::write(folder.path().join(format!("{number:05}")), "").unwrap();
+        }
+        fs::create_dir(folder.path().join("00000x")).unwrap();
+        let listed = ListDir::new(folder.path()).list("{}").unwrap();
+        let lines: Vec<&str> = listed.lines().collect();
+        assert_eq!((lines[0], lines[1], lines[NAMES - 1]), ("00000", "00000x/", "01998"));
+        assert_eq!(
+            lines[NAMES..],
+            [format!("[and {} more; find shows names by a pattern]", grouped(NAMES as u64 + 11))]
+        );
+    }
+
+    #[test]
+    fn only_folders_inside_are_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("in");
+        fs::create_dir_all(inside.join("sub")).unwrap();
+        fs::create_dir_all(inside.join("empty")).unwrap();
+        fs::write(inside.join("a.txt"), "hello").unwrap();
+        fs::write(inside.join("sub/b"), "").unwrap();
+        let list = ListDir::new(&inside);
+        assert_eq!(list.list("{}").unwrap(), "a.txt\nempty/\nsub/");
+        assert_eq!(list.list(r#"{"path":"sub"}"#).unwrap(), "b");
+        assert_eq!(list.list(r#"{"path":"empty"}"#).unwrap(), "[the folder is empty]");
+        for (arguments, why) in [
+            (r#"{"path":".."}"#, "outside"),
+            (r#"{"path":"a.txt"}"#, "a.txt"),
+            (r#"{"path":"nothing"}"#, "does not exist"),
+            (r#"{"folder":"."}"#, "no argument `folder`"),
+        ] {
+            let said = list.list(arguments).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        }
+    }
+
+    /// A name with a line break is one line of the list.
+    #[cfg(unix)]
+    #[test]
+    fn strange_names_are_quoted() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a\nb"), "").unwrap();
+        fs::write(folder.path().join(std::ffi::OsStr::from_bytes(b"x\xff")), "").unwrap();
+        assert_eq!(ListDir::new(folder.path()).list("{}").unwrap(), "\"a\\nb\"\nx\u{fffd}");
+    }
+}

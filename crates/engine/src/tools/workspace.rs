@@ -1,0 +1,89 @@
+//! The folder that file tools work in, and what they must not touch in it. All tools of an agent share one.
+
+use std::{io::Read as _, path::PathBuf, sync::Arc};
+
+use rejoin_store::Location;
+
+use super::beneath::{Beneath, Hidden, Opened, PathRefused, Spot};
+
+/// The largest file that tools change, in bytes. The record keeps a changed file twice, before and after, and a person may be asked
+/// about the difference; larger files are made by programs, not by models.
+pub(super) const CHANGED_FILE: u64 = 16 * 1024 * 1024;
+
+/// The working folder of tools. No tool reads or changes a file outside of it, or one that is hidden. Clones share the open folder.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    pub(super) folder: Beneath,
+    pub(super) hidden: Arc<Hidden>,
+}
+
+impl Workspace {
+    /// A workspace in this folder.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: Beneath::new(folder), hidden: Arc::default() }
+    }
+
+    /// Never shows or changes this file, under any name. What is read goes to a provider and into the record, and keys must not.
+    #[must_use]
+    pub fn hiding(mut self, file: impl Into<PathBuf>) -> Self {
+        Arc::make_mut(&mut self.hidden).file(file.into());
+        self
+    }
+
+    /// Never shows or changes a file of this store, under any name: a model must not see other conversations, or change the record.
+    #[must_use]
+    pub fn hiding_store(mut self, store: Location) -> Self {
+        Arc::make_mut(&mut self.hidden).store(store);
+        self
+    }
+
+    /// Opens a file to be read.
+    pub(super) fn open(&self, path: &str) -> Result<Opened, PathRefused> {
+        let opened = self.folder.open_file(path)?;
+        if self.hidden.has(&opened) { Err(PathRefused::Hidden) } else { Ok(opened) }
+    }
+
+    /// Opens a file to be replaced, if there is one. Everything that must not be changed is refused.
+    pub(super) fn open_to_change(&self, spot: &Spot) -> Result<Option<Opened>, PathRefused> {
+        let Some(opened) = spot.open()? else {
+            return if self.hidden.would_have(spot) { Err(PathRefused::Hidden) } else { Ok(None) };
+        };
+        if self.hidden.has(&opened) {
+            return Err(PathRefused::Hidden);
+        }
+        #[cfg(unix)]
+        {
+            let names = std::os::unix::fs::MetadataExt::nlink(&opened.file.metadata()?);
+            if names > 1 {
+                return Err(PathRefused::HardLinked(names));
+            }
+        }
+        spot.check_writable()?;
+        Ok(Some(opened))
+    }
+}
+
+/// The content of a file that tools may change, from its beginning.
+pub(super) fn content(opened: &Opened) -> Result<Vec<u8>, PathRefused> {
+    use std::io::Seek as _;
+    let mut file = &opened.file;
+    let size = file.metadata()?.len();
+    let too_large = |size| PathRefused::TooLarge { size, limit: CHANGED_FILE };
+    if size > CHANGED_FILE {
+        return Err(too_large(size));
+    }
+    file.rewind()?;
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+    file.take(CHANGED_FILE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > CHANGED_FILE { Err(too_large(bytes.len() as u64)) } else { Ok(bytes) }
+}
+
+/// The message to the model about a path that was not opened or changed.
+pub(super) fn refusal_of(path: &str) -> impl Fn(PathRefused) -> String {
+    move |why| match why {
+        PathRefused::Io(why) if why.kind() == std::io::ErrorKind::NotFound => {
+            format!("`{path}` does not exist; list_dir or find shows what does")
+        }
+        why => format!("`{path}`: {why}"),
+    }
+}
