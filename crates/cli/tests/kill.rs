@@ -8,7 +8,7 @@ mod support;
 
 use std::{
     collections::{HashMap, HashSet},
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Write as _},
     process::Stdio,
     sync::{
         Mutex,
@@ -51,11 +51,12 @@ struct Seen {
     finished: bool,
 }
 
-/// Runs a command and kills it after a while.
+/// Runs a command and kills it after a while. Whatever it asks is approved.
 fn run_and_kill(mut command: std::process::Command, after: Duration) -> Seen {
     let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap());
+    let mut answers = child.stdin.take().unwrap();
     let reader = thread::spawn(move || {
         let mut seen = Seen::default();
         for line in lines.lines().map_while(Result::ok) {
@@ -65,6 +66,11 @@ fn run_and_kill(mut command: std::process::Command, after: Duration) -> Seen {
             match event["type"].as_str().unwrap_or_default() {
                 "started" => seen.conversation = Some(text("conversation")),
                 "asking" => seen.asked = true,
+                "approval_wanted" => {
+                    let reply = serde_json::json!({"call_id": event["call_id"], "answer": "yes"});
+                    // It may be dead by now.
+                    let _ = writeln!(answers, "{reply}");
+                }
                 "text" => seen.shown.push_str(&text("text")),
                 "answered" => {
                     seen.answered.push(text("entry"));
@@ -95,8 +101,6 @@ struct Record {
     /// For each call, how often it was set running, and how many results it has.
     running: HashMap<(String, u64), usize>,
     results: HashMap<String, usize>,
-    /// For each file, the hashes of what tools were about to make of it.
-    planned: HashSet<(String, String)>,
 }
 
 impl Record {
@@ -108,7 +112,6 @@ impl Record {
             said: said_by_model(home, id),
             running: HashMap::new(),
             results: HashMap::new(),
-            planned: HashSet::new(),
         };
         for line in text.lines() {
             let entry: Value = serde_json::from_str(line).unwrap();
@@ -120,10 +123,6 @@ impl Record {
                     for call in result_ids(&entry) {
                         *record.results.entry(call).or_default() += 1;
                     }
-                }
-                "change" if entry["body"]["state"] == "approved" => {
-                    let text = |name: &str| entry["body"][name].as_str().unwrap_or_default().to_owned();
-                    record.planned.insert((text("path"), text("after")));
                 }
                 "turn" if entry["body"]["state"] == "call-running" => {
                     let call = &entry["body"]["call"];
@@ -142,8 +141,26 @@ fn notes() -> String {
     "a note\n".repeat(200)
 }
 
+/// For each file, the hashes of what tools were about to make of it, in this conversation and those of delegated tasks.
+fn planned(home: &Home) -> HashSet<(String, String)> {
+    let ids = home.lines(&["list", "--json"]).into_iter();
+    let exports =
+        ids.map(|listed| home.out(&["history", "export", listed["id"].as_str().unwrap(), "--to", "jsonl"]));
+    let entries = exports.flat_map(|export| {
+        export.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>()
+    });
+    let approved = entries.filter(|entry| entry["type"] == "change" && entry["body"]["state"] == "approved");
+    approved
+        .map(|entry| {
+            let text = |name: &str| entry["body"][name].as_str().unwrap_or_default().to_owned();
+            (text("path"), text("after"))
+        })
+        .collect()
+}
+
 /// A file that is not as it was and not as a recorded change makes it. What commands change is not known.
-fn unknown_change(home: &Home, record: &Record) -> Option<String> {
+fn unknown_change(home: &Home) -> Option<String> {
+    let planned = planned(home);
     let here = home.path("here");
     let made = std::fs::read_dir(here.join("made")).into_iter().flatten();
     let made = made.map(|file| format!("made/{}", file.unwrap().file_name().to_string_lossy()));
@@ -152,7 +169,7 @@ fn unknown_change(home: &Home, record: &Record) -> Option<String> {
     files.into_iter().find(|path| {
         let content = std::fs::read(here.join(path)).unwrap();
         let hash = blake3::hash(&content).to_hex().to_string();
-        content != notes().as_bytes() && !record.planned.contains(&(path.clone(), hash))
+        content != notes().as_bytes() && !planned.contains(&(path.clone(), hash))
     })
 }
 
@@ -216,11 +233,14 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
             "" => format!("{change}tools:{tools} steps:{steps} think round {round}"),
             words => format!("{words} think round {round}"),
         };
-        let mut arguments = vec!["chat", "--mode", "auto", "--json", said.as_str()];
+        // Some turns ask about every change, and a program approves it.
+        let mode = if dice.roll(2) == 0 { "ask" } else { "auto" };
+        let approved = ["--mode", mode, "--approvals", "stdin", "--json"];
+        let mut arguments = [&["chat"], &approved[..], &[said.as_str()]].concat();
         let rerun = dice.roll(4) == 0;
         if let Some(id) = &id {
             // As a person would: resume, with a word or by running again what has no result; sometimes on another provider.
-            arguments = vec!["resume", "--mode", "auto", "--json", id];
+            arguments = [&["resume"], &approved[..], &[id]].concat();
             if rerun {
                 arguments.extend(["--on-broken", "rerun"]);
             }
@@ -273,7 +293,7 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
             }
         }
         CHANGED.fetch_add(usize::from(home.path("here/made").exists()), Ordering::Relaxed);
-        if let Some(unknown) = unknown_change(&home, &record) {
+        if let Some(unknown) = unknown_change(&home) {
             return fail(format!("{unknown} was changed, and the record does not know it"));
         }
         if seen.asked && record.messages == 0 {

@@ -272,6 +272,26 @@ fn a_command_in_the_sandbox() {
     assert!(!home.path("escaped").exists(), "{}", written.out);
 }
 
+/// A command that never ends, floods, forks for ever or closes its streams: a clear result, a bounded cost, and the turn goes on.
+#[test]
+fn commands_that_misbehave_are_stopped() {
+    let home = Home::new("sqlite");
+    for (command, said) in [
+        ("yes", "more bytes were not kept]\n[stopped after 2 seconds, with everything that it had started]"),
+        ("sleep 600 & sleep 600", "[stopped after 2 seconds, with everything that it had started]"),
+        ("exec >&- 2>&-; sleep 0.1; exit 4", "[exit code 4]"),
+        ("printf '\\377\\376'; kill -9 $$", "[ended by signal 9]"),
+        ("bomb() { bomb | bomb & }; bomb; sleep 600", "[stopped"),
+    ] {
+        let mut ran = home.command(&task(&["--mode", "auto", &format!("run `{command}`")]));
+        ran.env("REJOIN_LIMITS_TOOL_SECONDS", "2").env("REJOIN_LIMITS_OUTPUT_KEPT", "50000");
+        let ran = Ran::of(ran.output().unwrap());
+        assert_eq!(ran.code, 0, "the model came to an end: {}", ran.err);
+        assert!(ran.out.contains(said), "{command}: {}", &ran.out[ran.out.len().saturating_sub(300)..]);
+        assert!(ran.out.len() < 60_000, "{command}");
+    }
+}
+
 /// A store inside the workspace is named, and every command asks, also in mode auto.
 #[test]
 fn a_store_in_the_workspace_makes_commands_ask() {

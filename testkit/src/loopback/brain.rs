@@ -210,7 +210,7 @@ fn short(text: &str) -> String {
 /// The call of that number: the tools that are known take turns, or all of them if none is.
 fn call(ask: &Ask, number: usize, wanted: &Directives<'_>) -> Call {
     let known: &[&str] = match wanted.change {
-        true => &["write_file", "edit_file", "run", "read_file"],
+        true => &["write_file", "edit_file", "run", "find", "delegate", "grep", "read_file"],
         false => &["calculate", "list_dir", "read_file"],
     };
     let mut tools: Vec<&Tool> =
@@ -230,6 +230,9 @@ fn call(ask: &Ask, number: usize, wanted: &Directives<'_>) -> Call {
             json!({"path": "notes.txt", "edits": [{"old": "a note", "new": format!("a note, {number}"), "all": true}]})
         }
         "run" => json!({"command": format!("echo {number} >> ran.txt; echo done {number}")}),
+        "find" => json!({"pattern": "*.txt"}),
+        "grep" => json!({"pattern": "note"}),
+        "delegate" => json!({"task": "change tools:3 steps:1", "tools": ["write_file", "edit_file", "run"]}),
         _ => example(&tool.schema, number, 0),
     };
     Call { name: tool.name.clone(), arguments: arguments.to_string() }

@@ -331,9 +331,12 @@ async fn sleep(time: Duration) {
     }
 }
 
+/// How much longer than the limit an output may be: a tool that keeps to the limit itself says at the end what it left out.
+const LAST_NOTE: usize = 4 * 1024;
+
 /// The text up to the limit, and how much more there was.
 fn kept(mut text: String, limit: usize) -> String {
-    if text.len() > limit {
+    if text.len() > limit.saturating_add(LAST_NOTE) {
         let end = text.floor_char_boundary(limit);
         let more = text.len() - end;
         text.truncate(end);
