@@ -454,3 +454,22 @@ fn a_result_does_not_keep_an_id_that_another_call_got() {
     let out = converted(text, gemini, gemini);
     assert_eq!(out.body.matches("c1_2").count(), 2, "the call and its own result: {}", out.body);
 }
+
+#[test]
+fn a_failed_result_holds_only_text() {
+    let image =
+        r#"{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"R0lGODlhAQ=="}}"#;
+    for content in [
+        format!(
+            r#"{{"type":"document","source":{{"type":"content","content":[{{"type":"text","text":"words"}},{image}]}}}}"#
+        ),
+        r#"{"type":"search_result","source":"s","title":"t","content":[{"type":"text","text":"words"}]}"#
+            .to_owned(),
+    ] {
+        let text = format!(
+            r#"[{{"role":"user","content":"u"}},{{"role":"assistant","content":[{{"type":"tool_use","id":"c4","name":"read","input":{{}}}}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c4","content":[{content}],"is_error":true}}]}}]"#
+        );
+        let out = converted(&text, ANTHROPIC, ANTHROPIC);
+        assert!(out.body.contains("words"), "{}", out.body);
+    }
+}

@@ -122,15 +122,16 @@ impl Encoder {
         for result in &results {
             let at = render::position(*result);
             for block in &result.result().content {
-                let message = result.message();
-                let is_media = render::is_media(block) && WIRE.media.keeps(block);
-                let Some(piece) = self.content_piece(message, block, at) else { continue };
-                if is_media && is_error {
-                    // A failed result must hold only text (ANT-24).
+                let Some(piece) = self.content_piece(result.message(), block, at) else { continue };
+                // A failed result must hold only text (ANT-24).
+                let is_text = block.as_text().is_some() || matches!(piece.json, Json::Text(_));
+                if is_text || !is_error {
+                    pieces.push(piece.json);
+                } else if render::is_media(block) {
                     self.sheet.ledger.change(Rule::MovedMedia, at, Action::Moved);
                     media.push(piece.json.into_block());
                 } else {
-                    pieces.push(piece.json);
+                    pieces.push(Json::text(self.sheet.ledger.as_text(&block.kind, at)));
                 }
             }
         }
@@ -162,9 +163,9 @@ impl Encoder {
         let raw = WIRE.own_bytes(result.message(), result.block())?;
         let content = &result.result().content;
         let blank = content.iter().any(|block| block.as_text().is_some_and(rejoin_record::Text::is_blank));
-        let media = content.iter().any(render::is_media);
+        let only_text = content.iter().all(|block| block.as_text().is_some());
         let empty_list = content.is_empty() && result.result().form == Form::Parts;
-        let refused = blank || empty_list || (media && result.result().is_error);
+        let refused = blank || empty_list || (!only_text && result.result().is_error);
         (!refused && id == call.id.as_str()).then_some(raw)
     }
 
