@@ -1,7 +1,10 @@
 //! The tools of a conversation: those that work on files of this folder, commands in the sandbox, delegation, and `fetch` if the
 //! settings allow it. Rejoin's own files are hidden from all of them.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use rejoin::{
     engine::{
@@ -47,9 +50,25 @@ fn policy(desk: &Desk) -> Policy {
             true => Network::Allowed,
             false => Network::None,
         },
-        environment: without_secrets(std::env::vars_os(), &[]),
+        environment: without_secrets(std::env::vars_os().chain(toolchains(home.as_deref())), &[]),
         ..Policy::new(&desk.folder)
     }
+}
+
+/// Where toolchains find themselves: a command has another home folder, in which they would look otherwise.
+fn toolchains(home: Option<&Path>) -> Vec<(OsString, OsString)> {
+    let folders = [
+        ("CARGO_HOME", ".cargo"),
+        ("RUSTUP_HOME", ".rustup"),
+        ("PYENV_ROOT", ".pyenv"),
+        ("NVM_DIR", ".nvm"),
+        ("GOPATH", "go"),
+    ];
+    let found = folders.into_iter().filter_map(|(variable, folder)| {
+        let folder = home?.join(folder);
+        (std::env::var_os(variable).is_none() && folder.is_dir()).then(|| (variable.into(), folder.into()))
+    });
+    found.collect()
 }
 
 /// Rejoin's own files, and files with keys, that are inside of the workspace.
