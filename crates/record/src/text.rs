@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use crate::json::literal;
+use crate::json::{literal, write};
 
 /// Whether a text is blank: it holds only Unicode white space and the four separator control characters, which most
 /// providers treat as white space too.
@@ -195,6 +195,28 @@ impl Text {
         match &self.value {
             SharedText::Short(_) => None,
             SharedText::Long(text) => Some(text.literal.as_str()).filter(|literal| !literal.is_empty()),
+        }
+    }
+
+    /// Appends it as a JSON string literal. A long text that was not read yet need not be decoded for that.
+    pub fn write_literal(&self, out: &mut String) {
+        match &self.value {
+            SharedText::Long(text) if text.decoded.get().is_none() => {
+                let body = text.literal.as_str();
+                out.reserve(body.len() + 2);
+                out.push('"');
+                write::rewritten(out, body);
+                out.push('"');
+            }
+            text => write::string(out, text),
+        }
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        match &self.value {
+            SharedText::Short(text) => text.is_empty(),
+            SharedText::Long(text) => text.literal.as_str().is_empty() && text.as_str().is_empty(),
         }
     }
 

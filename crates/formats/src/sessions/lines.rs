@@ -3,7 +3,11 @@
 use std::{
     io::BufRead,
     ops::Range,
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread,
 };
 
@@ -62,15 +66,37 @@ pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(),
     };
     // A short file is parsed before a thread has started.
     if !batches.ended {
+        let is_waiting = AtomicBool::new(false);
         thread::scope(|scope| {
-            let (done, parsed) = mpsc::sync_channel(AHEAD);
-            let batches = &mut batches;
-            let work = move || batches.try_for_each(|batch| done.send(batch.map(|batch| parse(&batch))));
+            let (sender, ahead) = mpsc::sync_channel(AHEAD);
+            let (batches, is_waiting) = (&mut batches, &is_waiting);
+            let work = move || {
+                batches.try_for_each(|batch| {
+                    // A reader that waits had better parse than wait.
+                    let by_reader = is_waiting.swap(false, Ordering::Relaxed);
+                    sender.send(batch.map(|batch| match by_reader {
+                        true => Ahead::Read(batch),
+                        false => Ahead::Parsed(parse(&batch)),
+                    }))
+                })
+            };
             // Some systems have no threads.
-            match thread::Builder::new().spawn_scoped(scope, work) {
-                Ok(_) => parsed.into_iter().try_for_each(|parsed| parsed.map(&mut take)),
-                Err(_) => Ok(()),
+            if thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                return Ok(());
             }
+            let next = || {
+                ahead.try_recv().ok().or_else(|| {
+                    is_waiting.store(true, Ordering::Relaxed);
+                    ahead.recv().ok()
+                })
+            };
+            std::iter::from_fn(next).try_for_each(|batch| {
+                take(match batch? {
+                    Ahead::Read(batch) => parse(&batch),
+                    Ahead::Parsed(parsed) => parsed,
+                });
+                Ok::<(), ReadError>(())
+            })
         })?;
     }
     for batch in batches {
@@ -84,6 +110,12 @@ const BATCH_BYTES: usize = 256 * 1024;
 
 /// The number of batches that are parsed ahead of the reader.
 const AHEAD: usize = 3;
+
+/// A batch that a second thread prepared.
+enum Ahead {
+    Read(Batch),
+    Parsed(Vec<Parsed>),
+}
 
 /// A few lines that are parsed together.
 struct Batch {

@@ -116,7 +116,7 @@ const TEXTS: [&str; 4] = ["text", "output", "content", "encrypted_content"];
 
 /// Texts of these lengths in bytes are cut: no provider looks at more of them than whether they are blank, and whether they end with
 /// white space. A longer one may be longer than a provider allows, so it is kept whole.
-const CUT: std::ops::Range<usize> = 256..1024 * 1024;
+const CUT: std::ops::Range<usize> = 64..1024 * 1024;
 
 /// A value with long texts cut.
 fn value_of(value: source::Value<'_>, is_text: bool) -> Value {
@@ -128,23 +128,43 @@ fn value_of(value: source::Value<'_>, is_text: bool) -> Value {
                 let is_text = TEXTS.contains(&&*name);
                 (name.into_owned(), value_of(value, is_text))
             });
-            Value::Object(fields.collect())
+            let mut object = serde_json::Map::with_capacity(value.fields().count());
+            object.extend(fields);
+            Value::Object(object)
         }
-        Kind::String if is_text && CUT.contains(&value.raw().len()) && !may_end_blank(value.raw()) => {
+        Kind::String if is_text && CUT.contains(&value.raw().len()) => {
             let beginning = value.beginning(CUT.start).filter(|text| !is_blank(text));
-            // A cut must not make a text end with a space: some providers refuse that.
-            let beginning = beginning.map(|text| text.trim_end().to_owned());
-            Value::from(beginning.or_else(|| value.as_str().map(Into::into)))
+            // Some providers refuse a text that ends with a space, so the cut text ends with one only if the whole one does.
+            let cut = beginning.map(|text| {
+                let end = if ends_blank(value.raw()) { "\n" } else { "" };
+                format!("{}{end}", text.trim_end())
+            });
+            Value::from(cut.or_else(|| value.as_str().map(Into::into)))
         }
         Kind::String => Value::from(value.as_str()),
         _ => serde_json::from_str(value.raw()).unwrap_or_default(),
     }
 }
 
-/// Whether the text of a literal may end with white space. An escape near its end is not decoded to find out.
-fn may_end_blank(literal: &str) -> bool {
-    let mut end = literal.strip_suffix('"').unwrap_or(literal).chars().rev();
-    end.clone().next().is_none_or(char::is_whitespace) || end.by_ref().take(6).any(|letter| letter == '\\')
+/// Whether the text of a string literal ends with white space.
+fn ends_blank(literal: &str) -> bool {
+    let body = literal.strip_suffix('"').unwrap_or(literal);
+    // Of several backslashes in a row, every second one is the text of an escape.
+    let is_escape = |length: usize| {
+        let Some(start) = body.len().checked_sub(length).filter(|start| body.is_char_boundary(*start)) else {
+            return None;
+        };
+        let before = body[..start].bytes().rev().take_while(|byte| *byte == b'\\').count();
+        body[start..].strip_prefix('\\').filter(|_| before % 2 == 0)
+    };
+    if let Some(letter) = is_escape(2) {
+        return matches!(letter, "n" | "r" | "t" | "f");
+    }
+    if let Some(digits) = is_escape(6).and_then(|escape| escape.strip_prefix('u')) {
+        let letter = u32::from_str_radix(digits, 16).ok().and_then(char::from_u32);
+        return letter.is_some_and(char::is_whitespace);
+    }
+    body.chars().next_back().is_none_or(char::is_whitespace)
 }
 
 /// A person's message that asks the model to continue.

@@ -400,15 +400,7 @@ pub fn image_url(image: &Usable<'_>) -> Option<String> {
 
 /// `{"type":"text","text":…}`
 pub fn text_block(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 8 + 32);
-    write_text_block(&mut out, text);
-    out
-}
-
-pub fn write_text_block(out: &mut String, text: &str) {
-    out.push_str("{\"type\":\"text\",\"text\":");
-    write::string(out, text);
-    out.push('}');
+    Object::new().text("type", "text").text("text", text).finish()
 }
 
 /// A copy of JSON without lone halves of surrogate pairs.

@@ -50,6 +50,22 @@ pub(super) fn unit(bytes: &[u8]) -> Option<Unit> {
     })
 }
 
+/// The character that stands in the text for the escape at the start of `bytes`, and the length of the escape.
+pub(super) fn escape(bytes: &[u8]) -> (char, usize) {
+    meaning(unit(bytes))
+}
+
+fn meaning(unit: Option<Unit>) -> (char, usize) {
+    match unit {
+        Some(Unit::Simple(plain)) => (plain, 2),
+        Some(Unit::Code(plain)) => (plain, 6),
+        Some(Unit::Pair(plain)) => (plain, 12),
+        Some(Unit::Lone) => (char::REPLACEMENT_CHARACTER, 6),
+        // There is no such escape: the backslash is text.
+        None => ('\\', 1),
+    }
+}
+
 fn hex(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0u32, |sum, &digit| Some(sum * 16 + char::from(digit).to_digit(16)?))
 }
@@ -137,17 +153,9 @@ pub(super) fn decode_into(text: &mut String, body: &str) -> bool {
             at = next_escape(bytes, at + 2);
             continue;
         }
-        let (plain, length) = match unit(&bytes[at..]) {
-            Some(Unit::Simple(plain)) => (plain, 2),
-            Some(Unit::Code(plain)) => (plain, 6),
-            Some(Unit::Pair(plain)) => (plain, 12),
-            Some(Unit::Lone) => {
-                lossy = true;
-                (char::REPLACEMENT_CHARACTER, 6)
-            }
-            // There is no such escape: the backslash is text.
-            None => ('\\', 1),
-        };
+        let unit = unit(&bytes[at..]);
+        lossy |= matches!(unit, Some(Unit::Lone));
+        let (plain, length) = meaning(unit);
         text.push(plain);
         copied = at + length;
         at = next_escape(bytes, copied);

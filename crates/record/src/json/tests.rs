@@ -139,6 +139,14 @@ proptest! {
     }
 
     #[test]
+    fn a_literal_is_rewritten_as_what_it_means(body in "[a \"\u{1}\u{7f}é\\\\/nrtbfu0-9dDcC]{0,40}") {
+        let (mut rewritten, mut escaped) = (String::new(), String::new());
+        write::rewritten(&mut rewritten, &body);
+        write::escaped(&mut escaped, &super::literal::decode_body(&body).0);
+        prop_assert_eq!(rewritten, escaped);
+    }
+
+    #[test]
     fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let text = String::from_utf8_lossy(&bytes);
         let (doc, _) = Doc::parse_prefix(&text);

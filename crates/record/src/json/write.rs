@@ -53,6 +53,31 @@ pub fn escaped(out: &mut String, text: &str) {
     }
 }
 
+/// Appends the text between the quotes of a literal, as [`escaped`] would write what it means.
+pub(crate) fn rewritten(out: &mut String, body: &str) {
+    let bytes = body.as_bytes();
+    let (mut copied, mut from) = (0, 0);
+    loop {
+        let at = literal::skip_plain(bytes, from);
+        let Some(&byte) = bytes.get(at) else {
+            out.push_str(&body[copied..]);
+            return;
+        };
+        // Most escapes are written the same way here.
+        if let (b'\\', Some(b'n' | b'"' | b'\\' | b't' | b'r' | b'b' | b'f')) = (byte, bytes.get(at + 1)) {
+            from = at + 2;
+            continue;
+        }
+        out.push_str(&body[copied..at]);
+        let (plain, length) = match byte {
+            b'\\' => literal::escape(&bytes[at..]),
+            _ => (char::from(byte), 1),
+        };
+        escaped(out, plain.encode_utf8(&mut [0; 4]));
+        (copied, from) = (at + length, at + length);
+    }
+}
+
 /// Appends a field name and its colon, after a comma where one is needed.
 pub fn key(out: &mut String, name: &str) {
     if !out.ends_with(['{', '[']) {

@@ -20,6 +20,27 @@ fn lengthen(value: &mut Value, is_text: bool) {
     }
 }
 
+#[test]
+fn the_end_of_a_literal_is_judged_as_it_reads() {
+    for literal in
+        [r#""a ""#, r#""a\n""#, r#""a\t""#, r#""a\\\n""#, r#""a\u0020""#, r#""a\\\u00a0""#, "\"a\u{3000}\""]
+    {
+        assert!(ends_blank(literal), "{literal}");
+    }
+    for literal in [
+        r#""a""#,
+        r#""a\\n""#,
+        r#""a\\u0020""#,
+        r#""a\"""#,
+        r#""a\\""#,
+        r#""a\u0041""#,
+        r#""é😀""#,
+        r#""\ud83d\ude00""#,
+    ] {
+        assert!(!ends_blank(literal), "{literal}");
+    }
+}
+
 /// No rule looks past the beginning of a text: every fixture of every checker, with all texts made long.
 #[test]
 fn a_shortened_request_gets_the_same_verdict() {

@@ -17,6 +17,8 @@ pub(super) struct Piece<'i> {
 pub(super) enum Json<'i> {
     Block(Cow<'i, str>),
     Text(Cow<'i, str>),
+    /// A text of the record, which need not be decoded to be written.
+    Said(&'i Text),
 }
 
 impl<'i> Json<'i> {
@@ -25,17 +27,30 @@ impl<'i> Json<'i> {
     }
 
     pub(super) fn write(&self, out: &mut String) {
+        if matches!(self, Self::Block(_)) {
+            return self.write_bare(out);
+        }
+        out.push_str("{\"type\":\"text\",\"text\":");
+        self.write_bare(out);
+        out.push('}');
+    }
+
+    /// Writes a text as a string rather than a block.
+    pub(super) fn write_bare(&self, out: &mut String) {
         match self {
             Self::Block(json) => out.push_str(json),
-            Self::Text(text) => render::write_text_block(out, text),
+            Self::Text(text) => write::string(out, text),
+            Self::Said(text) => text.write_literal(out),
         }
     }
 
     pub(super) fn into_block(self) -> String {
-        match self {
-            Self::Block(json) => json.into_owned(),
-            Self::Text(text) => render::text_block(&text),
+        if let Self::Block(json) = self {
+            return json.into_owned();
         }
+        let mut out = String::new();
+        self.write(&mut out);
+        out
     }
 }
 
@@ -79,7 +94,7 @@ impl Encoder {
             (BlockKind::Text(text), None) => {
                 self.sheet.ledger.lossy(text, at);
                 // A content that is a string stays a string: see `push_pieces`.
-                return Some(Piece { json: Json::text(text.as_str()), exact: !text.is_lossy() });
+                return Some(Piece { json: Json::Said(text), exact: !text.is_lossy() });
             }
             (kind, None) => match media_block(kind, WIRE.is_own(message)) {
                 Some(block) => Json::Block(block.into()),

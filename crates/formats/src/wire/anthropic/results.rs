@@ -124,7 +124,8 @@ impl Encoder {
             for block in &result.result().content {
                 let Some(piece) = self.content_piece(result.message(), block, at) else { continue };
                 // A failed result must hold only text (ANT-24).
-                let is_text = block.as_text().is_some() || matches!(piece.json, Json::Text(_));
+                let is_text =
+                    block.as_text().is_some() || matches!(piece.json, Json::Text(_) | Json::Said(_));
                 if is_text || !is_error {
                     pieces.push(piece.json);
                 } else if render::is_media(block) {
@@ -143,7 +144,7 @@ impl Encoder {
         match only.and_then(|block| block.as_text()) {
             Some(text) => {
                 write::key(&mut out, "content");
-                write::string(&mut out, text);
+                text.write_literal(&mut out);
             }
             None if pieces.is_empty() => {}
             None => {

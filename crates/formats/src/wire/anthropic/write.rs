@@ -70,7 +70,7 @@ impl Pass for Encoder {
     }
 
     fn say(&mut self, text: &str, _: usize) {
-        self.push_text("user", text);
+        self.push_text("user", Json::text(text));
     }
 
     fn late_system(&mut self, texts: Vec<String>, _: usize) {
@@ -111,7 +111,7 @@ impl Pass for Encoder {
         }
         if pieces.is_empty() {
             if self.stands_empty(item) {
-                self.push_text("user", render::EMPTY);
+                self.push_text("user", Json::text(render::EMPTY));
                 self.user_spoke = true;
             }
             return;
@@ -199,7 +199,7 @@ impl Encoder {
     /// Writes a new message; its content is a string if the source has only a string.
     fn push_pieces(&mut self, role: &str, message: &Message, pieces: Vec<Piece<'_>>) {
         match only_text(message).filter(|_| pieces.len() == 1 && pieces[0].exact) {
-            Some(text) => self.push_text(role, text),
+            Some(text) => self.push_text(role, Json::Said(text)),
             None => self.push_new(role, pieces.into_iter().map(|piece| piece.json)),
         }
     }
@@ -310,11 +310,11 @@ impl Encoder {
         self.ends_with_assistant = None;
     }
 
-    fn push_text(&mut self, role: &str, text: &str) {
+    fn push_text(&mut self, role: &str, text: Json<'_>) {
         if role == "user" && self.sheet.target.marks != Marks::AsWritten {
-            return self.push_new(role, [Json::text(text)]);
+            return self.push_new(role, [text]);
         }
-        self.push_content(role, |out| write::string(out, text));
+        self.push_content(role, |out| text.write_bare(out));
     }
 
     pub(super) fn push_new<'j>(&mut self, role: &str, blocks: impl IntoIterator<Item = Json<'j>>) {
