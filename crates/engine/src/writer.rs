@@ -88,7 +88,7 @@ impl Writer<'_> {
     pub fn rename(&self, id: ConversationId, title: &str) -> Result<(), EngineError> {
         let _lock = self.lock(id)?;
         let tail = self.tail(id)?;
-        let meta = Meta { title: Some(Text::from(title.trim())), tags: None, scope: None };
+        let meta = Meta { title: Some(Text::from(title.trim())), ..Meta::default() };
         let entry = Chain::at(Some(tail)).append(Kind::Meta, &Content::Meta(meta), stamp(self.clock, None));
         self.store.append(id, Some(tail), &[entry])?;
         Ok(())
@@ -192,7 +192,7 @@ impl New {
         let mut chain = Chain::empty();
         let mut entries = vec![chain.append(Kind::Header, &Content::Header(header), stamp(clock, None))];
         if let Some(title) = self.title.as_deref().map(str::trim).filter(|title| !title.is_empty()) {
-            let meta = Meta { title: Some(Text::from(title)), tags: None, scope: None };
+            let meta = Meta { title: Some(Text::from(title)), ..Meta::default() };
             entries.push(chain.append(Kind::Meta, &Content::Meta(meta), stamp(clock, None)));
         }
         entries
@@ -281,7 +281,7 @@ impl Forked {
         let fork = Object::new().text("conversation", from).text_if("entry", head.map(Entry::id));
         let scope = Object::new().object("forked_from", fork).finish();
         let title = given.filter(|given| known.as_ref() != Some(given));
-        let meta = Meta { title, tags: None, scope: Some(Raw::new(scope)) };
+        let meta = Meta { title, scope: Some(Raw::new(scope)), ..Meta::default() };
         self.entries.push(self.chain.append(Kind::Meta, &Content::Meta(meta), stamp(clock, None)));
     }
 

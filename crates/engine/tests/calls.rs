@@ -45,7 +45,7 @@ fn from_requested_to_completed() {
     assert_eq!(all[0].started, Some(asked.envelope().timestamp));
 
     let call = CallAt { entry: asked.id(), block: 1 };
-    let turn = Turn { state: TurnState::CallRunning, call: Some(call) };
+    let turn = Turn::new(TurnState::CallRunning, Some(call));
     let running = conversation.append(&Content::Turn(turn)).entry;
     let ended = conversation.say(Message::tool("c2", "ok")).entry;
     conversation.say(failed("c1", "no such file"));

@@ -231,10 +231,10 @@ fn other_entries_change_what_is_seen() {
     assert_eq!(store.summary(conversation.id()).unwrap().state, SessionState::WaitingForTools);
     assert_eq!(conversation.history().known(), []);
     let call = CallAt { entry: asked.id(), block: 0 };
-    conversation.append(&Content::Turn(Turn { state: TurnState::CallRunning, call: Some(call) }));
+    conversation.append(&Content::Turn(Turn::new(TurnState::CallRunning, Some(call))));
     assert_eq!(conversation.history().known().len(), 1);
     conversation.say(Message::tool("c1", "done"));
-    let summary = Compacted { summary: Text::new("it ran"), truncated_count: 0, keep_from: None };
+    let summary = Compacted::new("it ran", None);
     conversation.append(&Content::Compacted(summary));
     assert_eq!(lines(conversation.session()), ["user: it ran"]);
     conversation.say(Message::user("next"));

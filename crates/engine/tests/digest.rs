@@ -51,9 +51,9 @@ fn titles_are_what_a_person_said_first() {
         Some(Title::Said("mine".into()))
     );
     assert_eq!(digest(&own(Kind::Message, &Content::Message(Message::assistant("no")))).title, None);
-    let meta = content::Meta { title: Some(" a\n b ".into()), tags: None, scope: None };
+    let meta = content::Meta { title: Some(" a\n b ".into()), ..content::Meta::default() };
     assert_eq!(digest(&own(Kind::Meta, &Content::Meta(meta))).title, Some(Title::Given("a b".into())));
-    let blank = content::Meta { title: Some(" ".into()), tags: None, scope: None };
+    let blank = content::Meta { title: Some(" ".into()), ..content::Meta::default() };
     assert_eq!(digest(&own(Kind::Meta, &Content::Meta(blank))).title, None);
 }
 
@@ -71,7 +71,7 @@ fn times_are_when_it_was_said() {
         assert_eq!(time(derived, Some(source)), Some(second));
     }
     // A new title and an erased text make a conversation no younger.
-    let meta = content::Meta { title: Some("t".into()), tags: None, scope: None };
+    let meta = content::Meta { title: Some("t".into()), ..content::Meta::default() };
     assert_eq!(digest(&own(Kind::Meta, &Content::Meta(meta))).time, None);
     let erased = content::Erased { entry: derived, reason: None };
     assert_eq!(digest(&own(Kind::Erased, &Content::Erased(erased))).time, None);
@@ -105,7 +105,7 @@ fn the_state_follows_what_happens() {
     let asked = conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c1", "run", "{}")])).entry;
     assert_eq!(state(), SessionState::WaitingForTools);
     let call = content::CallAt { entry: asked.id(), block: 0 };
-    conversation.append(&Content::Turn(Turn { state: TurnState::CallAwaitingApproval, call: Some(call) }));
+    conversation.append(&Content::Turn(Turn::new(TurnState::CallAwaitingApproval, Some(call))));
     assert_eq!(state(), SessionState::WaitingForApproval);
     let closed = |decision| Closed { calls: vec![ClosedCall { entry: asked.id(), block: 0, decision }] };
     conversation.append(&Content::Closed(closed(Decision::Rerun)));
@@ -144,11 +144,7 @@ fn everything_that_was_said_is_found() {
         output: "llama".into(),
         failed: false,
     }));
-    conversation.append(&Content::Compacted(content::Compacted {
-        summary: "fruit salad".into(),
-        truncated_count: 0,
-        keep_from: None,
-    }));
+    conversation.append(&Content::Compacted(content::Compacted::new("fruit salad", None)));
     for (words, role) in [
         ("apples", "user"),
         ("pondering", "assistant"),

@@ -378,7 +378,7 @@ proptest! {
         for (number, (kind, id)) in said.iter().enumerate() {
             conversation.say(message(*kind, *id));
             if turns.contains(&number) {
-                let turn = content::Turn { state: content::TurnState::Started, call: None };
+                let turn = content::Turn::new(content::TurnState::Started, None);
                 conversation.append(&Content::Turn(turn));
             }
         }

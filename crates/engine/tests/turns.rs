@@ -216,7 +216,7 @@ fn states() {
     assert_eq!(conversation.state().to_string(), "WAITING_FOR_TOOLS");
     assert!(!conversation.state().is_safe_point());
     let at = Some(CallAt { entry: parent, block: 1 });
-    conversation.append(&Content::Turn(Turn { state: TurnState::CallAwaitingApproval, call: at }));
+    conversation.append(&Content::Turn(Turn::new(TurnState::CallAwaitingApproval, at)));
     assert_eq!(conversation.state(), SessionState::WaitingForApproval);
     assert!(!conversation.state().is_safe_point());
     conversation.add_tool_message(parent, "b", "2").unwrap();
@@ -226,7 +226,7 @@ fn states() {
     assert!(conversation.state().is_safe_point());
     conversation.say(Message::assistant("Done."));
     assert_eq!(conversation.state().to_string(), "COMPLETE");
-    conversation.append(&Content::Turn(Turn { state: TurnState::Interrupted, call: None }));
+    conversation.append(&Content::Turn(Turn::new(TurnState::Interrupted, None)));
     assert_eq!(conversation.state(), SessionState::Interrupted);
     conversation.say(Message::user("more"));
     assert_eq!(conversation.state(), SessionState::WaitingForModel);
@@ -664,7 +664,7 @@ fn findings_outlive_appends() {
     let mut conversation = Conversation::open_with_clock(store, clock(), id, "test").unwrap();
     let before = conversation.findings().to_vec();
     assert!(!before.is_empty());
-    conversation.append(&Content::Turn(Turn { state: TurnState::Started, call: None }));
+    conversation.append(&Content::Turn(Turn::new(TurnState::Started, None)));
     conversation.say(Message::user("four"));
     assert_eq!(conversation.findings(), before);
     assert_eq!(conversation.session().findings, before, "whoever reads all of it finds the same");

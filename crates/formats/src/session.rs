@@ -399,11 +399,11 @@ impl Import<'_> {
             Aside::Snapshot(data) => (Content::Snapshot(Snapshot { data: data.clone() }), data.as_str()),
             Aside::Hidden(message, detail) => return self.message(message, detail),
             Aside::Compacted { summary } => {
-                let compacted = Compacted { summary: summary.clone(), truncated_count: 0, keep_from: None };
+                let compacted = Compacted::new(summary.clone(), None);
                 (Content::Compacted(compacted), summary.as_str())
             }
             Aside::Title(title) => {
-                let meta = Meta { title: Some(title.clone()), tags: None, scope: None };
+                let meta = Meta { title: Some(title.clone()), ..Meta::default() };
                 (Content::Meta(meta), title.as_str())
             }
         };

@@ -210,6 +210,31 @@ body! {
 }
 
 body! {
+    /// An older message that a view shows before a summary.
+    KeptMessage {
+        /// The message's entry.
+        entry: EntryId,
+        /// The text that is shown in its place, if it is too long.
+        text: Option<Text>,
+    }
+}
+
+body! {
+    /// Tokens, as a provider counted them.
+    #[derive(Default, Copy)]
+    TokenUsage {
+        /// The tokens of the request, cached ones included.
+        input: u64,
+        /// The tokens of the answer, with its reasoning.
+        output: u64,
+        /// The tokens of the request that the provider had in its cache.
+        cached: u64,
+        /// The tokens of reasoning.
+        reasoning: u64,
+    }
+}
+
+body! {
     /// A summary of the messages before it.
     Compacted {
         /// The summary.
@@ -218,6 +243,24 @@ body! {
         truncated_count: u64,
         /// The first entry that is kept unchanged.
         keep_from: Option<EntryId>,
+        /// Messages from before `keep_from` that stay in the view, before the summary.
+        kept: Option<Vec<KeptMessage>>,
+        /// The model that wrote the summary.
+        model: Option<Text>,
+        /// The tokens that the messages took before, as far as they were counted.
+        tokens_before: Option<u64>,
+        /// The tokens that they take now.
+        tokens_after: Option<u64>,
+        /// The tokens that writing the summary took.
+        usage: Option<TokenUsage>,
+    }
+}
+
+body! {
+    /// A compaction that no longer hides anything.
+    Uncompacted {
+        /// The compaction's entry.
+        compaction: EntryId,
     }
 }
 
@@ -247,6 +290,7 @@ body! {
 
 body! {
     /// Title, tags and scope.
+    #[derive(Default)]
     Meta {
         /// The title that a person gave.
         title: Option<Text>,
@@ -254,6 +298,8 @@ body! {
         tags: Option<Vec<Text>>,
         /// User, channel, thread and the like, as JSON.
         scope: Option<Raw>,
+        /// The messages that stay in every view. The newest list counts.
+        pinned: Option<Vec<EntryId>>,
     }
 }
 
@@ -264,6 +310,8 @@ body! {
         state: TurnState,
         /// The call that the state is about.
         call: Option<CallAt>,
+        /// The tokens of the last request and its answer, if the provider counted them and no earlier entry has them.
+        usage: Option<TokenUsage>,
     }
 }
 
@@ -436,6 +484,7 @@ contents! {
     Context(Context),
     Closed(Closed),
     Compacted(Compacted),
+    Uncompacted(Uncompacted),
     Prune(Prune),
     Snapshot(Snapshot),
     Branch(Branch),
@@ -444,6 +493,30 @@ contents! {
     Change(Change),
     Erased(Erased),
     Raw(RawItem),
+}
+
+impl Compacted {
+    /// A summary of everything before `keep_from`.
+    pub fn new(summary: impl Into<Text>, keep_from: Option<EntryId>) -> Self {
+        Self {
+            summary: summary.into(),
+            truncated_count: 0,
+            keep_from,
+            kept: None,
+            model: None,
+            tokens_before: None,
+            tokens_after: None,
+            usage: None,
+        }
+    }
+}
+
+impl Turn {
+    /// A new state, perhaps about a call.
+    #[must_use]
+    pub fn new(state: TurnState, call: Option<CallAt>) -> Self {
+        Self { state, call, usage: None }
+    }
 }
 
 impl Change {

@@ -96,6 +96,8 @@ kinds! {
     Closed = "closed",
     /// A summary that replaces the messages before it.
     Compacted = "compacted",
+    /// A compaction that no longer hides anything.
+    Uncompacted = "uncompacted",
     /// The results that a view shows as tombstones.
     Prune = "prune",
     /// Opaque state that survives compaction.

@@ -9,7 +9,8 @@ use rejoin_record::{
     chain::Stamp,
     content::{
         Branch, CallAt, Change, ChangeState, Closed, ClosedCall, Command, Compacted, Context, Decision,
-        Erased, Meta, Metadata, Prune, RawItem, Snapshot, Turn, TurnState,
+        Erased, KeptMessage, Meta, Metadata, Prune, RawItem, Snapshot, TokenUsage, Turn, TurnState,
+        Uncompacted,
     },
     verify::verify,
 };
@@ -83,25 +84,22 @@ fn conversation() -> Vec<Entry> {
         ),
         (
             Kind::Compacted,
-            Content::Compacted(Compacted {
-                summary: text("so far"),
-                truncated_count: 3,
-                keep_from: Some(id(2)),
-            }),
+            Content::Compacted(Compacted { truncated_count: 3, ..Compacted::new("so far", Some(id(2))) }),
         ),
         (Kind::Prune, Content::Prune(Prune { results: vec![CallAt { entry: id(2), block: 0 }] })),
         (Kind::Snapshot, Content::Snapshot(Snapshot { data: Raw::new(r#"{"ghost":true}"#) })),
         (Kind::Branch, Content::Branch(Branch { reason: None })),
         (
             Kind::Meta,
-            Content::Meta(Meta { title: Some(text("A title")), tags: Some(vec![text("x")]), scope: None }),
+            Content::Meta(Meta {
+                title: Some(text("A title")),
+                tags: Some(vec![text("x")]),
+                ..Meta::default()
+            }),
         ),
         (
             Kind::Turn,
-            Content::Turn(Turn {
-                state: TurnState::CallRunning,
-                call: Some(CallAt { entry: id(2), block: 0 }),
-            }),
+            Content::Turn(Turn::new(TurnState::CallRunning, Some(CallAt { entry: id(2), block: 0 }))),
         ),
         (Kind::Erased, Content::Erased(Erased { entry: id(3), reason: Some(text("asked to")) })),
         (Kind::Raw, Content::Raw(RawItem { format: text("other"), text: text("{torn") })),
@@ -119,6 +117,29 @@ fn conversation() -> Vec<Entry> {
                 after: Some(text("00")),
                 child: Some(ConversationId::from_random(8)),
                 ..Change::new(ChangeState::Approved, CallAt { entry: id(2), block: 0 })
+            }),
+        ),
+        (
+            Kind::Compacted,
+            Content::Compacted(Compacted {
+                kept: Some(vec![
+                    KeptMessage { entry: id(1), text: None },
+                    KeptMessage { entry: id(2), text: Some(text("short")) },
+                ]),
+                model: Some(text("gpt-4")),
+                tokens_before: Some(900),
+                tokens_after: Some(90),
+                usage: Some(TokenUsage { input: 7, output: 3, cached: 2, reasoning: 1 }),
+                ..Compacted::new("so far", Some(id(2)))
+            }),
+        ),
+        (Kind::Uncompacted, Content::Uncompacted(Uncompacted { compaction: id(16) })),
+        (Kind::Meta, Content::Meta(Meta { pinned: Some(vec![id(1)]), ..Meta::default() })),
+        (
+            Kind::Turn,
+            Content::Turn(Turn {
+                usage: Some(TokenUsage { input: 7, output: 3, cached: 2, reasoning: 1 }),
+                ..Turn::new(TurnState::Ended, None)
             }),
         ),
     ];

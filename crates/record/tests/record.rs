@@ -24,7 +24,7 @@ fn stamp(number: u64) -> Stamp {
 }
 
 fn meta(title: &str) -> Content {
-    Content::Meta(Meta { title: Some(Text::new(title)), tags: None, scope: None })
+    Content::Meta(Meta { title: Some(Text::new(title)), ..Meta::default() })
 }
 
 fn header() -> Content {

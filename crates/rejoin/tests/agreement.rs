@@ -145,7 +145,7 @@ impl Talk {
             }
             Step::Turn(state, number) => {
                 let call = any_call(number).map(|(entry, block)| CallAt { entry, block });
-                self.append(None, Kind::Turn, &Content::Turn(Turn { state, call }));
+                self.append(None, Kind::Turn, &Content::Turn(Turn::new(state, call)));
             }
             Step::Branch(to) => {
                 let to = to % self.entries.len();
@@ -153,7 +153,7 @@ impl Talk {
             }
             Step::Compacted(keep) => {
                 let keep_from = keep.map(|keep| self.entries[keep % self.entries.len()].id());
-                let compacted = Compacted { summary: "before".into(), truncated_count: 0, keep_from };
+                let compacted = Compacted::new("before", keep_from);
                 self.append(None, Kind::Compacted, &Content::Compacted(compacted));
             }
         }

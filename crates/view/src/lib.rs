@@ -17,6 +17,7 @@ pub mod path_state;
 pub mod repair;
 pub mod rules;
 pub mod sound;
+pub mod tokens;
 
 pub use finding::{Action, Finding, Position, Severity};
 pub use history::{Fate, History, KnownCall};
@@ -27,3 +28,4 @@ pub use path_state::{LastWord, PathState, PendingCall};
 pub use repair::{OnBroken, Refused, Repaired, Repairer, recovery_lines, removals, repair, repair_or_refuse};
 pub use rules::Rule;
 pub use sound::{ArgumentsUse, Chunk, ExchangeRef, ItemRef, PartRef, ResultRef, SoundRole, SoundView};
+pub use tokens::TokenCounter;

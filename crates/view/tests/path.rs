@@ -51,7 +51,7 @@ impl Writer {
 
     fn turn(&mut self, state: TurnState, call: Option<EntryId>) {
         let call = call.map(|entry| CallAt { entry, block: 0 });
-        self.append(Kind::Turn, Content::Turn(Turn { state, call }));
+        self.append(Kind::Turn, Content::Turn(Turn::new(state, call)));
     }
 
     fn close(&mut self, entry: EntryId, decision: Decision) {
@@ -149,9 +149,7 @@ fn decisions_about_what_is_not_there_are_ignored() {
 #[test]
 fn a_compaction_hides_what_it_replaced() {
     let call = |id| Message::assistant_with_tools(vec![ToolCall::new(id, "read", "{}")]);
-    let compacted = |summary: &str, keep_from| {
-        Content::Compacted(Compacted { summary: summary.into(), truncated_count: 0, keep_from })
-    };
+    let compacted = |summary: &str, keep_from| Content::Compacted(Compacted::new(summary, keep_from));
     let mut writer = Writer::new();
     writer.message(Message::user("old"));
     writer.message(call("hidden"));
@@ -249,7 +247,7 @@ fn a_state_that_is_lost_says_so() {
             writer.message(calling([String::from("stray")]));
         },
         &|writer, asking| {
-            let compacted = Compacted { summary: "s".into(), truncated_count: 0, keep_from: Some(asking) };
+            let compacted = Compacted::new("s", Some(asking));
             writer.append(Kind::Compacted, Content::Compacted(compacted));
         },
         &|writer, _| writer.entries.push(Writer::new().entries.remove(0)),

@@ -177,7 +177,7 @@ pub(crate) fn conversation_id(id: &str) -> ConversationId {
 }
 
 fn meta(title: Option<Text>, scope: Option<Raw>) -> Content {
-    Content::Meta(Meta { title, tags: None, scope })
+    Content::Meta(Meta { title, scope, ..Meta::default() })
 }
 
 /// The title and the model of a conversation.

@@ -47,7 +47,7 @@ fn thought(mut origin: Origin, text: &str) -> Block {
 }
 
 fn interrupted() -> Content {
-    Content::Turn(Turn { state: TurnState::Interrupted, call: None })
+    Content::Turn(Turn::new(TurnState::Interrupted, None))
 }
 
 /// A draft whose writer is gone.

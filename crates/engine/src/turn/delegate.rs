@@ -150,7 +150,7 @@ impl Delegation {
             .text("entry", self.at.entry)
             .number("block", self.at.block);
         let scope = Object::new().object("delegated_by", from).finish();
-        conversation.append(&Content::Meta(Meta { title: None, tags: None, scope: Some(Raw::new(scope)) }));
+        conversation.append(&Content::Meta(Meta { scope: Some(Raw::new(scope)), ..Meta::default() }));
         conversation
     }
 }

@@ -493,7 +493,7 @@ impl Worker {
 
     /// Appends an entry that says how far the turn is.
     fn turn_entry(&mut self, running: &mut TurnInProgress<'_>, state: TurnState, call: Option<CallAt>) {
-        let Appended { saved, .. } = self.conversation.append(&Content::Turn(Turn { state, call }));
+        let Appended { saved, .. } = self.conversation.append(&Content::Turn(Turn::new(state, call)));
         self.saved(running, saved);
     }
 

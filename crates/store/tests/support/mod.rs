@@ -76,7 +76,7 @@ impl Talk {
 
     pub fn titled(&mut self, title: &str) -> Entry {
         let stamp = self.stamp();
-        let meta = Meta { title: Some(title.into()), tags: None, scope: None };
+        let meta = Meta { title: Some(title.into()), ..Meta::default() };
         self.chain.append(Kind::Meta, &Content::Meta(meta), stamp)
     }
 
