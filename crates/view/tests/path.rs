@@ -217,10 +217,7 @@ fn a_state_goes_on_from_its_text() {
     assert_eq!(pending(&follow(&writer.entries)), ["\"b\"", "a"], "the first of two is answered first");
     writer.append(
         Kind::Turn,
-        Content::Turn(Turn {
-            state: TurnState::CallAwaitingApproval,
-            call: Some(CallAt { entry: asking, block: 3 }),
-        }),
+        Content::Turn(Turn::new(TurnState::CallAwaitingApproval, Some(CallAt { entry: asking, block: 3 }))),
     );
     let state = follow(&writer.entries);
     assert_eq!(state.pending_calls().map(|call| call.awaits_approval).collect::<Vec<_>>(), [false, true]);
