@@ -238,15 +238,15 @@ impl Audit {
         if !path.iter().any(|entry| self.new.contains(&entry.id())) {
             return;
         }
-        let mut walk = Walk::default();
+        let mut walk = Walk::begin(&path);
         for entry in &path {
             match self.messages.get(&entry.id()) {
                 Some(message) => walk.message(entry.id(), Arc::clone(message)),
-                None => walk.add(entry.id(), Content::of(entry)),
+                None => walk.add(entry, Content::of(entry)),
             }
         }
         // What a compaction hides is seen on the path that ends before it.
-        if walk.compactions() == 0 {
+        if !walk.is_compacted() {
             path.iter().for_each(|entry| _ = self.new.remove(&entry.id()));
         }
         let (history, entries) = walk.into_history();

@@ -9,7 +9,7 @@ use std::sync::{Arc, atomic::Ordering};
 use rejoin_engine::{Conversation, EngineError, Mode, New, Saved, digest, read};
 use rejoin_formats::{ConvertError, Dialect};
 use rejoin_record::{
-    Chain, Content, ConversationId, Kind, Message, Text, ToolCall,
+    Chain, Content, ConversationId, Kind, Message, ToolCall,
     content::{CallAt, Compacted, Metadata, Turn, TurnState},
 };
 use rejoin_store::{SessionState, Store, StoreError, memory::Memory};

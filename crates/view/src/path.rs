@@ -1,13 +1,17 @@
 //! The path: from the entries of a conversation to the history that a view is computed from.
 //!
 //! Follows the tree from the root to the head, takes the messages, and applies what `closed` and `turn` entries record
-//! about their calls. A compaction hides what it replaced. Every other kind of entry is skipped here.
+//! about their calls. The last compaction on the path hides what it replaced, and a `prune` entry replaces results by
+//! tombstones. Every other kind of entry is skipped here.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use rejoin_record::{
-    CallId, Content, EntryId, Message, Tree,
-    content::{Decision, TurnState},
+    Block, BlockKind, CallId, Content, Entry, EntryId, Kind, MediaSource, Message, Text, Tree,
+    content::{CallAt, Compacted, Decision, TurnState},
 };
 
 use crate::{
@@ -32,18 +36,34 @@ pub fn path(tree: &Tree<'_>) -> Path {
     let (entries, broken) = tree.path();
     // In the order of the path.
     let mut broken = broken.into_iter().peekable();
-    let mut walk = Walk::default();
+    let mut walk = Walk::begin(&entries);
     for entry in entries {
         if let Some(link) = broken.next_if(|link| link.entry == entry.id()) {
             let at = Position::message(walk.messages.len());
             let finding = Finding::new(Rule::BrokenChain, at, Action::Kept);
             walk.findings.push((entry.id(), finding.about(link.parent.to_string())));
         }
-        walk.add(entry.id(), Content::of(entry));
+        walk.add(entry, Content::of(entry));
     }
     let findings = std::mem::take(&mut walk.findings);
     let (history, entries) = walk.into_history();
     Path { history, entries, findings }
+}
+
+/// The messages on a path that a view does not show as they were recorded: pruned ones, and those that a compaction shortened.
+#[must_use]
+pub fn changed(path: &[&Entry]) -> HashSet<EntryId> {
+    let mut changed = HashSet::new();
+    for entry in path.iter().filter(|entry| matches!(entry.envelope().kind, Kind::Prune | Kind::Compacted)) {
+        match Content::of(entry) {
+            Content::Prune(prune) => changed.extend(prune.results.iter().map(|at| at.entry)),
+            Content::Compacted(Compacted { kept: Some(kept), .. }) => {
+                changed.extend(kept.iter().filter(|kept| kept.text.is_some()).map(|kept| kept.entry));
+            }
+            _ => {}
+        }
+    }
+    changed
 }
 
 /// A path as it is walked, entry by entry. A running conversation keeps it and adds to it.
@@ -51,13 +71,42 @@ pub fn path(tree: &Tree<'_>) -> Path {
 pub struct Walk {
     messages: Vec<Arc<Message>>,
     entries: Vec<EntryId>,
+    /// The number that people and models call each message by: its place on the path, with commands and summaries, from 0.
+    numbers: Vec<usize>,
+    next_number: usize,
     calls: Calls,
     sent: Vec<usize>,
     findings: Vec<(EntryId, Finding)>,
     /// A turn of ours is in progress: a call in it runs only after an entry that records its start.
     in_turn: bool,
-    compactions: usize,
+    /// The compaction that counts.
+    cut: Option<Cut>,
+    /// The place of its summary.
+    summary: Option<usize>,
+    pinned: Vec<EntryId>,
+    prunes: usize,
+    stale: bool,
     results: Results,
+}
+
+/// A compaction, and how far the walk has come towards it.
+#[derive(Debug)]
+struct Cut {
+    entry: EntryId,
+    compacted: Compacted,
+    /// The text that replaces each older message that stays, if it is shortened.
+    kept: HashMap<EntryId, Option<Text>>,
+    progress: Progress,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// Messages are hidden, except those that are kept.
+    Hiding,
+    /// The first message that stays was reached.
+    Keeping,
+    /// The compaction itself was reached.
+    Passed,
 }
 
 /// The entry of the newest result of each call id, among the first `read` messages. A path on which nothing was closed never
@@ -68,20 +117,57 @@ struct Results {
     read: usize,
 }
 
+impl Cut {
+    /// The last compaction on a path that was not undone.
+    fn of(path: &[&Entry]) -> Option<Self> {
+        let of_kind = |entry: &&&Entry, kind: Kind| entry.envelope().kind == kind;
+        let undone: HashSet<EntryId> = path
+            .iter()
+            .filter(|entry| of_kind(entry, Kind::Uncompacted))
+            .filter_map(|entry| match Content::of(entry) {
+                Content::Uncompacted(undone) => Some(undone.compaction),
+                _ => None,
+            })
+            .collect();
+        let (at, mut compacted) = path
+            .iter()
+            .enumerate()
+            .rev()
+            .filter(|(_, entry)| of_kind(entry, Kind::Compacted) && !undone.contains(&entry.id()))
+            .find_map(|(at, entry)| match Content::of(entry) {
+                Content::Compacted(compacted) => Some((at, compacted)),
+                _ => None,
+            })?;
+        // An entry that is not before it cannot be kept from.
+        let is_before = |id: EntryId| path[..at].iter().rev().any(|entry| entry.id() == id);
+        compacted.keep_from = compacted.keep_from.filter(|id| is_before(*id));
+        let kept = compacted.kept.iter().flatten().map(|kept| (kept.entry, kept.text.clone())).collect();
+        Some(Self { entry: path[at].id(), compacted, kept, progress: Progress::Hiding })
+    }
+}
+
 impl Walk {
+    /// Begins to walk a path, so that its last compaction is known. The entries of the path are then added in order.
+    #[must_use]
+    pub fn begin(path: &[&Entry]) -> Self {
+        Self { cut: Cut::of(path), ..Self::default() }
+    }
+
     /// Takes the next entry of the path.
-    pub fn add(&mut self, entry: EntryId, content: Content) {
+    pub fn add(&mut self, entry: &Entry, content: Content) {
+        let (kind, id) = (&entry.envelope().kind, entry.id());
         match content {
-            Content::Message(message) => self.message(entry, Arc::new(message)),
+            Content::Message(message) => return self.message(id, Arc::new(message)),
             Content::Compacted(compacted) => {
-                self.compact(compacted.keep_from);
-                if !compacted.summary.is_blank() {
-                    self.message(entry, Arc::new(Message::user(compacted.summary)));
-                    // It goes before everything that stays.
-                    self.messages.rotate_right(1);
-                    self.entries.rotate_right(1);
-                    let newest = self.messages.len() - 1;
-                    self.calls.renumber(|place| Some(if place == newest { 0 } else { place + 1 }));
+                self.compaction(id);
+                self.next_number += usize::from(!compacted.summary.is_blank());
+                return;
+            }
+            Content::Uncompacted(_) => self.stale |= self.is_past_cut(),
+            Content::Prune(prune) => self.prune(&prune.results),
+            Content::Meta(meta) => {
+                if let Some(pinned) = meta.pinned {
+                    self.pinned = pinned;
                 }
             }
             Content::Closed(closed) => {
@@ -99,9 +185,71 @@ impl Walk {
             Content::Unreadable(_) => {
                 let at = Position::message(self.messages.len());
                 let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
-                self.findings.push((entry, finding.about(entry.to_string())));
+                self.findings.push((id, finding.about(id.to_string())));
             }
             _ => {}
+        }
+        self.next_number += usize::from(matches!(kind, Kind::Message | Kind::Command | Kind::Compacted));
+    }
+
+    fn is_past_cut(&self) -> bool {
+        self.cut.as_ref().is_none_or(|cut| cut.progress == Progress::Passed)
+    }
+
+    /// Takes a compaction: the one that counts, one that another replaced or undid, or a new one.
+    fn compaction(&mut self, entry: EntryId) {
+        match &mut self.cut {
+            Some(cut) if cut.entry == entry => {
+                let begins = cut.progress == Progress::Hiding;
+                cut.progress = Progress::Passed;
+                if begins {
+                    self.show_summary();
+                }
+                // Earlier requests were sent with another list.
+                self.sent.clear();
+            }
+            Some(cut) if cut.progress != Progress::Passed => {}
+            // One that was not there when the walk began hides messages that were walked already.
+            _ => self.stale = true,
+        }
+    }
+
+    fn show_summary(&mut self) {
+        let Some(cut) = self.cut.as_ref().filter(|cut| !cut.compacted.summary.is_blank()) else { return };
+        let (entry, message) = (cut.entry, Message::user(cut.compacted.summary.clone()));
+        self.summary = Some(self.messages.len());
+        self.push(entry, Arc::new(message));
+    }
+
+    /// Replaces results by tombstones.
+    fn prune(&mut self, results: &[CallAt]) {
+        let mut tools: HashMap<&CallId, &Text> = HashMap::new();
+        for call in self.messages.iter().flat_map(|message| message.tool_calls()) {
+            tools.insert(&call.id, &call.name);
+        }
+        let mut changed: HashMap<usize, Message> = HashMap::new();
+        for at in results {
+            let (Some(&place), Ok(block)) = (self.calls.places.get(&at.entry), usize::try_from(at.block))
+            else {
+                continue;
+            };
+            let message = &self.messages[place];
+            let Some(result) = message.blocks.get(block).and_then(Block::as_result) else { continue };
+            let called = result.call_id.as_ref().and_then(|id| tools.get(id).copied());
+            let tool = result.name.as_ref().or(called).map_or("a tool", |name| name.as_str());
+            let text = tombstone(tool, size_of(&result.content), self.numbers[place]);
+            let pruned = changed.entry(place).or_insert_with(|| Message {
+                native: None,
+                blocks: message.blocks.iter().map(|block| Block { span: None, ..block.clone() }).collect(),
+                ..Message::clone(message)
+            });
+            if let BlockKind::ToolResult(result) = &mut pruned.blocks[block].kind {
+                result.content = vec![Block::text(Text::from(text))];
+            }
+        }
+        self.prunes += usize::from(!changed.is_empty());
+        for (place, message) in changed {
+            self.messages[place] = Arc::new(message);
         }
     }
 
@@ -109,7 +257,9 @@ impl Walk {
         match (state, call) {
             (TurnState::Started, _) => {
                 self.in_turn = true;
-                self.sent.push(self.messages.len());
+                if self.is_past_cut() {
+                    self.sent.push(self.messages.len());
+                }
             }
             (TurnState::CallRunning, Some((entry, block))) => self.calls.set(entry, block, Fate::Started),
             (TurnState::CallAwaitingApproval, Some((entry, block))) => {
@@ -139,6 +289,25 @@ impl Walk {
 
     /// Takes the next entry of the path, a message that has been parsed already.
     pub fn message(&mut self, entry: EntryId, message: Arc<Message>) {
+        let message = match self.cut.as_mut().filter(|cut| cut.progress == Progress::Hiding) {
+            Some(cut) if cut.compacted.keep_from == Some(entry) => {
+                cut.progress = Progress::Keeping;
+                self.show_summary();
+                Some(message)
+            }
+            Some(cut) => cut.kept.get(&entry).map(|text| match text {
+                None => message,
+                Some(text) => Arc::new(Message { role: message.role.clone(), ..Message::user(text.clone()) }),
+            }),
+            None => Some(message),
+        };
+        if let Some(message) = message {
+            self.push(entry, message);
+        }
+        self.next_number += 1;
+    }
+
+    fn push(&mut self, entry: EntryId, message: Arc<Message>) {
         let place = self.messages.len();
         self.calls.places.insert(entry, place);
         if self.in_turn {
@@ -149,19 +318,7 @@ impl Walk {
         }
         self.messages.push(message);
         self.entries.push(entry);
-    }
-
-    /// Hides everything before an entry; before this place, if none is named.
-    fn compact(&mut self, keep_from: Option<EntryId>) {
-        let kept = keep_from.and_then(|entry| self.calls.places.get(&entry).copied());
-        let from = kept.unwrap_or(self.messages.len());
-        self.messages.drain(..from);
-        self.entries.drain(..from);
-        self.calls.renumber(|place| place.checked_sub(from));
-        // Earlier requests were sent with another list.
-        self.sent.clear();
-        self.results = Results::default();
-        self.compactions += 1;
+        self.numbers.push(self.next_number);
     }
 
     /// The history that was walked, and the entry of each message.
@@ -189,9 +346,39 @@ impl Walk {
         &self.sent
     }
 
-    /// How many compactions have replaced the list.
-    pub fn compactions(&self) -> usize {
-        self.compactions
+    /// The number that people and models call each message by.
+    pub fn numbers(&self) -> &[usize] {
+        &self.numbers
+    }
+
+    /// The number of the next message.
+    pub fn next_number(&self) -> usize {
+        self.next_number
+    }
+
+    /// The place of the summary that stands for what a compaction hides.
+    pub fn summary(&self) -> Option<usize> {
+        self.summary
+    }
+
+    /// Whether a compaction hides messages.
+    pub fn is_compacted(&self) -> bool {
+        self.cut.is_some()
+    }
+
+    /// The messages that stay in every view.
+    pub fn pinned(&self) -> &[EntryId] {
+        &self.pinned
+    }
+
+    /// How often results were pruned since the walk began. Each time, messages that were there before have changed.
+    pub fn prunes(&self) -> usize {
+        self.prunes
+    }
+
+    /// Whether a compaction was added or undone after the walk began. Then the path has to be walked again.
+    pub fn is_stale(&self) -> bool {
+        self.stale
     }
 
     /// What is known about one call.
@@ -227,15 +414,29 @@ impl Calls {
         }
     }
 
-    /// Gives every message a new place, or none.
-    fn renumber(&mut self, place: impl Fn(usize) -> Option<usize>) {
-        let places = std::mem::take(&mut self.places).into_iter();
-        self.places = places.filter_map(|(entry, old)| Some((entry, place(old)?))).collect();
-        let fates = std::mem::take(&mut self.fates).into_iter();
-        self.fates = fates.filter_map(|((old, block), fate)| Some(((place(old)?, block), fate))).collect();
-    }
-
     fn into_fates(self) -> Vec<KnownCall> {
         self.fates.into_iter().map(|((message, block), fate)| KnownCall { message, block, fate }).collect()
     }
+}
+
+/// What a view shows in the place of a result.
+fn tombstone(tool: &str, bytes: usize, number: usize) -> String {
+    format!(
+        "[The result of {tool} ({bytes} bytes) was left out to save room. It is kept: call recall with {{\"message\": {number}}} \
+         to read it again.]"
+    )
+}
+
+/// The size of a result in bytes.
+fn size_of(content: &[Block]) -> usize {
+    let size = |block: &Block| match &block.kind {
+        BlockKind::Text(text) => text.len(),
+        BlockKind::Opaque(opaque) => opaque.raw.as_str().len(),
+        BlockKind::Image(media) | BlockKind::Document(media) => match &media.source {
+            MediaSource::Base64(text) | MediaSource::Plain(text) => text.len(),
+            MediaSource::Url(_) | MediaSource::ProviderFile(_) | MediaSource::Unusable => 0,
+        },
+        BlockKind::Reasoning(_) | BlockKind::ToolCall(_) | BlockKind::ToolResult(_) => 0,
+    };
+    content.iter().map(size).sum()
 }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rejoin_record::{
     CallId, Content, Entry, EntryId, Message, Role, ToolCall, Tree,
-    content::{Closed, Decision, Turn, TurnState},
+    content::{Closed, Compacted, Decision, Turn, TurnState},
     json::{Doc, Value, list, quoted},
 };
 
@@ -74,12 +74,13 @@ impl PathState {
     /// The state of the path to the head of a tree. Costs a walk along it.
     pub fn of(tree: &Tree<'_>) -> Self {
         let mut state = Self::default();
-        let mut walk = Walk::default();
-        for entry in tree.path().0 {
+        let path = tree.path().0;
+        let mut walk = Walk::begin(&path);
+        for entry in path {
             let content = Content::of(entry);
             state.head = Some(entry.id());
             state.note(entry.id(), &content);
-            walk.add(entry.id(), content);
+            walk.add(entry, content);
         }
         let (history, entries) = walk.into_history();
         let pairing = Pairing::of(&history);
@@ -116,10 +117,8 @@ impl PathState {
             Content::Message(message) => self.message(entry.id(), message),
             Content::Closed(closed) => self.close(closed),
             Content::Turn(turn) => self.turn(turn),
-            Content::Compacted(compacted) => match compacted.keep_from {
-                None => self.forget(),
-                Some(_) => self.lost = true,
-            },
+            Content::Compacted(Compacted { keep_from: None, kept: None, .. }) => self.forget(),
+            Content::Compacted(_) | Content::Uncompacted(_) => self.lost = true,
             _ => {}
         }
     }

@@ -10,7 +10,10 @@ use rejoin_record::{
     Block, BlockKind, Content, ConversationId, EntryId, Kind, Message, Tree,
     content::{CallAt, ClosedCall, Decision},
 };
-use rejoin_view::{Fate, Finding, KnownCall, OnBroken, Repaired, Repairer, SoundRole, path::Walk};
+use rejoin_view::{
+    Fate, Finding, KnownCall, OnBroken, Repaired, Repairer, SoundRole,
+    path::{self, Walk},
+};
 
 use super::Stop;
 use crate::{
@@ -31,7 +34,8 @@ pub(super) struct Composer {
     /// The number of messages that the repairer has, and of the requests that it knows were sent.
     pushed: usize,
     seals: usize,
-    compactions: usize,
+    /// How often results were pruned, as far as the repairer knows.
+    prunes: usize,
     /// The conversation, if it was just read from its beginning: then its repair is logged.
     recovering: Option<ConversationId>,
     draft: Option<(Endpoint, Arc<Context>, Draft)>,
@@ -65,7 +69,7 @@ impl Composer {
             repairer: Repairer::new(policy),
             pushed: 0,
             seals: 0,
-            compactions: 0,
+            prunes: 0,
             recovering: None,
             draft: None,
         }
@@ -85,12 +89,15 @@ impl Composer {
             self.read_all(conversation);
         }
         for entry in &entries[self.walked..] {
-            self.walk.add(entry.id(), Content::of(entry));
+            self.walk.add(entry, Content::of(entry));
         }
         self.walked = entries.len();
         self.last = entries.last().map(rejoin_record::Entry::id);
-        if self.walk.compactions() != self.compactions {
-            self.compactions = self.walk.compactions();
+        if self.walk.is_stale() {
+            self.read_all(conversation);
+        }
+        if self.walk.prunes() != self.prunes {
+            self.prunes = self.walk.prunes();
             self.start_over();
         }
     }
@@ -98,18 +105,21 @@ impl Composer {
     /// Walks the whole path.
     fn read_all(&mut self, conversation: &Conversation) {
         let entries = conversation.entries();
-        self.walk = Walk::default();
         let tree = Tree::new(entries);
+        let path = tree.path().0;
+        self.walk = Walk::begin(&path);
         let read = conversation.messages_read();
-        for entry in tree.path().0 {
-            // A compaction is not a message, though it shows one.
-            match read.get(&entry.id()).filter(|_| entry.envelope().kind == Kind::Message) {
+        let changed = path::changed(&path);
+        for entry in path {
+            // A compaction is not a message, though it shows one, and a message that a view shows differently is read again.
+            let is_as_read = entry.envelope().kind == Kind::Message && !changed.contains(&entry.id());
+            match read.get(&entry.id()).filter(|_| is_as_read) {
                 Some(message) => self.walk.message(entry.id(), Arc::clone(message)),
-                None => self.walk.add(entry.id(), Content::of(entry)),
+                None => self.walk.add(entry, Content::of(entry)),
             }
         }
         self.walked = entries.len();
-        self.compactions = self.walk.compactions();
+        self.prunes = self.walk.prunes();
         self.recovering = Some(conversation.id()).filter(|_| !self.walk.messages().is_empty());
         self.start_over();
     }
