@@ -12,34 +12,16 @@ use rejoin_record::Message;
 use rejoin_store::{Store, memory::Memory};
 
 use crate::{
-    conversation::{Conversation, Saved},
+    conversation::{Conversation, Saved, Window},
     digest::digest,
     provider::Provider,
     tools::Tools,
-    turn::{Event, OnBroken, Stop, TurnError, TurnInput, TurnOutcome, TurnSettings, Worker},
+    turn::{Event, OnBroken, Stop, TurnError, TurnInput, TurnOutcome, TurnSettings, WindowSettings, Worker},
     writer::New,
 };
 
 /// The command that a conversation's lock names while an agent works on it.
 pub(crate) const COMMAND: &str = "agent";
-
-/// How much of a conversation a request keeps.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Window {
-    /// The most tokens that a conversation may have.
-    pub max_tokens: usize,
-    /// The number of newest turns that always stay.
-    pub min_retain_turns: usize,
-    /// The share of `max_tokens`, from 0 to 1, at which pruning of older turns begins.
-    pub prune_threshold: f64,
-}
-
-impl Default for Window {
-    /// Numbers that fit the window of most models, with room for an answer.
-    fn default() -> Self {
-        Self { max_tokens: 100_000, min_retain_turns: 2, prune_threshold: 0.8 }
-    }
-}
 
 /// A conversation, a provider and tools, with one call per turn.
 ///
@@ -91,7 +73,9 @@ impl Agent {
 
     /// An agent that continues a conversation, in its store if it has one. Broken states are treated as [`OnBroken::Keep`] says.
     pub fn resume(conversation: Conversation, provider: Arc<dyn Provider>, window: Window) -> Self {
-        let worker = Worker::new(conversation, provider, Tools::default(), TurnSettings::default());
+        let fitting = WindowSettings { turns: Some(window), ..WindowSettings::default() };
+        let settings = TurnSettings { window: fitting, ..TurnSettings::default() };
+        let worker = Worker::new(conversation, provider, Tools::default(), settings);
         Self { worker, window, stop: Stop::new() }
     }
 

@@ -4,7 +4,10 @@
 //! stored before anything newer, so the store never has a gap.
 
 mod drafts;
+mod pruning;
 mod sharing;
+
+pub use pruning::{PruneReport, TurnsPruned, Window};
 
 use std::{
     collections::HashMap,

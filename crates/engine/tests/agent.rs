@@ -11,8 +11,7 @@ use std::{
 };
 
 use rejoin_engine::{
-    Agent, Conversation, New, SessionState, SystemClock,
-    agent::Window,
+    Agent, Conversation, New, SessionState, SystemClock, Window,
     compat::{FromNumbers as _, SqliteStorage},
     provider::{
         Provider, ProviderError, ProviderFault,

@@ -116,13 +116,13 @@ pub use rejoin_engine::provider::scripted::{ScriptedProvider, Step};
 pub use rejoin_engine::sandbox;
 #[cfg(feature = "store")]
 pub use rejoin_engine::{
-    self as engine, Appended, Clock, Conversation, EngineError, Mode, New, Recorded, Saved, SystemClock,
-    Writer, open_store,
+    self as engine, Appended, Clock, Conversation, EngineError, Mode, New, PruneReport, Recorded, Saved,
+    SystemClock, Window, Writer, open_store,
 };
 #[cfg(feature = "agent")]
 pub use rejoin_engine::{
     Agent, ConversationManager, Effort, ManagerError, RunningConversation, Wanted,
-    agent::{AgentBuilder, NewConversation, Window},
+    agent::{AgentBuilder, NewConversation},
     approval, changes,
     provider::{
         CompletionResponse, Doing, Endpoint, Provider, ProviderError, ProviderFault, offline::Offline,
@@ -132,7 +132,10 @@ pub use rejoin_engine::{
         ApplyError, ExpectedContent, FileChange, FunctionTool, PathRefused, Plan, PlannedChange, Restored,
         RunningCall, Tool, ToolArguments, ToolOutput, Tools, Workspace,
     },
-    turn::{Ending, Event, Limits, Stop, TurnError, TurnInput, TurnOutcome, TurnSettings, Worker},
+    turn::{
+        CompactMode, Compaction, Ending, Event, Limits, Stop, TurnError, TurnInput, TurnOutcome,
+        TurnSettings, WindowSettings, Worker,
+    },
 };
 pub use rejoin_formats::{
     Choice, Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, accounting,
@@ -151,5 +154,5 @@ pub use rejoin_record::{
 pub use rejoin_store::{self as store, Access, Damage, Location, Store, StoreError};
 pub use rejoin_view::{
     self as view, Action, Fate, Finding, History, OnBroken, Position, Repaired, Rule, Severity, SoundView,
-    repair,
+    TokenCounter, repair, window::PrunePolicy,
 };

@@ -18,6 +18,7 @@ pub mod repair;
 pub mod rules;
 pub mod sound;
 pub mod tokens;
+pub mod window;
 
 pub use finding::{Action, Finding, Position, Severity};
 pub use history::{Fate, History, KnownCall};

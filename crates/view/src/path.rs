@@ -84,6 +84,7 @@ pub struct Walk {
     /// The place of its summary.
     summary: Option<usize>,
     pinned: Vec<EntryId>,
+    pruned: HashSet<(EntryId, u64)>,
     prunes: usize,
     stale: bool,
     results: Results,
@@ -233,6 +234,9 @@ impl Walk {
             else {
                 continue;
             };
+            if self.pruned.contains(&(at.entry, at.block)) {
+                continue;
+            }
             let message = &self.messages[place];
             let Some(result) = message.blocks.get(block).and_then(Block::as_result) else { continue };
             let called = result.call_id.as_ref().and_then(|id| tools.get(id).copied());
@@ -245,6 +249,7 @@ impl Walk {
             });
             if let BlockKind::ToolResult(result) = &mut pruned.blocks[block].kind {
                 result.content = vec![Block::text(Text::from(text))];
+                self.pruned.insert((at.entry, at.block));
             }
         }
         self.prunes += usize::from(!changed.is_empty());
@@ -369,6 +374,16 @@ impl Walk {
     /// The messages that stay in every view.
     pub fn pinned(&self) -> &[EntryId] {
         &self.pinned
+    }
+
+    /// Whether a tombstone is shown in the place of a result.
+    pub fn is_pruned(&self, entry: EntryId, block: u64) -> bool {
+        self.pruned.contains(&(entry, block))
+    }
+
+    /// The shorter text that is shown of an older message, if it is shortened.
+    pub fn shortened(&self, entry: EntryId) -> Option<&Text> {
+        self.cut.as_ref()?.kept.get(&entry)?.as_ref()
     }
 
     /// How often results were pruned since the walk began. Each time, messages that were there before have changed.

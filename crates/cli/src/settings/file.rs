@@ -20,9 +20,11 @@ pub fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
     let document = Document::parse(text.as_str()).map_err(|error| not_toml(path, &text, &error))?;
     let mut found = Vec::new();
     for (name, item, at) in flat(document.as_table()) {
+        // A setting that others are below is `mode` in their table.
+        let name = name.strip_suffix(".mode").map_or(name.as_str(), |above| above);
         let Some(key) = KEYS.iter().find(|key| key.name == name) else {
             // A newer version may know it.
-            let (path, line, near) = (path.display(), line(&text, at), did_you_mean(&name));
+            let (path, line, near) = (path.display(), line(&text, at), did_you_mean(name));
             tracing::warn!("{path}, line {line}: there is no setting `{name}`; {near}it is ignored");
             continue;
         };
@@ -67,7 +69,14 @@ pub fn unset(path: &Path, key: &Setting) -> Result<(), Failure> {
 fn edit(path: &Path, key: &Setting, new: Option<Value>) -> Result<(), Failure> {
     let text = text(path)?.unwrap_or_default();
     let mut document: DocumentMut = text.parse().map_err(|error| not_toml(path, &text, &error))?;
-    let (table, name) = key.name.rsplit_once('.').unwrap_or(("", key.name));
+    let (mut table, mut name) = key.name.rsplit_once('.').unwrap_or(("", key.name));
+    let is_table = |name: &str| document.get(name).map(|item| item.as_table_like().is_some());
+    if table.is_empty() && is_table(name) == Some(true) {
+        (table, name) = (name, "mode");
+    } else if is_table(table) == Some(false) {
+        // The name of the table has a value of its own, so the whole name is one key.
+        (table, name) = ("", key.name);
+    }
     let holder = match table {
         "" => Some(document.as_table_mut() as &mut dyn toml_edit::TableLike),
         table if new.is_none() => document.get_mut(table).and_then(Item::as_table_like_mut),

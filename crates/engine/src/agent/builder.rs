@@ -5,13 +5,13 @@ use std::sync::Arc;
 use rejoin_record::Message;
 use rejoin_store::Store;
 
-use super::{Agent, COMMAND, Window, memory, of};
+use super::{Agent, COMMAND, memory, of};
 use crate::{
     approval::Approvals,
-    conversation::Conversation,
+    conversation::{Conversation, Window},
     provider::Provider,
     tools::Tools,
-    turn::{Limits, OnBroken, Stop, TurnSettings, Worker},
+    turn::{Limits, OnBroken, Stop, TurnSettings, WindowSettings, Worker},
     writer::New,
 };
 
@@ -25,7 +25,8 @@ pub struct AgentBuilder<Start = NewConversation> {
     on_broken: Option<OnBroken>,
     limits: Limits,
     approvals: Approvals,
-    window: Window,
+    window: Option<Window>,
+    fitting: WindowSettings,
 }
 
 impl<Start: std::fmt::Debug> std::fmt::Debug for AgentBuilder<Start> {
@@ -63,7 +64,8 @@ impl AgentBuilder {
             on_broken: None,
             limits: Limits::default(),
             approvals: Approvals::default(),
-            window: Window::default(),
+            window: None,
+            fitting: WindowSettings::default(),
         }
     }
 
@@ -123,17 +125,18 @@ impl AgentBuilder<Conversation> {
             on_broken: self.on_broken.unwrap_or(OnBroken::Keep),
             limits: self.limits,
             approvals: self.approvals,
+            window: WindowSettings { turns: self.window, ..self.fitting },
         };
         let worker = Worker::new(self.start, self.provider, self.tools, settings);
-        Agent { worker, window: self.window, stop: Stop::new() }
+        Agent { worker, window: self.window.unwrap_or_default(), stop: Stop::new() }
     }
 }
 
 impl<Start> AgentBuilder<Start> {
     /// The same builder with another start.
     fn starting<Other>(self, start: Other) -> AgentBuilder<Other> {
-        let Self { provider, start: _, tools, system, on_broken, limits, approvals, window } = self;
-        AgentBuilder { provider, start, tools, system, on_broken, limits, approvals, window }
+        let Self { provider, start: _, tools, system, on_broken, limits, approvals, window, fitting } = self;
+        AgentBuilder { provider, start, tools, system, on_broken, limits, approvals, window, fitting }
     }
 
     /// The tools that the model may call. Without this there are none.
@@ -166,9 +169,16 @@ impl<Start> AgentBuilder<Start> {
         self
     }
 
-    /// How much of the conversation a request keeps.
+    /// Prunes older turns without a model once the conversation has so many tokens.
     pub fn window(mut self, window: Window) -> Self {
-        self.window = window;
+        self.window = Some(window);
+        self
+    }
+
+    /// How the conversation is made to fit the model's window: when results are pruned, and when a summary takes the place of older
+    /// messages.
+    pub fn fitting(mut self, fitting: WindowSettings) -> Self {
+        self.fitting = fitting;
         self
     }
 }

@@ -6,9 +6,10 @@ use rejoin_record::Message;
 
 use super::storage::conversation_id;
 use crate::{
-    agent::{Agent, COMMAND, Window, memory, of},
+    agent::{Agent, COMMAND, memory, of},
     clock::SystemClock,
     conversation::Conversation,
+    conversation::Window,
     provider::Provider,
     turn::OnBroken,
     writer::New,

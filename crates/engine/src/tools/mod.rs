@@ -17,6 +17,7 @@ mod grep;
 mod list;
 mod plan;
 mod read;
+pub(crate) mod recall;
 mod run;
 mod walk;
 mod work;
@@ -38,6 +39,7 @@ pub use grep::Grep;
 pub use list::ListDir;
 pub use plan::{ChangeSubject, Live, Plan, PlannedChange, Reach, RunningCall};
 pub use read::ReadFile;
+pub use recall::Recall;
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::Block;
 pub use run::Run;
@@ -106,6 +108,7 @@ impl Tools {
             .with(ListDir::of(workspace.clone()))
             .with(Find::of(workspace.clone()))
             .with(Grep::of(workspace.clone()))
+            .with(Recall)
     }
 
     /// All built-in tools that work on files, including those that change them.

@@ -23,6 +23,8 @@ pub enum Plan {
     Changes(PlannedChange),
     /// It hands a task to another conversation, whose calls are approved one by one. It runs alone.
     Delegates,
+    /// It reads the record of its own conversation.
+    Recalls,
 }
 
 impl Plan {

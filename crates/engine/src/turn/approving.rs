@@ -258,7 +258,7 @@ async fn edited(
     let arguments = arguments.text(argument, text).finish();
     match tool.plan(&arguments).await? {
         Plan::Changes(changed) => *planned = changed,
-        Plan::Reads | Plan::Delegates => {}
+        Plan::Reads | Plan::Delegates | Plan::Recalls => {}
     }
     let note = format!("[a person changed the {argument} before it ran: {text}]");
     Ok((arguments, note))

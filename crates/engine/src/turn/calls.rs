@@ -186,8 +186,9 @@ impl Worker {
         if running.stop.is_stopped() {
             return self.refuse(running, call, ToolOutput::error(NEVER_RAN));
         }
+        let recalls = plan == Plan::Recalls;
         let (permission, delegation) = match plan {
-            Plan::Reads => (Permission::default(), None),
+            Plan::Reads | Plan::Recalls => (Permission::default(), None),
             Plan::Delegates => {
                 let delegation = self.delegation(at.clone());
                 let change = Change {
@@ -206,7 +207,11 @@ impl Worker {
         let text = permission.arguments.clone().unwrap_or_else(|| arguments(call.arguments.text()));
         running.tell(started(call, &text));
         let began = Instant::now();
-        let mut output = self.run_alone(running, call, &*tool, &text, &permission, delegation).await;
+        let mut output = if recalls {
+            self.recalled(&text)
+        } else {
+            self.run_alone(running, call, &*tool, &text, &permission, delegation).await
+        };
         if permission.planned.as_ref().is_some_and(|planned| planned.file.is_some()) && !output.is_error {
             self.change_entry(running, Change::new(ChangeState::Applied, at));
         }

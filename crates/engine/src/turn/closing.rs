@@ -7,15 +7,13 @@ use rejoin_record::{
     json::{self, Object},
 };
 
-use rejoin_view::OnBroken;
+use rejoin_view::{OnBroken, window::SYNTHETIC};
 
 use super::{Event, TurnInProgress, Worker};
 use crate::{conversation::Saved, provider::context_of};
 
 /// The message that the engine adds when the model spoke last and has to continue.
 const GO_ON: &str = "Continue.";
-/// The format of messages that the engine adds.
-pub const SYNTHETIC: &str = "synthetic";
 
 /// Whether the engine added a message, rather than a person or a model.
 pub fn is_synthetic(message: &Message) -> bool {
@@ -136,6 +134,9 @@ impl Worker {
             self.conversation.append(&context);
         }
         let system = self.settings.system.as_deref();
+        let counter = rejoin_view::TokenCounter::for_model(&self.provider.endpoint().model);
+        self.ledger.context =
+            counter.text(system.unwrap_or_default()) + counter.text(&tools_json(&self.tools.declarations()));
         let context: Context =
             context_of(self.provider.fields(), self.provider.endpoint().dialect, system, offered);
         self.context = Some(context.into());

@@ -223,6 +223,17 @@ impl Composer {
         self.repairer.all_findings()
     }
 
+    /// The path, as far as it was read.
+    pub(super) fn walk(&self) -> &Walk {
+        &self.walk
+    }
+
+    /// The first messages, as a model sees them.
+    pub(super) fn shown(&self, count: usize) -> Vec<Arc<Message>> {
+        let messages = self.walk.messages().iter().take(count);
+        messages.map(|message| shortened(message, self.tool_output)).collect()
+    }
+
     /// Whether there is nothing to show a model.
     pub(super) fn is_empty(&self) -> bool {
         self.walk.messages().is_empty()

@@ -95,6 +95,27 @@ pub enum Event {
         /// How long the tool ran.
         took: Duration,
     },
+    /// Tool results became tombstones, to save room. The record keeps them.
+    Pruned {
+        /// How many.
+        results: usize,
+        /// The tokens that they took.
+        tokens: u64,
+    },
+    /// The conversation is about to be compacted, which takes a request.
+    Compacting {
+        /// The tokens of its messages.
+        tokens: u64,
+        /// The model's window.
+        window: u64,
+    },
+    /// The conversation was compacted: from now on the model sees a summary of the older messages. The record keeps them.
+    Compacted {
+        /// The tokens of the messages before.
+        before: u64,
+        /// The tokens now.
+        after: u64,
+    },
     /// An entry could not be stored. The conversation continues in memory; the text says why.
     NotSaved(String),
     /// The entries that could not be stored before are stored now.

@@ -12,8 +12,11 @@ mod compose;
 mod delegate;
 mod event;
 mod limits;
+mod recalling;
 mod request;
+mod room;
 mod stop;
+mod summary;
 mod time;
 
 use std::sync::Arc;
@@ -30,7 +33,9 @@ use rejoin_record::{
 use rejoin_view::Finding;
 pub use rejoin_view::OnBroken;
 use request::Answer;
+pub use room::{COMPACT_THRESHOLD, COMPACT_USER_MESSAGE_MAX_TOKENS, CompactMode, Compaction, WindowSettings};
 pub use stop::Stop;
+pub use summary::UNAVAILABLE as SUMMARY_UNAVAILABLE;
 
 use crate::{
     approval::{Approvals, Rules},
@@ -142,6 +147,8 @@ pub struct TurnSettings {
     pub limits: Limits,
     /// Which calls may run, and who is asked.
     pub approvals: Approvals,
+    /// How the conversation is made to fit the model's window.
+    pub window: WindowSettings,
 }
 
 /// Receives the events of a turn.
@@ -164,6 +171,9 @@ pub struct Worker {
     own_rules: (Rules, usize),
     /// How many delegations lead to this conversation.
     depth: u8,
+    /// Who writes summaries, if it is not the provider.
+    summariser: Option<Arc<dyn Provider>>,
+    ledger: room::Ledger,
 }
 
 impl std::fmt::Debug for Worker {
@@ -184,6 +194,8 @@ struct TurnInProgress<'t> {
     clock: time::TurnClock,
     usage: Usage,
     requests: u32,
+    /// How often the provider refused a request of this turn as too long.
+    refusals: u32,
     /// The messages of the turn so far.
     messages: Vec<Arc<Message>>,
     /// The last message of the model.
@@ -233,6 +245,8 @@ impl Worker {
             has_reported_damage: false,
             own_rules: (Rules::default(), 0),
             depth: 0,
+            summariser: None,
+            ledger: room::Ledger::default(),
         }
     }
 
@@ -350,6 +364,7 @@ impl Worker {
             clock: time::TurnClock::start(),
             usage: Usage::default(),
             requests: 0,
+            refusals: 0,
             messages: Vec::new(),
             answer: None,
             has_reported_mending: false,
@@ -365,7 +380,12 @@ impl Worker {
         self.begin(&mut running);
         let worked = self.work_until(&mut running, input, stop).await;
         match worked {
-            Ok(ending) => Ok(running.ended(ending)),
+            Ok(ending) => {
+                if ending == Ending::Done {
+                    self.compact_after_turn(&mut running).await;
+                }
+                Ok(running.ended(ending))
+            }
             Err(error) => {
                 self.turn_entry(&mut running, TurnState::Interrupted, None);
                 running.tell(Event::Ended(Ending::Failed));
@@ -459,7 +479,16 @@ impl Worker {
                 self.turn_entry(running, TurnState::Interrupted, None);
                 return Ok(ending);
             }
-            match self.ask(running).await? {
+            self.make_room(running).await;
+            let asked = match self.ask(running).await {
+                Err(TurnError::Provider { error: ProviderError::ContextLength(_), .. })
+                    if self.compact_after_refusal(running).await =>
+                {
+                    continue;
+                }
+                asked => asked?,
+            };
+            match asked {
                 Answer::Stopped => return Ok(Ending::Interrupted),
                 // If the turn was stopped meanwhile, the loop ends above.
                 Answer::Calls { entry, message, cut } => self.run_calls(running, entry, &message, cut).await,

@@ -49,6 +49,7 @@ impl Worker {
             }
         };
         running.requests += 1;
+        self.note_request();
         let bytes = composed.request.body.as_ref().map_or(0, rejoin_formats::draft::Body::len);
         running.tell(Event::Asking { request: running.requests, bytes });
         for finding in &composed.findings {
@@ -180,6 +181,7 @@ impl Worker {
     ) -> Result<Answer, TurnError> {
         let Received { message, end, usage, .. } = received;
         add(&mut running.usage, usage);
+        self.ledger.reported(usage.map_or(0, |usage| usage.input));
         let mut entry = None;
         if let Some(message) = message {
             let id = self.record(running, message, basis);
@@ -206,7 +208,7 @@ impl Worker {
 /// How long a provider may take to give back what arrived after it was stopped.
 const GRACE: Duration = Duration::from_millis(250);
 
-fn add(total: &mut Usage, usage: Option<Usage>) {
+pub(super) fn add(total: &mut Usage, usage: Option<Usage>) {
     let Some(usage) = usage else { return };
     // A provider may count as it likes.
     total.input = total.input.saturating_add(usage.input);

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use rejoin_engine::{Appended, New, SystemClock};
+use rejoin_engine::{Appended, New, SystemClock, Window};
 use rejoin_record::Message;
 
 /// A conversation in memory, and how much of it a request may hold. Everything else that a conversation can do comes from
@@ -46,6 +46,22 @@ impl Conversation {
         let appended = self.inner.say(message);
         self.token_count = self.inner.token_count();
         appended
+    }
+
+    /// Prunes older turns if there are more tokens than the share of `max_tokens` at which that begins, and counts the tokens again.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn prune_if_needed(&mut self, model: &str) -> Result<(), std::convert::Infallible> {
+        let limits = Window {
+            max_tokens: self.max_tokens,
+            min_retain_turns: self.min_retain_turns,
+            prune_threshold: self.prune_threshold,
+        };
+        if let Some(pruned) = self.inner.prune_if_needed(model, &limits) {
+            self.token_count = usize::try_from(pruned.after).unwrap_or(usize::MAX);
+        }
+        Ok(())
     }
 
     /// How many messages lead to its head.

@@ -62,6 +62,15 @@ pub fn event(event: &Event) -> Option<String> {
                 .text("output", output)
                 .flag("is_error", *is_error)
                 .number("took_ms", u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+            Event::Pruned { results, tokens } => {
+                object("pruned").count("results", *results).number("tokens", *tokens)
+            }
+            Event::Compacting { tokens, window } => {
+                object("compacting").number("tokens", *tokens).number("window", *window)
+            }
+            Event::Compacted { before, after } => {
+                object("compacted").number("tokens_before", *before).number("tokens_after", *after)
+            }
             Event::NotSaved(warning) => object("not_saved").text("warning", warning),
             Event::Saved => object("saved"),
             Event::Ended(ending) => {

@@ -159,6 +159,20 @@ impl Drawing {
                 let seconds = wait.as_secs_f32();
                 self.note(&format!("{}; trying again in {seconds:.1} s (attempt {attempt})", harmless(why)));
             }
+            Event::Pruned { results, tokens } => {
+                let results = output::plural(*results, "old result");
+                self.note(&format!(
+                    "{results} left out of the window ({tokens} tokens); the record keeps them"
+                ));
+            }
+            Event::Compacting { tokens, window } => {
+                let share = tokens.saturating_mul(100).checked_div(*window).filter(|share| *share <= 1000);
+                let share = share.map(|share| format!(" ({tokens} tokens, {share} % of the window)"));
+                self.note(&format!("Compacting conversation history...{}", share.unwrap_or_default()));
+            }
+            Event::Compacted { before, after } => {
+                self.note(&format!("compacted from {before} to {after} tokens; the record keeps every word"));
+            }
             Event::NotSaved(_) | Event::Saved if self.saving == Saving::AtTheEnd => {}
             Event::NotSaved(warning) => {
                 let warning = harmless(warning);

@@ -9,6 +9,7 @@ mod message;
 mod prompt;
 mod terminal;
 mod tools;
+pub mod window;
 
 use std::{
     io::{self, BufRead as _},
@@ -169,6 +170,7 @@ impl Talking {
             system: talk.system.clone().or_else(|| conversation.recorded_system()).or(set),
             on_broken: super::convert::policy(&desk.settings),
             limits: limits(&desk.settings),
+            window: window::fitting(&desk.settings),
             approvals: approving::approvals(talk, &desk.settings, &terminal)?,
         };
         let tools = tools::tools(desk, &settings.limits);

@@ -1,0 +1,128 @@
+//! Pruning without a model: older turns give way to a short list of what was said in them.
+
+use rejoin_record::{Content, Tree, content::CallAt};
+use rejoin_view::{
+    TokenCounter,
+    path::Walk,
+    window::{self, CompactPolicy, PrunePolicy, compact, prune},
+};
+
+use super::Conversation;
+
+/// How much of a conversation a request keeps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Window {
+    /// The most tokens that a conversation may have.
+    pub max_tokens: usize,
+    /// The number of newest turns that always stay.
+    pub min_retain_turns: usize,
+    /// The share of `max_tokens`, from 0 to 1, at which pruning of older turns begins.
+    pub prune_threshold: f64,
+}
+
+impl Default for Window {
+    /// Numbers that fit the window of most models, with room for an answer.
+    fn default() -> Self {
+        Self { max_tokens: 100_000, min_retain_turns: 2, prune_threshold: 0.8 }
+    }
+}
+
+/// What pruning older turns came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TurnsPruned {
+    /// The messages that a model no longer sees.
+    pub removed: usize,
+    /// The tokens before.
+    pub before: u64,
+    /// The tokens now.
+    pub after: u64,
+}
+
+/// Which results stay and which go, for programs that prune by themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PruneReport {
+    /// The results that a model still sees in full.
+    pub survivors: Vec<CallAt>,
+    /// The results that became tombstones.
+    pub pruned: Vec<CallAt>,
+}
+
+/// What stands before the list of what was said.
+const HEADING: &str = "Summary of earlier conversation:\n\n";
+
+impl Conversation {
+    /// The path to the head, with the last compaction and all prunes applied.
+    pub(crate) fn walk(&self) -> Walk {
+        let path = Tree::new(self.entries()).path().0;
+        let mut walk = Walk::begin(&path);
+        path.iter().for_each(|entry| walk.add(entry, Content::of(entry)));
+        walk
+    }
+
+    /// Prunes older turns if the conversation has more tokens than the share of `max_tokens` at which that begins. Instructions, pinned
+    /// messages and the newest turns stay, calls and their results stay together, and one list of what was said stands for the rest.
+    /// None if nothing had to be done, or nothing can.
+    pub fn prune_if_needed(&mut self, model: &str, limits: &Window) -> Option<TurnsPruned> {
+        let counter = TokenCounter::for_model(model);
+        let walk = self.walk();
+        let before = window::tokens(&walk, &counter);
+        let threshold = (limits.max_tokens as f64 * limits.prune_threshold) as u64;
+        if before <= threshold {
+            return None;
+        }
+        tracing::info!("Pruning conversation: tokens={before}/{}, threshold={threshold}", limits.max_tokens);
+        let policy = CompactPolicy { tail_tokens: 0, user_tokens: 0, turns: limits.min_retain_turns.max(1) };
+        let plan = compact::plan(&walk, &counter, &policy, walk.messages().len())?;
+        log_pairs(&walk, plan.tail);
+        let earlier = walk.summary().and_then(|place| walk.messages()[place].content());
+        let kept: Vec<_> = plan.kept.iter().map(|kept| kept.entry).collect();
+        let places = 0..plan.tail;
+        let hidden: Vec<_> = places
+            .filter(|place| walk.summary() != Some(*place) && !kept.contains(&walk.entries()[*place]))
+            .map(|place| walk.messages()[place].clone())
+            .collect();
+        let room = threshold.saturating_sub(plan.tokens_kept).min(threshold / 4);
+        let text = format!("{HEADING}{}", window::digest(earlier.as_deref(), &hidden, room, &counter));
+        let after = plan.tokens_kept + counter.text(&text);
+        let mut compacted = plan.with(text);
+        compacted.tokens_after = Some(after);
+        self.append(&Content::Compacted(compacted));
+        let removed = hidden.len();
+        tracing::info!(
+            "Pruning complete: removed {removed} messages, tokens now {after}/{}",
+            limits.max_tokens
+        );
+        Some(TurnsPruned { removed, before, after })
+    }
+
+    /// Prunes results by a policy. Without one, nothing happens.
+    pub fn prune_tool_calls(&mut self, model: &str, policy: Option<&PrunePolicy>) -> PruneReport {
+        let Some(policy) = policy else { return PruneReport::default() };
+        let now = self.clock().now();
+        let times: std::collections::HashMap<_, _> =
+            self.entries().iter().map(|entry| (entry.id(), entry.envelope().timestamp)).collect();
+        let age = |entry| std::time::Duration::try_from(now.duration_since(*times.get(&entry)?)).ok();
+        let pruned = prune::plan(&self.walk(), &TokenCounter::for_model(model), policy, age);
+        if !pruned.results.is_empty() {
+            self.append(&Content::Prune(rejoin_record::content::Prune { results: pruned.results.clone() }));
+        }
+        PruneReport { survivors: pruned.survivors, pruned: pruned.results }
+    }
+}
+
+/// Says which calls stay with their results, and which go with them.
+fn log_pairs(walk: &Walk, tail: usize) {
+    if !tracing::enabled!(tracing::Level::DEBUG) {
+        return;
+    }
+    for (place, message) in walk.messages().iter().enumerate() {
+        for call in message.tool_calls() {
+            let (id, name) = (&call.id, &call.name);
+            if place >= tail {
+                tracing::debug!("Preserved tool call pair: call_id={id}, tool_name={name}");
+            } else {
+                tracing::debug!("Pruning tool call pair atomically: call_id={id}, tool_name={name}");
+            }
+        }
+    }
+}

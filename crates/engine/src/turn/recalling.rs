@@ -1,0 +1,122 @@
+//! What the tool `recall` returns: messages of the path that a view may no longer show, by their numbers or by words in them.
+
+use rejoin_record::{Block, BlockKind, Content, Kind, Message, Tree};
+
+use super::Worker;
+use crate::tools::{ToolOutput, recall};
+
+/// The matches that one call returns.
+const MATCHES: usize = 12;
+
+/// The bytes that are shown around a match, on each side.
+const AROUND: usize = 400;
+
+impl Worker {
+    /// The output of a call of `recall`.
+    pub(super) fn recalled(&self, arguments: &str) -> ToolOutput {
+        match recall::wanted(arguments) {
+            Err(output) => output,
+            Ok(recall::Wanted::Message(number)) => self.message_numbered(number),
+            Ok(recall::Wanted::Query(query)) => self.messages_with(&query),
+        }
+    }
+
+    /// The messages of the path in the order of their numbers. Commands and summaries have numbers too.
+    fn numbered(&self) -> Vec<(usize, String)> {
+        let entries = self.conversation.entries();
+        let path = Tree::new(entries).path().0;
+        let mut numbered = Vec::new();
+        let mut next = 0;
+        for entry in path {
+            let kind = &entry.envelope().kind;
+            if !matches!(kind, Kind::Message | Kind::Command | Kind::Compacted) {
+                continue;
+            }
+            match Content::of(entry) {
+                Content::Message(message) => numbered.push((next, said(&message))),
+                Content::Compacted(compacted) if compacted.summary.is_blank() => continue,
+                Content::Compacted(compacted) => numbered.push((next, compacted.summary.to_string())),
+                _ => {}
+            }
+            next += 1;
+        }
+        numbered
+    }
+
+    fn message_numbered(&self, number: usize) -> ToolOutput {
+        let numbered = self.numbered();
+        match numbered.iter().find(|(own, _)| *own == number) {
+            Some((_, text)) => ToolOutput::of(format!("message {number}:\n{text}")),
+            None => {
+                let last = numbered.last().map_or(0, |(last, _)| *last);
+                ToolOutput::error(format!("there is no message {number}: the numbers go from 0 to {last}"))
+            }
+        }
+    }
+
+    fn messages_with(&self, query: &str) -> ToolOutput {
+        let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+        let mut found: Vec<(usize, usize, String)> = Vec::new();
+        // The call that asks is the newest message, and holds every word.
+        let mut numbered = self.numbered();
+        numbered.pop();
+        for (number, text) in numbered {
+            let lower = text.to_lowercase();
+            let whole = lower.find(&query.to_lowercase());
+            let count = words.iter().filter(|word| lower.contains(word.as_str())).count();
+            if count == 0 {
+                continue;
+            }
+            let rarest =
+                words.iter().filter(|word| lower.contains(word.as_str())).max_by_key(|word| word.len());
+            let at = whole.or_else(|| lower.find(rarest?.as_str())).unwrap_or(0);
+            let score = count + if whole.is_some() { words.len() } else { 0 };
+            found.push((score, number, around(&text, at)));
+        }
+        if found.is_empty() {
+            return ToolOutput::of(format!("no message contains any of these words: {query}"));
+        }
+        // The best matches first, and of equal ones the newest.
+        found.sort_by_key(|(score, number, _)| std::cmp::Reverse((*score, *number)));
+        let more = found.len().saturating_sub(MATCHES);
+        let shown =
+            found.into_iter().take(MATCHES).map(|(_, number, text)| format!("message {number}: {text}"));
+        let mut out = shown.collect::<Vec<_>>().join("\n\n");
+        if more > 0 {
+            out.push_str(&format!(
+                "\n\n[{more} more messages contain some of these words: use more of them]"
+            ));
+        }
+        ToolOutput::of(out)
+    }
+}
+
+/// The part of a text around a place.
+fn around(text: &str, at: usize) -> String {
+    let at = at.min(text.len());
+    let start = text.floor_char_boundary(at.saturating_sub(AROUND));
+    let end = text.ceil_char_boundary((at + AROUND).min(text.len()));
+    let before = if start > 0 { "… " } else { "" };
+    let after = if end < text.len() { " …" } else { "" };
+    format!("{before}{}{after}", &text[start..end])
+}
+
+/// Everything that a message says, with calls and results.
+fn said(message: &Message) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for block in &message.blocks {
+        match &block.kind {
+            BlockKind::Text(text) => parts.push(text.to_string()),
+            BlockKind::ToolCall(call) => {
+                parts.push(format!("[call of {}: {}]", call.name, call.arguments.text()));
+            }
+            BlockKind::ToolResult(result) => {
+                parts.extend(result.content.iter().filter_map(Block::as_text).map(ToString::to_string));
+            }
+            BlockKind::Image(_) => parts.push(String::from("[an image]")),
+            BlockKind::Document(_) => parts.push(String::from("[a document]")),
+            BlockKind::Reasoning(_) | BlockKind::Opaque(_) => {}
+        }
+    }
+    format!("({}) {}", message.role.as_str(), parts.join("\n"))
+}

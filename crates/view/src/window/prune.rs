@@ -1,0 +1,124 @@
+//! Which tool results become tombstones.
+
+use std::{collections::HashSet, time::Duration};
+
+use rejoin_record::{EntryId, content::CallAt};
+
+use super::{Scene, places};
+use crate::{TokenCounter, path::Walk};
+
+/// When results are pruned. Every rule is optional, and the strictest wins. The newest turn and pinned messages are never touched.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PrunePolicy {
+    /// Only so many of the newest results stay.
+    pub keep_last: Option<usize>,
+    /// Results that are older go.
+    pub max_age: Option<Duration>,
+    /// The oldest results go until the others take at most so many tokens.
+    pub token_budget: Option<u64>,
+    /// How many results go at once, at least. One prunes as soon as a rule says so; without a number, pruning waits until much can
+    /// go, because every change makes the provider read everything after it again.
+    pub batch: Option<usize>,
+}
+
+/// What pruning would do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pruned {
+    /// The results that go, oldest first.
+    pub results: Vec<CallAt>,
+    /// The tokens that they take now.
+    pub tokens: u64,
+    /// The results that stay.
+    pub survivors: Vec<CallAt>,
+}
+
+/// A batch where none is named and no budget is exceeded.
+const BATCH: usize = 8;
+
+/// With a budget, pruning goes on until the results take this share of it.
+const LOW_MARK: f64 = 0.25;
+
+/// A result shorter than this, in tokens, is no longer than its tombstone.
+const SHORT: u64 = 60;
+
+struct Candidate {
+    at: CallAt,
+    tokens: u64,
+    age: Option<Duration>,
+    may_go: bool,
+}
+
+/// Chooses the results that go. `age` tells how old the entry of a message is.
+#[must_use]
+pub fn plan(
+    walk: &Walk,
+    counter: &TokenCounter,
+    policy: &PrunePolicy,
+    age: impl Fn(EntryId) -> Option<Duration>,
+) -> Pruned {
+    let scene = Scene::new(walk, counter);
+    let candidates = candidates(&scene, counter, age);
+    let mut due: HashSet<usize> = HashSet::new();
+    if let Some(keep) = policy.keep_last {
+        due.extend(0..candidates.len().saturating_sub(keep));
+    }
+    if let Some(max) = policy.max_age {
+        let old = |candidate: &Candidate| candidate.age.is_some_and(|age| age > max);
+        due.extend(candidates.iter().enumerate().filter(|(_, old_one)| old(old_one)).map(|(place, _)| place));
+    }
+    due.retain(|place| candidates[*place].may_go);
+    let mut over_budget = false;
+    if let Some(budget) = policy.token_budget {
+        let mut left: u64 = candidates.iter().map(|candidate| candidate.tokens).sum();
+        over_budget = left > budget;
+        let low = if policy.batch == Some(1) { budget } else { (budget as f64 * LOW_MARK) as u64 };
+        let target = if over_budget { low } else { u64::MAX };
+        for (place, candidate) in candidates.iter().enumerate().filter(|(_, candidate)| candidate.may_go) {
+            if left <= target {
+                break;
+            }
+            due.insert(place);
+            left -= candidate.tokens;
+        }
+    }
+    if !over_budget && due.len() < policy.batch.unwrap_or(BATCH) {
+        due.clear();
+    }
+    let mut pruned = Pruned::default();
+    for (place, candidate) in candidates.into_iter().enumerate() {
+        if due.contains(&place) {
+            pruned.tokens += candidate.tokens;
+            pruned.results.push(candidate.at);
+        } else {
+            pruned.survivors.push(candidate.at);
+        }
+    }
+    pruned
+}
+
+/// The results that are shown in full, oldest first.
+fn candidates(
+    scene: &Scene<'_>,
+    counter: &TokenCounter,
+    age: impl Fn(EntryId) -> Option<Duration>,
+) -> Vec<Candidate> {
+    let walk = scene.walk;
+    let places = places(walk);
+    let pinned: HashSet<usize> =
+        walk.pinned().iter().filter_map(|entry| places.get(entry).copied()).collect();
+    let mut candidates = Vec::new();
+    for (place, (message, entry)) in walk.messages().iter().zip(walk.entries()).enumerate() {
+        for (block, content) in
+            message.blocks.iter().enumerate().filter(|(_, block)| block.as_result().is_some())
+        {
+            let at = CallAt { entry: *entry, block: block as u64 };
+            if walk.is_pruned(*entry, at.block) {
+                continue;
+            }
+            let tokens = counter.block(content);
+            let may_go = place < scene.newest_turn && !pinned.contains(&place) && tokens > SHORT;
+            candidates.push(Candidate { at, tokens, age: age(*entry), may_go });
+        }
+    }
+    candidates
+}
