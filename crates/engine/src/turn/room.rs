@@ -57,6 +57,9 @@ pub const COMPACT_THRESHOLD: f64 = 0.8;
 /// The share of the window that results may take.
 const RESULTS: f64 = 0.4;
 
+/// The share of the room from which a request counts as full.
+const FULL: f64 = 0.9;
+
 /// The room for an answer, at most, in tokens.
 const ANSWER: u64 = 8_192;
 
@@ -102,7 +105,7 @@ impl Ledger {
         if self.estimated > 0 && input > 0 {
             let factor = input as f64 / self.estimated as f64;
             // A provider that reports nonsense must not make everything fit, or nothing.
-            self.factor = Some(factor.clamp(0.5, 4.0));
+            self.factor = Some(factor.clamp(0.7, 4.0));
         }
     }
 
@@ -390,8 +393,11 @@ impl Worker {
     }
 
     fn prune_if_due(&mut self, running: &mut TurnInProgress<'_>, window: u64) {
-        let policy = self.prune_policy(window);
+        let mut policy = self.prune_policy(window);
         let counter = self.counter();
+        // Every change makes the provider read again what follows it, so nothing goes while there is room.
+        let is_full = self.next_request_tokens() as f64 > Self::room(window) as f64 * FULL;
+        policy.token_budget = policy.token_budget.filter(|_| is_full || policy.batch.is_some());
         let is_due = policy.keep_last.is_some()
             || policy.max_age.is_some()
             || policy.token_budget.is_some_and(|budget| self.message_tokens(&counter) > budget);

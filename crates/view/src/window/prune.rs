@@ -36,7 +36,7 @@ pub struct Pruned {
 const BATCH: usize = 8;
 
 /// With a budget, pruning goes on until the results take this share of it.
-const LOW_MARK: f64 = 0.25;
+const LOW_MARK: f64 = 0.1;
 
 /// A result shorter than this, in tokens, is no longer than its tombstone.
 const SHORT: u64 = 60;
