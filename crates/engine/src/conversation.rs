@@ -7,7 +7,7 @@ mod drafts;
 mod pruning;
 mod sharing;
 
-pub use pruning::{PruneReport, TurnsPruned, Window};
+pub use pruning::{Pinning, PruneReport, TurnsPruned, Window};
 
 use std::{
     collections::HashMap,

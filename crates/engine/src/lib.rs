@@ -43,7 +43,7 @@ mod writer;
 pub use agent::Agent;
 pub use calls::{CallKey, CallRecord, CallStatus};
 pub use clock::{Clock, SystemClock};
-pub use conversation::{Appended, Conversation, PruneReport, Saved, TurnsPruned, Window};
+pub use conversation::{Appended, Conversation, Pinning, PruneReport, Saved, TurnsPruned, Window};
 pub use digest::digest;
 pub use draft::{list, summary};
 pub use error::EngineError;

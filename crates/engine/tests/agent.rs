@@ -380,7 +380,10 @@ fn tools_of_a_turn() {
     run(agent.execute("three", &Tools::builtin("."))).unwrap();
     let asked = provider.requests();
     let offered: Vec<&str> = asked[2].context.offered.iter().map(|tool| tool.name.as_str()).collect();
-    assert_eq!(offered, ["calculate", "read_file", "list_dir", "find", "grep", "write_file", "edit_file"]);
+    assert_eq!(
+        offered,
+        ["calculate", "read_file", "list_dir", "find", "grep", "recall", "write_file", "edit_file"]
+    );
     let contexts = |agent: &Agent| {
         let entries = agent.conversation().entries();
         entries.iter().filter(|entry| entry.envelope().kind == rejoin_record::Kind::Context).count()

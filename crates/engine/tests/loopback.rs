@@ -24,7 +24,10 @@ use rejoin_engine::{
         registry::{account_elsewhere, connect},
     },
     tools::{Plan, RunningCall, Tool, ToolOutput, Tools},
-    turn::{Ending, Event, Limit, Limits, OnBroken, Stop, TurnError, TurnInput, TurnSettings, Worker},
+    turn::{
+        Ending, Event, Limit, Limits, OnBroken, Stop, TurnError, TurnInput, TurnSettings, WindowSettings,
+        Worker,
+    },
 };
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::{Message, Raw, ToolCall};
@@ -173,7 +176,15 @@ fn requests_only_grow() {
                 &memory(),
                 reach(&server, which),
                 Tools::builtin("."),
-                TurnSettings { system: Some(String::from("Be brief.")), ..TurnSettings::default() },
+                TurnSettings {
+                    system: Some(String::from("Be brief.")),
+                    // Nothing is pruned or compacted.
+                    window: WindowSettings {
+                        context_window: Some(u64::MAX / 2),
+                        ..WindowSettings::default()
+                    },
+                    ..TurnSettings::default()
+                },
             );
             run(async {
                 let mut before: Vec<(String, String)> = Vec::new();

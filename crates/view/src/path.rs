@@ -120,7 +120,7 @@ struct Results {
 
 impl Cut {
     /// The last compaction on a path that was not undone.
-    fn of(path: &[&Entry]) -> Option<Self> {
+    fn of(path: &[&Entry], without: Option<EntryId>) -> Option<Self> {
         let of_kind = |entry: &&&Entry, kind: Kind| entry.envelope().kind == kind;
         let undone: HashSet<EntryId> = path
             .iter()
@@ -129,6 +129,7 @@ impl Cut {
                 Content::Uncompacted(undone) => Some(undone.compaction),
                 _ => None,
             })
+            .chain(without)
             .collect();
         let (at, mut compacted) = path
             .iter()
@@ -151,7 +152,13 @@ impl Walk {
     /// Begins to walk a path, so that its last compaction is known. The entries of the path are then added in order.
     #[must_use]
     pub fn begin(path: &[&Entry]) -> Self {
-        Self { cut: Cut::of(path), ..Self::default() }
+        Self { cut: Cut::of(path, None), ..Self::default() }
+    }
+
+    /// The same, as if a compaction had been undone.
+    #[must_use]
+    pub fn begin_without(path: &[&Entry], compaction: EntryId) -> Self {
+        Self { cut: Cut::of(path, Some(compaction)), ..Self::default() }
     }
 
     /// Takes the next entry of the path.
@@ -160,7 +167,7 @@ impl Walk {
         match content {
             Content::Message(message) => return self.message(id, Arc::new(message)),
             Content::Compacted(compacted) => {
-                self.compaction(id);
+                self.meet_compaction(id);
                 self.next_number += usize::from(!compacted.summary.is_blank());
                 return;
             }
@@ -198,7 +205,7 @@ impl Walk {
     }
 
     /// Takes a compaction: the one that counts, one that another replaced or undid, or a new one.
-    fn compaction(&mut self, entry: EntryId) {
+    fn meet_compaction(&mut self, entry: EntryId) {
         match &mut self.cut {
             Some(cut) if cut.entry == entry => {
                 let begins = cut.progress == Progress::Hiding;
@@ -364,6 +371,16 @@ impl Walk {
     /// The place of the summary that stands for what a compaction hides.
     pub fn summary(&self) -> Option<usize> {
         self.summary
+    }
+
+    /// The entry of the compaction that hides messages.
+    pub fn compaction(&self) -> Option<EntryId> {
+        self.cut.as_ref().map(|cut| cut.entry)
+    }
+
+    /// What that compaction recorded.
+    pub fn compacted(&self) -> Option<&Compacted> {
+        self.cut.as_ref().map(|cut| &cut.compacted)
     }
 
     /// Whether a compaction hides messages.

@@ -100,6 +100,9 @@ pub enum HistoryCommand {
     /// Each change by write_file or edit_file is proposed, approved, denied, applied or reverted, and shown as a diff.
     #[command(after_long_help = EDITS_EXAMPLES)]
     Edits(EditsArguments),
+    /// Keep a message in every view, whatever is pruned or compacted
+    #[command(after_long_help = PIN_EXAMPLES)]
+    Pin(PinArguments),
     /// Rename a conversation
     #[command(after_long_help = RENAME_EXAMPLES)]
     Rename {
@@ -371,6 +374,110 @@ pub struct UndoArguments {
     #[arg(long)]
     pub dry_run: bool,
     /// Print one JSON object per line, one per file
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub const COMPACT_EXAMPLES: &str = "Examples:
+  rejoin compact --dry-run
+      Show what a summary would replace in the active conversation; send nothing
+  rejoin compact @1 --keep 'the database schema'
+      Compact the newest conversation; the summary keeps what matters most";
+
+/// `rejoin compact`
+#[derive(Debug, Args)]
+#[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
+pub struct CompactArguments {
+    #[command(flatten)]
+    pub which: Which,
+    /// What the summary must keep
+    #[arg(long, value_name = "TEXT")]
+    pub keep: Option<String>,
+    /// Provider that writes the summary (default: the conversation's)
+    #[arg(long, short = 'p', value_name = "PROVIDER", add = ArgValueCompleter::new(completing::providers))]
+    pub provider: Option<String>,
+    /// Model that writes the summary (default: `compact.model`, else the conversation's)
+    #[arg(long, short = 'm', value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Address of the provider's API
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// Show what would be summarized; send nothing and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub const PRUNE_EXAMPLES: &str = "Examples:
+  rejoin prune --dry-run
+      Show which results would leave the window
+  rejoin prune @1 --keep-last 5
+      Leave all results of the newest conversation out of the window, except the last five";
+
+/// `rejoin prune`
+#[derive(Debug, Args)]
+#[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
+pub struct PruneArguments {
+    #[command(flatten)]
+    pub which: Which,
+    /// Results that stay, newest first
+    #[arg(long, value_name = "N")]
+    pub keep_last: Option<usize>,
+    /// Age in seconds from which results go
+    #[arg(long, value_name = "SECONDS")]
+    pub max_age: Option<u64>,
+    /// Tokens that the results may take together (default: as configured, else two fifths of the window)
+    #[arg(long, value_name = "TOKENS")]
+    pub token_budget: Option<u64>,
+    /// Show what would go; change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub const UNCOMPACT_EXAMPLES: &str = "Examples:
+  rejoin uncompact
+      Show the model all messages of the active conversation again
+  rejoin uncompact @1 --dry-run
+      Show how much the newest conversation would take then";
+
+/// `rejoin uncompact`
+#[derive(Debug, Args)]
+#[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
+pub struct UncompactArguments {
+    #[command(flatten)]
+    pub which: Which,
+    /// Show what would change; change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub const PIN_EXAMPLES: &str = "Examples:
+  rejoin history pin @ 3
+      Keep message 3 of the active conversation in every view
+  rejoin history pin @ 3 --remove
+      Let it go again";
+
+/// `rejoin history pin`
+#[derive(Debug, Args)]
+pub struct PinArguments {
+    /// Conversation: id or its beginning, title, `@` (active) or `@1` (newest)
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
+    pub conversation: String,
+    /// Message, as `history show` numbers it
+    #[arg(value_name = "N")]
+    pub message: usize,
+    /// Unpin it
+    #[arg(long)]
+    pub remove: bool,
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }

@@ -13,9 +13,9 @@ use rejoin::{Dialect, OnBroken, store::Location};
 pub use choices::Destination;
 use choices::{CONVERTING, RuleName, destinations, dialects, formats, formats_and_dialects, policies};
 pub use conversations::{
-    CallsArguments, DeleteArguments, EditsArguments, EraseArguments, ExportArguments, ForkArguments,
-    HistoryCommand, ListArguments, NewArguments, OutputArguments, RemovalArguments, SearchArguments,
-    ShowArguments, UndoArguments,
+    CallsArguments, CompactArguments, DeleteArguments, EditsArguments, EraseArguments, ExportArguments,
+    ForkArguments, HistoryCommand, ListArguments, NewArguments, OutputArguments, PinArguments,
+    PruneArguments, RemovalArguments, SearchArguments, ShowArguments, UncompactArguments, UndoArguments,
 };
 pub use providers::{
     AskedProvider, Auth, Models, ModelsInfoArguments, ModelsListArguments, SetProviderArguments,
@@ -114,6 +114,22 @@ pub enum Command {
     /// is named and left alone. What commands changed is not known. Exit code 1: a file was left alone.
     #[command(after_long_help = conversations::UNDO_EXAMPLES)]
     Undo(UndoArguments),
+    /// Replace older messages by a summary, for the model only
+    ///
+    /// A model writes the summary, which takes a request. Your older messages, the newest messages and pinned ones stay as they are.
+    /// The record keeps every word, and `rejoin uncompact` takes it back. By itself, rejoin compacts a conversation when
+    /// its model's window is full (setting `compact`).
+    #[command(after_long_help = conversations::COMPACT_EXAMPLES)]
+    Compact(CompactArguments),
+    /// Leave old tool results out of the model's window
+    ///
+    /// A short note takes the place of each, and the tool `recall` reads it again. The record keeps every word. The newest turn and
+    /// pinned messages are never touched. By itself, rejoin prunes when results take too much of the window.
+    #[command(after_long_help = conversations::PRUNE_EXAMPLES)]
+    Prune(PruneArguments),
+    /// Undo the last compaction
+    #[command(after_long_help = conversations::UNCOMPACT_EXAMPLES)]
+    Uncompact(UncompactArguments),
     /// Start a conversation and make it the active one of this folder
     ///
     /// Prints its id. From now on, `@` means it in this folder.

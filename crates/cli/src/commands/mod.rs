@@ -18,6 +18,7 @@ mod new;
 pub mod providers;
 pub mod report;
 mod resume;
+mod room;
 mod run;
 mod talking;
 mod undo;
@@ -39,6 +40,9 @@ pub fn run(arguments: CommandLine) -> Result<u8, Failure> {
         Command::Resume(arguments) => resume::run(&arguments, &flags),
         Command::Run(arguments) => run::run(&arguments, &flags),
         Command::Undo(arguments) => undo::run(&arguments, &flags),
+        Command::Compact(arguments) => room::compact(&arguments, &flags),
+        Command::Prune(arguments) => room::prune(&arguments, &flags),
+        Command::Uncompact(arguments) => room::uncompact(&arguments, &flags),
         Command::New(arguments) => new::run(&arguments, &flags),
         Command::List(arguments) => list::run(&arguments, &flags),
         Command::History(command) => history::run(command, &flags),

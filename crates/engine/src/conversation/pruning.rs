@@ -1,6 +1,9 @@
 //! Pruning without a model: older turns give way to a short list of what was said in them.
 
-use rejoin_record::{Content, Tree, content::CallAt};
+use rejoin_record::{
+    CallId, Content, EntryId, Message, Tree,
+    content::{CallAt, Compacted, KeptMessage, Meta, Uncompacted},
+};
 use rejoin_view::{
     TokenCounter,
     path::Walk,
@@ -124,5 +127,84 @@ fn log_pairs(walk: &Walk, tail: usize) {
                 tracing::debug!("Pruning tool call pair atomically: call_id={id}, tool_name={name}");
             }
         }
+    }
+}
+
+/// What pinning or unpinning came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pinning {
+    /// The list of pinned messages changed.
+    Changed,
+    /// The message was pinned already, or not pinned.
+    Unchanged,
+}
+
+impl Conversation {
+    /// Undoes the last compaction: from now on a model sees the messages again that it hid. Returns its entry; none if nothing is
+    /// compacted.
+    pub fn uncompact(&mut self) -> Option<EntryId> {
+        let compaction = self.walk().compaction()?;
+        self.append(&Content::Uncompacted(Uncompacted { compaction }));
+        Some(compaction)
+    }
+
+    /// Keeps the message of an entry in every view, together with the calls and results that belong to it.
+    pub fn pin(&mut self, entry: EntryId) -> Pinning {
+        let walk = self.walk();
+        let mut pinned = walk.pinned().to_vec();
+        if pinned.contains(&entry) {
+            return Pinning::Unchanged;
+        }
+        pinned.push(entry);
+        self.append(&Content::Meta(Meta { pinned: Some(pinned), ..Meta::default() }));
+        let hidden = !walk.entries().contains(&entry);
+        if let Some(mut compacted) = walk.compacted().filter(|_| hidden).cloned() {
+            // A compaction has hidden it: the same one, with this message, shows it again.
+            let group = self.belonging_to(entry);
+            let kept = compacted.kept.get_or_insert_default();
+            kept.extend(group.into_iter().map(|entry| KeptMessage { entry, text: None }));
+            self.append(&Content::Compacted(Compacted { usage: None, ..compacted }));
+        }
+        Pinning::Changed
+    }
+
+    /// Lets a message go with the others of its age again.
+    pub fn unpin(&mut self, entry: EntryId) -> Pinning {
+        let mut pinned = self.walk().pinned().to_vec();
+        let before = pinned.len();
+        pinned.retain(|other| *other != entry);
+        if pinned.len() == before {
+            return Pinning::Unchanged;
+        }
+        self.append(&Content::Meta(Meta { pinned: Some(pinned), ..Meta::default() }));
+        Pinning::Changed
+    }
+
+    /// A message with the messages that hold its results, or the call that it answers.
+    fn belonging_to(&self, entry: EntryId) -> Vec<EntryId> {
+        let path = Tree::new(self.entries()).path().0;
+        let messages: Vec<(EntryId, Message)> = path
+            .iter()
+            .filter_map(|entry| match Content::of(entry) {
+                Content::Message(message) => Some((entry.id(), message)),
+                _ => None,
+            })
+            .collect();
+        let ids = |message: &Message| -> Vec<CallId> {
+            let calls = message.tool_calls().map(|call| call.id.clone());
+            calls.chain(message.tool_results().filter_map(|result| result.call_id.clone())).collect()
+        };
+        let Some((_, own)) = messages.iter().find(|(id, _)| *id == entry) else { return vec![entry] };
+        let mut own = ids(own);
+        // A result belongs to a call, and the call has perhaps other results.
+        for (_, message) in messages.iter().filter(|(_, message)| message.tool_calls().next().is_some()) {
+            let called = ids(message);
+            if called.iter().any(|id| own.contains(id)) {
+                own.extend(called);
+            }
+        }
+        let belongs =
+            |id: &EntryId, message: &Message| *id == entry || ids(message).iter().any(|id| own.contains(id));
+        messages.iter().filter(|(id, message)| belongs(id, message)).map(|(id, _)| *id).collect()
     }
 }

@@ -4,12 +4,13 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use rejoin_record::{
-    Content, EntryId, Message, Role,
+    Content, EntryId, Message, Role, Tree,
     content::{Prune, TokenUsage},
     text::plural,
 };
 use rejoin_view::{
     TokenCounter,
+    path::Walk,
     window::{self, CompactPolicy, PrunePolicy, Pruned, compact, prune},
 };
 
@@ -268,6 +269,19 @@ impl Worker {
         self.compact_with(&policy, window.unwrap_or(u64::MAX), focus, sink, stop).await
     }
 
+    /// The tokens of the messages that a model sees now.
+    pub fn shown_tokens(&mut self) -> u64 {
+        self.composer.read(&self.conversation);
+        let counter = self.counter();
+        self.message_tokens(&counter)
+    }
+
+    /// How many messages a model sees now.
+    pub fn shown_messages(&mut self) -> usize {
+        self.composer.read(&self.conversation);
+        self.composer.walk().messages().len()
+    }
+
     /// What a compaction would keep, if one were made now; none if there is nothing to summarise.
     pub fn compaction_plan(&mut self) -> Option<window::CompactionPlan> {
         self.composer.read(&self.conversation);
@@ -428,12 +442,35 @@ impl Worker {
         if pruned.results.is_empty() {
             return None;
         }
+        self.prune_results(&pruned);
+        Some(pruned)
+    }
+
+    /// Undoes the last compaction, and returns the tokens and messages that a model sees then; none if nothing is compacted. A dry run
+    /// changes nothing.
+    pub fn uncompact(&mut self, dry_run: bool) -> Option<(u64, usize)> {
+        let compaction = self.conversation.walk().compaction()?;
+        let counter = self.counter();
+        let entries = self.conversation.entries();
+        let path = Tree::new(entries).path().0;
+        let mut walk = Walk::begin_without(&path, compaction);
+        path.iter().for_each(|entry| walk.add(entry, Content::of(entry)));
+        let shown = (window::tokens(&walk, &counter), walk.messages().len());
+        if !dry_run {
+            self.conversation.uncompact();
+            self.ledger.counted.clear();
+            self.composer.read(&self.conversation);
+        }
+        Some(shown)
+    }
+
+    /// Records that results are pruned.
+    pub fn prune_results(&mut self, pruned: &Pruned) {
         for at in &pruned.results {
             self.ledger.counted.remove(&at.entry);
         }
         self.conversation.append(&Content::Prune(Prune { results: pruned.results.clone() }));
         self.composer.read(&self.conversation);
-        Some(pruned)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::check::{self, Refusal};
 
 #[cfg(feature = "agent")]
 mod changes;
+mod room;
 #[cfg(feature = "store")]
 mod stored;
 #[cfg(feature = "agent")]
@@ -21,6 +22,7 @@ mod turns;
 
 #[cfg(feature = "agent")]
 pub use changes::{change_state, edit, undone};
+pub use room::{compaction, pinned, pruned};
 #[cfg(feature = "store")]
 pub use stored::{
     call, conversation, copied, created, forked, hit, imported, removal, skipped, verified,

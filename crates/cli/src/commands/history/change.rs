@@ -7,8 +7,8 @@ use std::{
 
 use indicatif::ProgressBar;
 use rejoin::{
-    ConversationId,
-    engine::{self, Clock as _, EngineError, Mode, Removal, Sharer, SystemClock},
+    Conversation, ConversationId,
+    engine::{self, Clock as _, EngineError, Mode, Pinning, Removal, Sharer, SystemClock},
     history::{self, Shown, ShownContent},
     record::EntryId,
     shape,
@@ -17,7 +17,7 @@ use rejoin::{
 
 use crate::{
     active,
-    args::{DeleteArguments, EraseArguments, ForkArguments, RemovalArguments},
+    args::{DeleteArguments, EraseArguments, ForkArguments, PinArguments, RemovalArguments},
     desk::{self, Desk, Flags},
     failure::Failure,
     output::{self, harmless, plural},
@@ -33,6 +33,32 @@ pub fn rename(given: &str, title: &str, flags: &Flags) -> Result<u8, Failure> {
     desk::writer(&*store, "rejoin history rename").rename(id, &title)?;
     desk::settle(&*store);
     output::talk(&format!("{id} is now called: {}", harmless(&title)));
+    Ok(0)
+}
+
+pub fn pin(arguments: &PinArguments, flags: &Flags) -> Result<u8, Failure> {
+    let desk = Desk::new(flags)?;
+    let (store, id) = desk.find_to_write(&arguments.conversation)?;
+    let store: Arc<dyn Store> = Arc::from(store);
+    let recorded = desk::read(&*store, id, Mode::Recover)?;
+    let number = arguments.message;
+    let entry = entry(&history::shown(&recorded.entries), number)?;
+    let mut conversation = Conversation::open(Arc::clone(&store), id, "rejoin history pin")?;
+    let (pinning, verb) = match arguments.remove {
+        true => (conversation.unpin(entry), "unpinned"),
+        false => (conversation.pin(entry), "pinned"),
+    };
+    if let Some(warning) = conversation.saved().warning() {
+        return Err(Failure::failed(warning, "`rejoin doctor --self` says whether the store can be written"));
+    }
+    drop(conversation);
+    desk::settle(&*store);
+    let changed = pinning == Pinning::Changed;
+    if arguments.json {
+        return output::json_data(&shape::pinned(id, number, !arguments.remove, changed)).map(|()| 0);
+    }
+    let already = if changed { "" } else { " already" };
+    output::talk(&format!("Message {number} of {id} is{already} {verb}."));
     Ok(0)
 }
 

@@ -21,6 +21,7 @@ pub fn run(command: HistoryCommand, flags: &Flags) -> Result<u8, Failure> {
         HistoryCommand::Export(arguments) => export::run(&arguments, flags),
         HistoryCommand::Calls(arguments) => calls::run(&arguments, flags),
         HistoryCommand::Edits(arguments) => edits::run(&arguments, flags),
+        HistoryCommand::Pin(arguments) => change::pin(&arguments, flags),
         HistoryCommand::Rename { conversation, title } => change::rename(&conversation, &title, flags),
         HistoryCommand::Fork(arguments) => change::fork(&arguments, flags),
         HistoryCommand::Erase(arguments) => change::erase(&arguments, flags),

@@ -1,0 +1,187 @@
+//! `rejoin compact`, `prune` and `uncompact`: by hand what a turn does by itself when its model's window is full.
+
+use std::sync::Arc;
+
+use rejoin::{Compaction, Event, PrunePolicy, Stop, shape, store::Store};
+
+use super::talking::{self, Drawing, Opening, PrintedWords, Saving, Talking, block_on};
+use crate::{
+    args::{CompactArguments, PruneArguments, Talk, UncompactArguments},
+    desk::{self, Desk, Flags},
+    failure::{FAILED, Failure},
+    output::{self, paint, plural},
+};
+
+pub fn compact(arguments: &CompactArguments, flags: &Flags) -> Result<u8, Failure> {
+    let talk = Talk {
+        provider: arguments.provider.clone(),
+        model: arguments.model.clone(),
+        base_url: arguments.base_url.clone(),
+        ..Talk::default()
+    };
+    let opening = if arguments.dry_run { Opening::Look } else { Opening::Say };
+    let (mut talking, store) = open(arguments.which.given(), flags, &talk, ("rejoin compact", opening))?;
+    let worker = &mut talking.worker;
+    let id = worker.conversation().id();
+    let messages = worker.shown_messages();
+    if arguments.dry_run {
+        let Some(plan) = worker.compaction_plan() else {
+            return nothing_to_compact(id, worker, arguments.json);
+        };
+        let staying = plan.kept.len() + messages - plan.tail + 1;
+        let tokens = (plan.tokens_before, plan.tokens_kept);
+        if arguments.json {
+            return output::json_data(&shape::compaction(id, tokens, (messages, staying), false)).map(|()| 0);
+        }
+        picture("before", tokens.0, tokens.0, &plural(messages, "message"))?;
+        let kept = plural(plan.kept.len(), "older message");
+        let rest = format!("{kept}, a summary, and the last {}", plural(messages - plan.tail, "message"));
+        picture("after", tokens.1, tokens.0, &format!("{rest}; the summary comes on top"))?;
+        output::talk("Nothing was sent and nothing was changed.");
+        return Ok(0);
+    }
+    let before = worker.shown_tokens();
+    let mut drawing = Drawing::new(false, Saving::AtOnce, PrintedWords::All);
+    let mut sink = |event: Event| drawing.event(&event);
+    let stop = Stop::new();
+    let done = block_on(worker.compact(arguments.keep.as_deref(), &mut sink, &stop))?;
+    let code = match done {
+        Compaction::Nothing => return nothing_to_compact(id, worker, arguments.json),
+        Compaction::Done { .. } => 0,
+        Compaction::Useless | Compaction::Failed(_) => FAILED,
+    };
+    let (after, left) = (worker.shown_tokens(), worker.shown_messages());
+    if arguments.json {
+        output::json_data(&shape::compaction(id, (before, after), (messages, left), code == 0))?;
+    } else if code == 0 {
+        picture("before", before, before, &plural(messages, "message"))?;
+        picture("after", after, before, &plural(left, "message"))?;
+        output::talk(&format!("The record keeps every word; `rejoin uncompact {id}` takes it back."));
+    }
+    saved(&talking, &*store)?;
+    Ok(code)
+}
+
+fn nothing_to_compact(
+    id: rejoin::ConversationId,
+    worker: &mut rejoin::Worker,
+    json: bool,
+) -> Result<u8, Failure> {
+    let (tokens, messages) = (worker.shown_tokens(), worker.shown_messages());
+    if json {
+        return output::json_data(&shape::compaction(id, (tokens, tokens), (messages, messages), false))
+            .map(|()| 0);
+    }
+    let messages = plural(messages, "message");
+    output::talk(&format!(
+        "There is nothing to summarize: {messages} with {tokens} tokens stay as they are."
+    ));
+    Ok(0)
+}
+
+pub fn prune(arguments: &PruneArguments, flags: &Flags) -> Result<u8, Failure> {
+    let talk = Talk::default();
+    let opening = ("rejoin prune", Opening::Look);
+    let (mut talking, store) = open(arguments.which.given(), flags, &talk, opening)?;
+    let worker = &mut talking.worker;
+    let id = worker.conversation().id();
+    let named =
+        arguments.keep_last.is_some() || arguments.max_age.is_some() || arguments.token_budget.is_some();
+    let policy = PrunePolicy {
+        keep_last: arguments.keep_last,
+        max_age: arguments.max_age.map(std::time::Duration::from_secs),
+        token_budget: arguments.token_budget,
+        // A person who asks does not wait for a batch.
+        batch: Some(1),
+    };
+    let before = worker.shown_tokens();
+    let pruned = worker.prune_plan(named.then_some(&policy));
+    let done = !arguments.dry_run && !pruned.results.is_empty();
+    if done {
+        worker.prune_results(&pruned);
+    }
+    if arguments.json {
+        output::json_data(&shape::pruned(id, &pruned, done))?;
+    } else if pruned.results.is_empty() {
+        let results = plural(pruned.survivors.len(), "result");
+        output::talk(&format!("No result has to go: {results} stay. `--keep-last N` chooses another limit."));
+    } else {
+        let (results, stay) = (plural(pruned.results.len(), "result"), pruned.survivors.len());
+        picture("before", before, before, "")?;
+        let words = format!("{results} left out, {stay} stay");
+        picture("after", before.saturating_sub(pruned.tokens), before, &words)?;
+        output::talk(match done {
+            true => "The record keeps every word, and the tool `recall` reads it again.",
+            false => "Nothing was changed.",
+        });
+    }
+    if done {
+        saved(&talking, &*store)?;
+    }
+    Ok(0)
+}
+
+pub fn uncompact(arguments: &UncompactArguments, flags: &Flags) -> Result<u8, Failure> {
+    let talk = Talk::default();
+    let opening = ("rejoin uncompact", Opening::Look);
+    let (mut talking, store) = open(arguments.which.given(), flags, &talk, opening)?;
+    let worker = &mut talking.worker;
+    let id = worker.conversation().id();
+    let before = (worker.shown_tokens(), worker.shown_messages());
+    let undone = worker.uncompact(arguments.dry_run);
+    let Some(after) = undone else {
+        if arguments.json {
+            let (tokens, messages) = before;
+            return output::json_data(&shape::compaction(id, (tokens, tokens), (messages, messages), false))
+                .map(|()| 0);
+        }
+        output::talk("Nothing is compacted: the model sees every message.");
+        return Ok(0);
+    };
+    if arguments.json {
+        let done = !arguments.dry_run;
+        output::json_data(&shape::compaction(id, (before.0, after.0), (before.1, after.1), done))?;
+    } else {
+        let most = before.0.max(after.0);
+        picture("before", before.0, most, &plural(before.1, "message"))?;
+        picture("after", after.0, most, &plural(after.1, "message"))?;
+        if arguments.dry_run {
+            output::talk("Nothing was changed.");
+        }
+    }
+    if !arguments.dry_run {
+        saved(&talking, &*store)?;
+    }
+    Ok(0)
+}
+
+fn open(
+    given: &str,
+    flags: &Flags,
+    talk: &Talk,
+    opening: (&'static str, Opening),
+) -> Result<(Talking, Arc<dyn Store>), Failure> {
+    let desk = Desk::new(flags)?;
+    let (_, id) = desk.find(given)?;
+    let store = talking::open_store(&desk)?;
+    let talking = Talking::open(&desk, &store, id, talk, opening)?;
+    Ok((talking, store))
+}
+
+/// Fails if what was done is only in memory.
+fn saved(talking: &Talking, store: &dyn Store) -> Result<(), Failure> {
+    if let Some(warning) = talking.worker.conversation().saved().warning() {
+        return Err(Failure::failed(warning, "`rejoin doctor --self` says whether the store can be written"));
+    }
+    desk::settle(store);
+    Ok(())
+}
+
+/// One line with a bar.
+fn picture(name: &str, tokens: u64, most: u64, about: &str) -> Result<(), Failure> {
+    const WIDTH: u64 = 30;
+    let filled = (tokens * WIDTH).checked_div(most).unwrap_or(0).min(WIDTH);
+    let bar = format!("{}{}", "█".repeat(filled as usize), "·".repeat((WIDTH - filled) as usize));
+    let about = if about.is_empty() { String::new() } else { format!(": {about}") };
+    output::data(&format!("{name:<7}{} {tokens} tokens{about}", paint(&bar, output::DIM)))
+}
