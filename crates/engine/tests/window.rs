@@ -8,18 +8,18 @@ mod talk;
 use std::sync::{Arc, Mutex};
 
 use rejoin_engine::{
-    Agent,
+    Agent, Window,
     provider::{
-        ProviderError, ProviderFault, Request,
+        Doing, ProviderError, ProviderFault, Request,
         scripted::{ScriptedAnswer, ScriptedProvider, Step},
     },
-    tools::{FunctionTool, Recall, ToolOutput, Tools},
-    turn::{Ending, WindowSettings},
+    tools::{FunctionTool, Plan, Recall, RunningCall, Tool, ToolOutput, Tools},
+    turn::{CompactMode, Ending, Event, WindowSettings},
 };
 use rejoin_formats::{Dialect, wire::stream::Usage};
-use rejoin_record::{Block, Role, ToolCall, json::Doc};
+use rejoin_record::{Block, Kind, Message, Role, ToolCall, json::Doc};
 use rejoin_view::window::PrunePolicy;
-use talk::run;
+use talk::{assert_paired, run};
 
 /// The body of a request.
 fn body(request: &Request) -> String {
@@ -239,4 +239,336 @@ fn shared(one: &str, other: &str) -> u64 {
         .filter(|message| before.contains(*message))
         .map(|message| message.len() as u64 + 1)
         .sum()
+}
+
+/// A provider that answers "OK." and summarizes as `summary` says, for a window of so many tokens.
+fn answering(
+    window: u64,
+    summary: impl Fn(usize) -> Step + Send + Sync + 'static,
+) -> (Arc<ScriptedProvider>, Arc<Mutex<Course>>) {
+    let course = Arc::new(Mutex::new(Course::default()));
+    let noted = course.clone();
+    let provider = ScriptedProvider::answering(move |request| {
+        let body = body(request);
+        let mut course = noted.lock().unwrap();
+        let last = request.messages().last().and_then(rejoin_record::Message::content).unwrap_or_default();
+        let asked = last.contains("concise summary");
+        course.summaries += usize::from(asked);
+        course.bodies.push(body.clone());
+        if tokens(&body) > window {
+            course.refused += 1;
+            return Step::fails(too_long());
+        }
+        let step = if asked { summary(course.summaries) } else { Step::says("OK.") };
+        with_usage(step, &body)
+    });
+    (Arc::new(provider.speaking(Dialect::OpenAiChat).named("scripted", "some-model")), course)
+}
+
+fn short_summary(_: usize) -> Step {
+    Step::says("They talked about fruit.")
+}
+
+fn agent(provider: &Arc<ScriptedProvider>, window: u64) -> Agent {
+    let fitting = WindowSettings { context_window: Some(window), ..WindowSettings::default() };
+    Agent::builder(provider.clone()).system("Be kind.").fitting(fitting).build()
+}
+
+/// A text of about so many tokens.
+fn words(tokens: usize) -> String {
+    "word ".repeat(tokens * 4 / 5)
+}
+
+fn shown(agent: &Agent) -> Vec<String> {
+    agent.conversation().messages().iter().map(|message| message.content().unwrap_or_default()).collect()
+}
+
+/// S3-51, S3-52: far below the threshold one request is sent; above it, a summary is asked for after the turn.
+#[test]
+fn a_summary_is_asked_for_above_the_threshold_only() {
+    for (said, requests) in [(1_000, 1), (85_000, 2)] {
+        let (provider, course) = answering(100_000, short_summary);
+        let mut agent = agent(&provider, 100_000);
+        run(agent.ask(words(said).as_str())).unwrap();
+        let course = course.lock().unwrap();
+        assert_eq!((course.bodies.len(), course.summaries), (requests, requests - 1), "{said}");
+    }
+}
+
+/// S3-53, S3-54, S3-56, S3-58, B10, B11, B35: the summary is a message of the user that says what it is, instructions stay, the newest
+/// messages of the user stay, older ones only as far as they fit, and one that is too long loses its middle.
+#[test]
+fn what_a_compaction_keeps() {
+    let (provider, course) = answering(100_000, short_summary);
+    let mut agent = agent(&provider, 100_000);
+    for number in 1..=10 {
+        run(agent.ask(format!("message {number} {}", words(8_500)).as_str())).unwrap();
+    }
+    let shown = shown(&agent);
+    let summary = shown.iter().position(|text| text.starts_with("Summary of earlier conversation:")).unwrap();
+    assert!(shown[summary].contains("They talked about fruit.") && shown[summary].contains("summarized"));
+    assert!(shown.iter().any(|text| text.contains("message 10 ")), "the newest stays");
+    assert!(!shown.iter().any(|text| text.contains("message 2 ")), "an old one goes");
+    assert!(shown[..summary].iter().any(|text| text.contains("characters truncated")), "one is shortened");
+    assert_eq!(course.lock().unwrap().summaries, 1);
+    run(agent.ask("go on")).unwrap();
+    let course = course.lock().unwrap();
+    let last = course.bodies.last().unwrap();
+    assert!(last.contains("Be kind.") && last.contains("They talked about fruit."));
+    assert!(tokens(last) < 40_000, "{}", tokens(last));
+    // The record keeps everything, and the compaction is an entry.
+    let entries = agent.conversation().entries();
+    let kinds: Vec<&Kind> = entries.iter().map(|entry| &entry.envelope().kind).collect();
+    assert_eq!(kinds.iter().filter(|kind| ***kind == Kind::Compacted).count(), 1);
+    assert_eq!(kinds.iter().filter(|kind| ***kind == Kind::Message).count(), 22);
+}
+
+/// S3-32, S3-33, S3-57: a summary that does not fit is asked for again with less; what is left out is counted.
+#[test]
+fn a_summary_that_does_not_fit_is_asked_for_with_less() {
+    let course = Arc::new(Mutex::new(Course::default()));
+    let noted = course.clone();
+    let provider = Arc::new(
+        ScriptedProvider::answering(move |request| {
+            let body = body(request);
+            let last =
+                request.messages().last().and_then(rejoin_record::Message::content).unwrap_or_default();
+            let mut course = noted.lock().unwrap();
+            if !last.contains("concise summary") {
+                return with_usage(Step::says("OK."), &body);
+            }
+            course.summaries += 1;
+            if course.summaries == 1 { Step::fails(too_long()) } else { short_summary(2) }
+        })
+        .speaking(Dialect::OpenAiChat),
+    );
+    let mut agent = agent(&provider, 100_000);
+    let mut warned = Vec::new();
+    for _ in 0..5 {
+        let mut sink = |event: Event| {
+            if let Event::Warning(text) = event {
+                warned.push(text);
+            }
+        };
+        run(agent.ask_with(words(18_000).as_str(), &mut sink)).unwrap();
+    }
+    assert_eq!(course.lock().unwrap().summaries, 2);
+    assert!(warned.iter().any(|text| text.contains("older item(s) before compacting")), "{warned:?}");
+    assert!(shown(&agent).iter().any(|text| text.contains("They talked about fruit.")));
+}
+
+/// S3-35, S3-36, S3-59: without a summary the conversation is compacted all the same; if the provider fails, it stays as it is.
+#[test]
+fn summaries_that_do_not_come() {
+    let (provider, _) = answering(100_000, |_| Step::says("  "));
+    let mut agent = self::agent(&provider, 100_000);
+    for _ in 0..5 {
+        run(agent.ask(words(18_000).as_str())).unwrap();
+    }
+    assert!(shown(&agent).iter().any(|text| text.contains("(summary unavailable)")));
+    let (provider, course) = answering(100_000, |_| {
+        Step::fails(ProviderError::Unreachable {
+            provider: "scripted".into(),
+            url: "here".into(),
+            why: "no network".into(),
+        })
+    });
+    let mut agent = self::agent(&provider, 100_000);
+    let mut warned = Vec::new();
+    for _ in 0..8 {
+        let mut sink = |event: Event| {
+            if let Event::Warning(text) = event {
+                warned.push(text);
+            }
+        };
+        run(agent.ask_with(words(11_000).as_str(), &mut sink)).unwrap();
+    }
+    assert!(warned[0].starts_with("Compression failed, conversation may hit limits soon"), "{warned:?}");
+    assert_eq!(course.lock().unwrap().summaries, 1);
+    assert_eq!(shown(&agent).len(), 16, "nothing is hidden");
+}
+
+/// `compact = off` never compacts; a request that does not fit then fails as before.
+#[test]
+fn compaction_can_be_switched_off() {
+    let (provider, course) = answering(10_000, short_summary);
+    let fitting = WindowSettings {
+        context_window: Some(10_000),
+        compact: CompactMode::Off,
+        ..WindowSettings::default()
+    };
+    let mut agent = Agent::builder(provider).fitting(fitting).build();
+    run(agent.ask(words(6_000).as_str())).unwrap();
+    let error = run(agent.ask(words(6_000).as_str())).unwrap_err();
+    assert_eq!(error.code(), "CONTEXT_LENGTH");
+    assert_eq!(course.lock().unwrap().summaries, 0);
+}
+
+/// A window that nobody knew is found out when the provider refuses: the turn compacts and goes on.
+#[test]
+fn a_refusal_in_the_middle_of_a_turn_compacts_and_goes_on() {
+    let (provider, course) = answering(20_000, short_summary);
+    let mut agent = Agent::builder(provider).build();
+    for number in 0..4 {
+        let outcome = run(agent.ask(format!("{number}: {}", words(6_000)).as_str())).unwrap();
+        assert_eq!((outcome.ending, outcome.response.as_str()), (Ending::Done, "OK."), "{number}");
+    }
+    let course = course.lock().unwrap();
+    assert!(course.refused >= 1 && course.summaries >= 1, "{course:?}");
+}
+
+/// A summary that is no shorter is not used, and after two of them no more are asked for.
+#[test]
+fn useless_summaries_stop() {
+    let (provider, course) = answering(100_000, |_| Step::says(&words(500)));
+    let fitting =
+        WindowSettings { context_window: Some(1_000), tail_tokens: Some(400), ..WindowSettings::default() };
+    let mut agent = Agent::builder(provider).fitting(fitting).build();
+    let mut warned = Vec::new();
+    for number in 0..8 {
+        let mut sink = |event: Event| {
+            if let Event::Warning(text) = event {
+                warned.push(text);
+            }
+        };
+        run(agent.ask_with(format!("{number} {}", words(210)).as_str(), &mut sink)).unwrap();
+    }
+    let summaries = course.lock().unwrap().summaries;
+    assert!(summaries <= 16, "{summaries}: never a loop");
+    println!("{summaries} summaries, {warned:?}");
+}
+
+/// A pinned message, and what belongs to it, stays through compactions; one that is pinned later comes back; and an undone compaction
+/// shows everything again.
+#[test]
+fn pins_and_undone_compactions() {
+    let (provider, _) = answering(100_000, short_summary);
+    let mut agent = agent(&provider, 100_000);
+    run(agent.ask("the first word is plum")).unwrap();
+    let first = *agent
+        .conversation()
+        .entries()
+        .iter()
+        .find(|entry| entry.envelope().kind == Kind::Message)
+        .map(|entry| entry.id())
+        .as_ref()
+        .unwrap();
+    run(agent.ask("the second word is pear")).unwrap();
+    agent.conversation_mut().pin(first);
+    for _ in 0..5 {
+        run(agent.ask(words(18_000).as_str())).unwrap();
+    }
+    let count = shown(&agent).len();
+    assert!(shown(&agent)[0].contains("plum"), "{:?}", &shown(&agent)[0]);
+    assert!(!shown(&agent).iter().any(|text| text.contains("pear")));
+    let messages =
+        agent.conversation().entries().iter().filter(|entry| entry.envelope().kind == Kind::Message);
+    let second = messages.map(rejoin_record::Entry::id).nth(2).unwrap();
+    agent.conversation_mut().pin(second);
+    assert!(shown(&agent).iter().any(|text| text.contains("pear")), "it comes back");
+    assert_eq!(shown(&agent).len(), count + 1);
+    // The newest compaction is the one that brought it back; the one before it hides the same again.
+    assert!(agent.conversation_mut().uncompact().is_some());
+    assert!(agent.conversation_mut().uncompact().is_some());
+    assert!(agent.conversation_mut().uncompact().is_none());
+    assert_eq!(shown(&agent).len(), 14, "everything is shown");
+}
+
+/// A pruned result is a tombstone that says how to get it back; `recall` gives it back in full.
+#[test]
+fn a_pruned_result_is_read_again() {
+    let provider = Arc::new(
+        ScriptedProvider::new([
+            Step::calls(vec![ToolCall::new("a", "look", "{}")]),
+            Step::says("Seen."),
+            Step::calls(vec![ToolCall::new("b", "recall", r#"{"message":2}"#)]),
+            Step::calls(vec![
+                ToolCall::new("c", "recall", r#"{"message":99}"#),
+                ToolCall::new("d", "recall", "{}"),
+            ]),
+            Step::says("Read."),
+        ])
+        .speaking(Dialect::Anthropic),
+    );
+    let tools = Tools::default().with(look(3_000, |_| Some(String::from("the word is zebra")))).with(Recall);
+    let prune = PrunePolicy { keep_last: Some(0), batch: Some(1), ..PrunePolicy::default() };
+    let fitting = WindowSettings { context_window: Some(100_000), prune, ..WindowSettings::default() };
+    let mut agent = Agent::builder(provider.clone()).tools(tools).fitting(fitting).build();
+    run(agent.ask("look")).unwrap();
+    let outcome = run(agent.ask("read it again")).unwrap();
+    let requests = provider.requests();
+    assert!(body(&requests[1]).contains("zebra"), "the newest turn is never touched");
+    let pruned = body(&requests[2]);
+    assert!(!pruned.contains("zebra"));
+    assert!(
+        pruned.contains("The result of look (") && pruned.contains(r#"recall with {\"message\": 2}"#),
+        "{pruned}"
+    );
+    let results: Vec<String> = outcome
+        .messages
+        .iter()
+        .flat_map(|message| message.tool_results())
+        .map(|result| result.content.iter().filter_map(Block::as_text).map(|text| text.to_string()).collect())
+        .collect();
+    assert!(results[0].contains("zebra") && results[0].starts_with("message 2:"));
+    assert!(results[1].contains("there is no message 99") && results[2].contains("say what to look for"));
+}
+
+/// What a tool leaves as a snapshot is in the record, and no model sees it.
+#[test]
+fn snapshots_stay_in_the_record() {
+    struct Leaves;
+    impl Tool for Leaves {
+        fn declaration(&self) -> rejoin_engine::context::ToolDeclaration {
+            let schema = rejoin_record::Raw::new(r#"{"type":"object","properties":{}}"#);
+            rejoin_engine::context::ToolDeclaration::function("leave", "Leaves a snapshot.", schema)
+        }
+        fn plan<'a>(&'a self, _: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+            Plan::reads()
+        }
+        fn run<'a>(&'a self, _: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+            let snapshot = Some(rejoin_record::Raw::new(r#"{"ghost":"zebra"}"#));
+            Box::pin(std::future::ready(ToolOutput { snapshot, ..ToolOutput::of("done") }))
+        }
+    }
+    let provider = Arc::new(
+        ScriptedProvider::new([
+            Step::calls(vec![ToolCall::new("a", "leave", "{}")]),
+            Step::says("Done."),
+            Step::says("They talked about fruit."),
+        ])
+        .speaking(Dialect::OpenAiChat),
+    );
+    let mut agent = Agent::builder(provider.clone()).tools(Tools::default().with(Leaves)).build();
+    run(agent.ask("go")).unwrap();
+    assert!(provider.requests().iter().all(|request| !body(request).contains("zebra")));
+    let kinds = agent.conversation().entries().iter().map(|entry| entry.envelope().kind.clone());
+    assert_eq!(kinds.filter(|kind| *kind == Kind::Snapshot).count(), 1);
+}
+
+/// S0-47, S0-48, S0-51, B5 to B9: pruning without a model keeps instructions, pairs and the newest turns, and has one summary.
+#[test]
+fn turns_are_pruned_without_a_model() {
+    let provider = Arc::new(ScriptedProvider::new_default());
+    let mut history = vec![Message::system("Be kind."), Message::user("look")];
+    history.push(Message::assistant_with_tools(vec![ToolCall::new("c1", "look", "{}")]));
+    history.push(Message::tool("c1", "seen"));
+    for number in 0..40 {
+        history.push(Message::user(format!("question {number} about something that takes a few words")));
+        history.push(Message::assistant(format!("answer {number} with some words in it as well")));
+    }
+    let limits = Window { max_tokens: 500, min_retain_turns: 2, prune_threshold: 0.5 };
+    let mut agent = Agent::builder(provider.clone()).history(history).window(limits).build();
+    for _ in 0..3 {
+        run(agent.ask("and now?")).unwrap();
+    }
+    let last = provider.last_messages();
+    assert_paired(&last);
+    assert!(last[0].content().unwrap().contains("Be kind."));
+    let texts: Vec<String> = last.iter().filter_map(Message::content).collect();
+    let summaries = texts.iter().filter(|text| text.contains("Summary of earlier conversation")).count();
+    assert_eq!(summaries, 1);
+    assert!(texts.iter().any(|text| text.contains("summarized")));
+    assert!(last.len() < 12, "{}", last.len());
+    assert!(texts.iter().any(|text| text == "and now?"));
 }

@@ -41,7 +41,7 @@ pub use plan::{ChangeSubject, Live, Plan, PlannedChange, Reach, RunningCall};
 pub use read::ReadFile;
 pub use recall::Recall;
 use rejoin_formats::context::ToolDeclaration;
-use rejoin_record::Block;
+use rejoin_record::{Block, Raw};
 pub use run::Run;
 pub use workspace::Workspace;
 pub(crate) use write::NAME as WRITE_FILE;
@@ -58,17 +58,19 @@ pub struct ToolOutput {
     pub media: Vec<Block>,
     /// Whether the tool failed.
     pub is_error: bool,
+    /// State that the tool leaves in the record, as JSON. No model sees it, and it keeps its place whatever is compacted.
+    pub snapshot: Option<Raw>,
 }
 
 impl ToolOutput {
     /// The result of a tool that worked.
     pub fn of(text: impl Into<String>) -> Self {
-        Self { text: text.into(), media: Vec::new(), is_error: false }
+        Self { text: text.into(), media: Vec::new(), is_error: false, snapshot: None }
     }
 
     /// The result of a tool that failed: the text tells the model why.
     pub fn error(text: impl Into<String>) -> Self {
-        Self { text: text.into(), media: Vec::new(), is_error: true }
+        Self { text: text.into(), media: Vec::new(), is_error: true, snapshot: None }
     }
 }
 

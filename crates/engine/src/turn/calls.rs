@@ -6,8 +6,8 @@
 use std::{future::Future as _, pin::Pin, sync::Arc, task::Poll, time::Duration, time::Instant};
 
 use rejoin_record::{
-    Block, EntryId, Form, Message, Role, Text, ToolCall, ToolResult,
-    content::{CallAt, Change, ChangeState, TurnState},
+    Block, Content, EntryId, Form, Message, Role, Text, ToolCall, ToolResult,
+    content::{CallAt, Change, ChangeState, Snapshot, TurnState},
 };
 use tokio::sync::mpsc;
 
@@ -305,6 +305,10 @@ impl Worker {
         }
         let message = Message { form: Form::Text, ..Message::new(Role::Tool, vec![Block::result(result)]) };
         self.say(running, message);
+        if let Some(data) = output.snapshot {
+            let saved = self.conversation.append(&Content::Snapshot(Snapshot { data })).saved;
+            self.saved(running, saved);
+        }
     }
 }
 

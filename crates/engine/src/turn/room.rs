@@ -64,6 +64,9 @@ const FULL: f64 = 0.9;
 /// The room for an answer, at most, in tokens.
 const ANSWER: u64 = 8_192;
 
+/// What a window is taken for that nothing is known about, in tokens.
+const UNKNOWN_WINDOW: u64 = 128_000;
+
 /// How often in a row a compaction may turn out to be useless.
 const USELESS: u32 = 2;
 
@@ -259,14 +262,21 @@ impl Worker {
         let window = self.window();
         let policy = match window {
             Some(window) => self.compact_policy(window, 1),
-            None => CompactPolicy {
-                tail_tokens: self.settings.window.tail_tokens.unwrap_or(4_000),
-                user_tokens: self.settings.window.user_tokens,
-                turns: 0,
-            },
+            None => self.compact_policy(UNKNOWN_WINDOW, 1),
         };
+        let policy = self.by_hand(policy);
         self.ledger.useless = 0;
         self.compact_with(&policy, window.unwrap_or(u64::MAX), focus, sink, stop).await
+    }
+
+    /// A person who asks for a summary wants one, also of a short conversation.
+    fn by_hand(&mut self, policy: CompactPolicy) -> CompactPolicy {
+        let quarter = self.shown_tokens() / 4;
+        CompactPolicy {
+            tail_tokens: policy.tail_tokens.min(quarter),
+            user_tokens: policy.user_tokens.min(quarter),
+            ..policy
+        }
     }
 
     /// The tokens of the messages that a model sees now.
@@ -285,8 +295,9 @@ impl Worker {
     /// What a compaction would keep, if one were made now; none if there is nothing to summarise.
     pub fn compaction_plan(&mut self) -> Option<window::CompactionPlan> {
         self.composer.read(&self.conversation);
-        let window = self.window().unwrap_or(128_000);
-        let (policy, counter) = (self.compact_policy(window, 1), self.counter());
+        let window = self.window().unwrap_or(UNKNOWN_WINDOW);
+        let policy = self.compact_policy(window, 1);
+        let (policy, counter) = (self.by_hand(policy), self.counter());
         compact::plan(self.composer.walk(), &counter, &policy, self.unanswered_from())
     }
 
@@ -423,7 +434,7 @@ impl Worker {
     /// What pruning would do now, by the settings or by another policy.
     pub fn prune_plan(&mut self, policy: Option<&PrunePolicy>) -> Pruned {
         self.composer.read(&self.conversation);
-        let own = self.prune_policy(self.window().unwrap_or(128_000));
+        let own = self.prune_policy(self.window().unwrap_or(UNKNOWN_WINDOW));
         let (counter, now) = (self.counter(), self.conversation.clock().now());
         let times: HashMap<EntryId, _> = match policy.unwrap_or(&own).max_age {
             None => HashMap::new(),

@@ -51,8 +51,11 @@ pub fn plan(
     let scene = Scene::new(walk, counter);
     let tail = tail(&scene, policy, unanswered);
     let kept = kept(&scene, counter, policy, tail);
-    let summarised = (0..tail).filter(|place| !kept.contains_key(place) && walk.summary() != Some(*place));
-    if summarised.count() == 0 {
+    let stays_whole = |place: &usize| {
+        let stays = kept.get(place).is_some_and(|(tokens, _)| *tokens == scene.tokens[*place]);
+        stays || walk.summary() == Some(*place)
+    };
+    if (0..tail).all(|place| stays_whole(&place)) {
         return None;
     }
     let of_kept: u64 = kept.values().map(|(tokens, _)| tokens).sum();
