@@ -14,13 +14,19 @@ use rejoin::{
     record::{
         Chain, Content, Entry, EntryId, Kind, Salt, Tree,
         chain::Stamp,
-        content::{Branch, CallAt, Closed, ClosedCall, Compacted, Decision, Metadata, Turn, TurnState},
+        content::{
+            Branch, CallAt, Closed, ClosedCall, Compacted, Decision, KeptMessage, Meta, Metadata, Prune,
+            Turn, TurnState, Uncompacted,
+        },
     },
     store::{
         Query,
         SessionState::{Interrupted, WaitingForApproval, WaitingForTools},
     },
-    view::{Pairing, path::path},
+    view::{
+        Pairing,
+        path::{Walk, path},
+    },
 };
 
 /// A call: the entry of its message, and its block.
@@ -43,7 +49,13 @@ enum Step {
     Turn(TurnState, usize),
     /// The head moves to an earlier entry.
     Branch(usize),
-    Compacted(Option<usize>),
+    /// A compaction, from an entry on, with older ones that stay.
+    Compacted(Option<usize>, Vec<usize>),
+    /// A compaction is undone.
+    Uncompacted(usize),
+    /// A message's results become tombstones.
+    Prune(Vec<usize>),
+    Pinned(Vec<usize>),
 }
 
 /// Few ids, so that they are used again and again.
@@ -70,7 +82,11 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (any::<usize>(), decision).prop_map(|(call, decision)| Step::Closed(call, decision)),
         3 => (turn, any::<usize>()).prop_map(|(state, call)| Step::Turn(state, call)),
         2 => any::<usize>().prop_map(Step::Branch),
-        1 => prop::option::of(any::<usize>()).prop_map(Step::Compacted),
+        1 => (prop::option::of(any::<usize>()), prop::collection::vec(any::<usize>(), 0..3))
+            .prop_map(|(from, kept)| Step::Compacted(from, kept)),
+        1 => any::<usize>().prop_map(Step::Uncompacted),
+        1 => prop::collection::vec(any::<usize>(), 1..3).prop_map(Step::Prune),
+        1 => prop::collection::vec(any::<usize>(), 0..3).prop_map(Step::Pinned),
     ]
 }
 
@@ -151,12 +167,60 @@ impl Talk {
                 let to = to % self.entries.len();
                 self.append(Some(to), Kind::Branch, &Content::Branch(Branch { reason: None }));
             }
-            Step::Compacted(keep) => {
-                let keep_from = keep.map(|keep| self.entries[keep % self.entries.len()].id());
-                let compacted = Compacted::new("before", keep_from);
+            Step::Compacted(keep, kept) => {
+                let keep_from = keep.map(|keep| self.any(keep));
+                let kept = kept.into_iter().map(|kept| {
+                    let text = (kept % 2 == 1).then(|| "shorter".into());
+                    KeptMessage { entry: self.any(kept), text }
+                });
+                let kept = Some(kept.collect::<Vec<_>>()).filter(|kept| !kept.is_empty());
+                let compacted = Compacted { kept, ..Compacted::new("before", keep_from) };
                 self.append(None, Kind::Compacted, &Content::Compacted(compacted));
             }
+            Step::Uncompacted(which) => {
+                let compactions =
+                    self.entries.iter().filter(|entry| entry.envelope().kind == Kind::Compacted);
+                let compactions: Vec<EntryId> = compactions.map(Entry::id).collect();
+                let Some(compaction) = compactions.get(which % compactions.len().max(1)) else { return };
+                let undone = Uncompacted { compaction: *compaction };
+                self.append(None, Kind::Uncompacted, &Content::Uncompacted(undone));
+            }
+            Step::Prune(which) => {
+                let results = which.into_iter().map(|which| CallAt { entry: self.any(which), block: 0 });
+                let prune = Prune { results: results.collect() };
+                self.append(None, Kind::Prune, &Content::Prune(prune));
+            }
+            Step::Pinned(which) => {
+                let pinned = Some(which.into_iter().map(|which| self.any(which)).collect());
+                self.append(None, Kind::Meta, &Content::Meta(Meta { pinned, ..Meta::default() }));
+            }
         }
+    }
+
+    fn any(&self, number: usize) -> EntryId {
+        self.entries[number % self.entries.len()].id()
+    }
+
+    /// Whoever follows the path entry by entry, and begins again where it has to, comes to the same messages.
+    fn follow(&self) {
+        let tree = Tree::new(&self.entries);
+        let path = tree.path().0;
+        let whole = rejoin::view::path::path(&tree);
+        let mut walk = Walk::default();
+        for (count, entry) in path.iter().enumerate() {
+            walk.add(entry, Content::of(entry));
+            if walk.is_stale() {
+                walk = Walk::begin(&path[..=count]);
+                path[..=count].iter().for_each(|entry| walk.add(entry, Content::of(entry)));
+                assert!(!walk.is_stale());
+            }
+        }
+        assert_eq!(walk.messages(), whole.history.messages());
+        assert_eq!(walk.entries(), whole.entries);
+        let fates = |history: &rejoin::History| history.known().to_vec();
+        let (history, _) = walk.into_history();
+        assert_eq!(fates(&history), fates(&whole.history));
+        assert_eq!(history.sent(), whole.history.sent());
     }
 
     /// What `view` says about the path to an entry: the open calls, and those that have a result.
@@ -247,6 +311,7 @@ proptest! {
                 let tail = store.tail(talk.id).unwrap();
                 store.append(talk.id, tail, &talk.entries[stored..]).unwrap();
                 stored = talk.entries.len();
+                talk.follow();
                 talk.check(&store);
             }
         }

@@ -86,6 +86,8 @@ pub struct Walk {
     pinned: Vec<EntryId>,
     pruned: HashSet<(EntryId, u64)>,
     prunes: usize,
+    /// How many of the entries to come were known when the walk began.
+    foreseen: usize,
     stale: bool,
     results: Results,
 }
@@ -152,26 +154,30 @@ impl Walk {
     /// Begins to walk a path, so that its last compaction is known. The entries of the path are then added in order.
     #[must_use]
     pub fn begin(path: &[&Entry]) -> Self {
-        Self { cut: Cut::of(path, None), ..Self::default() }
+        Self { cut: Cut::of(path, None), foreseen: path.len(), ..Self::default() }
     }
 
     /// The same, as if a compaction had been undone.
     #[must_use]
     pub fn begin_without(path: &[&Entry], compaction: EntryId) -> Self {
-        Self { cut: Cut::of(path, Some(compaction)), ..Self::default() }
+        Self { cut: Cut::of(path, Some(compaction)), foreseen: path.len(), ..Self::default() }
     }
 
     /// Takes the next entry of the path.
     pub fn add(&mut self, entry: &Entry, content: Content) {
         let (kind, id) = (&entry.envelope().kind, entry.id());
+        if let Content::Message(message) = content {
+            return self.message(id, Arc::new(message));
+        }
+        let is_new = self.foreseen == 0;
+        self.foreseen = self.foreseen.saturating_sub(1);
         match content {
-            Content::Message(message) => return self.message(id, Arc::new(message)),
             Content::Compacted(compacted) => {
-                self.meet_compaction(id);
+                self.meet_compaction(id, is_new);
                 self.next_number += usize::from(!compacted.summary.is_blank());
                 return;
             }
-            Content::Uncompacted(_) => self.stale |= self.is_past_cut(),
+            Content::Uncompacted(_) => self.stale |= is_new,
             Content::Prune(prune) => self.prune(&prune.results),
             Content::Meta(meta) => {
                 if let Some(pinned) = meta.pinned {
@@ -205,7 +211,7 @@ impl Walk {
     }
 
     /// Takes a compaction: the one that counts, one that another replaced or undid, or a new one.
-    fn meet_compaction(&mut self, entry: EntryId) {
+    fn meet_compaction(&mut self, entry: EntryId, is_new: bool) {
         match &mut self.cut {
             Some(cut) if cut.entry == entry => {
                 let begins = cut.progress == Progress::Hiding;
@@ -216,9 +222,8 @@ impl Walk {
                 // Earlier requests were sent with another list.
                 self.sent.clear();
             }
-            Some(cut) if cut.progress != Progress::Passed => {}
             // One that was not there when the walk began hides messages that were walked already.
-            _ => self.stale = true,
+            _ => self.stale |= is_new,
         }
     }
 
@@ -301,6 +306,7 @@ impl Walk {
 
     /// Takes the next entry of the path, a message that has been parsed already.
     pub fn message(&mut self, entry: EntryId, message: Arc<Message>) {
+        self.foreseen = self.foreseen.saturating_sub(1);
         let message = match self.cut.as_mut().filter(|cut| cut.progress == Progress::Hiding) {
             Some(cut) if cut.compacted.keep_from == Some(entry) => {
                 cut.progress = Progress::Keeping;
