@@ -10,8 +10,12 @@ use rejoin_formats::{
     Converted, Dialect, Input, Session, Target, convert,
     sessions::{self, FORMATS, Format},
 };
-use rejoin_record::{ArgumentsClass, Message, Role};
-use rejoin_view::{Fate, Finding, History, KnownCall, OnBroken, Repairer, Rule, repair};
+use rejoin_record::{
+    ArgumentsClass, Chain, Content, Entry, EntryId, Kind, Message, Role, Salt, Text, Timestamp, Tree,
+    chain::Stamp,
+    content::{Branch, CallAt, Compacted, KeptMessage, Meta, Prune, Uncompacted},
+};
+use rejoin_view::{Fate, Finding, History, KnownCall, OnBroken, Repairer, Rule, path::Walk, repair};
 use testkit::{
     bodies::{self, Body, Shape},
     fuzz::{Target as Way, accounted, reshape::reshape, seeds},
@@ -86,6 +90,36 @@ proptest! {
             for policy in POLICIES {
                 let out = converted(&session, to, policy);
                 let violations = testkit::refusals(to, out.body.as_bytes());
+                prop_assert!(violations.is_empty(), "{to} {policy:?}\n{}\n{:#?}", out.body, violations);
+            }
+        }
+    }
+
+    /// The same after any mix of pruning, compacting, undoing it, pinning, going back and erasing. Following the record entry by entry
+    /// gives what reading all of it gives.
+    #[test]
+    fn sound_in_a_small_window(body in any_body(), steps in prop::collection::vec((0..100_usize, 0..6_u8, any::<usize>(), any::<usize>()), 1..6)) {
+        let Some(first) = session(&body.json, body.shape.name()) else { return Ok(()) };
+        let entries = with_steps(&first.to_entries(Timestamp::UNIX_EPOCH), steps);
+        let tree = Tree::new(&entries);
+        let path = tree.path().0;
+        let mut walk = Walk::default();
+        for (count, entry) in path.iter().enumerate() {
+            walk.add(entry, Content::of(entry));
+            if walk.is_stale() {
+                walk = Walk::begin(&path[..=count]);
+                path[..=count].iter().for_each(|entry| walk.add(entry, Content::of(entry)));
+            }
+        }
+        let whole = rejoin_view::path::path(&tree);
+        prop_assert_eq!(walk.messages(), whole.history.messages());
+        let numbered = entries.iter().cloned().zip(1..);
+        let stored = sessions::jsonl::session_of(first.id, numbered, Vec::new());
+        for to in Dialect::all() {
+            for policy in POLICIES {
+                let out = converted(&stored, to, policy);
+                let violations = testkit::refusals(to, out.body.as_bytes());
+                // The body has no required settings if the source had none.
                 prop_assert!(violations.is_empty(), "{to} {policy:?}\n{}\n{:#?}", out.body, violations);
             }
         }
@@ -428,4 +462,54 @@ fn files() -> &'static [(&'static str, String)] {
             .flat_map(|format| seeds::own(&Way::Read(format)).into_iter().map(|file| (format.name, file.1)));
         inputs.filter_map(|(name, bytes)| Some((name, String::from_utf8(bytes).ok()?))).collect()
     })
+}
+
+/// The same record with other steps in it: at a place, of a kind, about two entries before it.
+fn with_steps(entries: &[Entry], mut steps: Vec<(usize, u8, usize, usize)>) -> Vec<Entry> {
+    steps.sort_by_key(|(place, ..)| *place);
+    let mut steps = steps.into_iter().peekable();
+    let mut chain = Chain::empty();
+    let mut out: Vec<Entry> = Vec::new();
+    let stamp = |number: usize| {
+        let mut random = [0; 10];
+        random[..8].copy_from_slice(&(number as u64).to_be_bytes());
+        Stamp {
+            id: EntryId::new(number as u64 + 1, random),
+            timestamp: Timestamp::UNIX_EPOCH,
+            salt: Salt([1; 16]),
+            source_time: None,
+        }
+    };
+    for (number, entry) in entries.iter().enumerate() {
+        out.push(chain.append(entry.envelope().kind.clone(), &Content::of(entry), stamp(out.len())));
+        let is_last = number + 1 == entries.len();
+        while let Some((_, kind, one, other)) = steps.next_if(|(place, ..)| is_last || *place <= number) {
+            let any = |number: usize| out[number % out.len()].id();
+            let at = |number: usize| CallAt { entry: any(number), block: (number / 7 % 2) as u64 };
+            let content = match kind {
+                0 => Content::Prune(Prune { results: vec![at(one), at(other)] }),
+                1 => {
+                    let text = (other % 2 == 0).then(|| Text::new("shorter"));
+                    let kept = Some(vec![KeptMessage { entry: any(other), text }]);
+                    Content::Compacted(Compacted { kept, ..Compacted::new("what was said", Some(any(one))) })
+                }
+                2 => Content::Compacted(Compacted::new("what was said", None)),
+                3 => {
+                    let compacted = out.iter().rev().find(|entry| entry.envelope().kind == Kind::Compacted);
+                    Content::Uncompacted(Uncompacted { compaction: compacted.map_or(any(one), Entry::id) })
+                }
+                4 => Content::Meta(Meta { pinned: Some(vec![any(one)]), ..Meta::default() }),
+                _ => {
+                    let under = &out[one % out.len()];
+                    let head = Some((under.id(), under.hash()));
+                    let branch = Content::Branch(Branch { reason: None });
+                    let entry = chain.append_under(head, Kind::Branch, &branch, stamp(out.len()));
+                    out.push(entry);
+                    continue;
+                }
+            };
+            out.push(chain.append(content.kind().unwrap(), &content, stamp(out.len())));
+        }
+    }
+    out
 }
