@@ -123,6 +123,7 @@ impl AgentBuilder<Conversation> {
             on_broken: self.on_broken.unwrap_or(OnBroken::Keep),
             limits: self.limits,
             approvals: self.approvals,
+            context_window: None,
         };
         let worker = Worker::new(self.start, self.provider, self.tools, settings);
         Agent { worker, window: self.window, stop: Stop::new() }

@@ -186,6 +186,11 @@ impl Composer {
             .collect()
     }
 
+    /// All messages, as the record shows them.
+    pub(super) fn messages(&self) -> &[Arc<Message>] {
+        self.walk.messages()
+    }
+
     /// The message of an entry.
     pub(super) fn message(&self, entry: EntryId) -> Option<&Arc<Message>> {
         self.walk.message_of(entry)

@@ -13,6 +13,7 @@ mod delegate;
 mod event;
 mod limits;
 mod request;
+mod spending;
 mod stop;
 mod time;
 
@@ -25,7 +26,7 @@ pub use limits::Limits;
 use rejoin_formats::{Context, wire::stream::Usage};
 use rejoin_record::{
     Content, Entry, EntryId, Hash, Message,
-    content::{CallAt, Turn, TurnState},
+    content::{CallAt, TokenUsage, Turn, TurnState},
 };
 use rejoin_view::Finding;
 pub use rejoin_view::OnBroken;
@@ -37,7 +38,10 @@ use crate::{
     conversation::{Appended, Conversation, Saved},
     draft::AnswerDraft,
     error::EngineError,
-    provider::{Provider, ProviderError},
+    provider::{
+        Provider, ProviderError,
+        catalogue::{self, Dollars},
+    },
     tools::Tools,
 };
 
@@ -71,6 +75,8 @@ pub struct TurnOutcome {
     pub messages: Vec<Arc<Message>>,
     /// The tokens of all requests and answers of the turn.
     pub usage: Usage,
+    /// What they cost, if the model's price is known.
+    pub cost: Option<Dollars>,
     /// How the turn ended.
     pub ending: Ending,
 }
@@ -142,6 +148,8 @@ pub struct TurnSettings {
     pub limits: Limits,
     /// Which calls may run, and who is asked.
     pub approvals: Approvals,
+    /// The size of the model's window in tokens; `None` for what the provider tells or the catalogue knows.
+    pub context_window: Option<u64>,
 }
 
 /// Receives the events of a turn.
@@ -183,6 +191,8 @@ struct TurnInProgress<'t> {
     /// The time that the turn has taken, without its tools.
     clock: time::TurnClock,
     usage: Usage,
+    /// The tokens of the last answer, until an entry records them.
+    unrecorded: Option<TokenUsage>,
     requests: u32,
     /// The messages of the turn so far.
     messages: Vec<Arc<Message>>,
@@ -201,12 +211,20 @@ impl TurnInProgress<'_> {
         (self.sink)(event);
     }
 
-    fn ended(&mut self, ending: Ending) -> TurnOutcome {
-        self.tell(Event::Ended(ending.clone()));
+    /// Counts the tokens of a request and its answer. The next `turn` entry records them.
+    fn count(&mut self, usage: Option<Usage>) {
+        let Some(usage) = usage else { return };
+        self.usage.add(usage);
+        self.unrecorded = Some(usage.into());
+    }
+
+    fn ended(&mut self, ending: Ending, cost: Option<Dollars>) -> TurnOutcome {
+        self.tell(Event::Ended { ending: ending.clone(), usage: self.usage, cost });
         TurnOutcome {
             response: self.answer.take().and_then(|answer| answer.content()).unwrap_or_default(),
             messages: std::mem::take(&mut self.messages),
             usage: self.usage,
+            cost,
             ending,
         }
     }
@@ -274,6 +292,13 @@ impl Worker {
     /// The provider that answers.
     pub fn provider(&self) -> &Arc<dyn Provider> {
         &self.provider
+    }
+
+    /// The size of the model's window in tokens, if it is known.
+    #[must_use]
+    pub fn window(&self) -> Option<u64> {
+        let model = &self.provider.endpoint().model;
+        catalogue::window(model, self.provider.window(), self.settings.context_window)
     }
 
     /// Sets the provider, from the next request on.
@@ -349,6 +374,7 @@ impl Worker {
             stop: Stop::new(),
             clock: time::TurnClock::start(),
             usage: Usage::default(),
+            unrecorded: None,
             requests: 0,
             messages: Vec::new(),
             answer: None,
@@ -364,11 +390,12 @@ impl Worker {
         }
         self.begin(&mut running);
         let worked = self.work_until(&mut running, input, stop).await;
+        let cost = self.cost(&running);
         match worked {
-            Ok(ending) => Ok(running.ended(ending)),
+            Ok(ending) => Ok(running.ended(ending, cost)),
             Err(error) => {
                 self.turn_entry(&mut running, TurnState::Interrupted, None);
-                running.tell(Event::Ended(Ending::Failed));
+                running.ended(Ending::Failed, cost);
                 Err(error)
             }
         }
@@ -445,15 +472,12 @@ impl Worker {
             self.say(running, message);
         }
         loop {
-            let spent = running.usage.input.saturating_add(running.usage.output);
             let ending = if running.stop.is_stopped() {
                 Some(Ending::Interrupted)
             } else if running.requests >= self.settings.limits.requests {
                 Some(Ending::Limit(Limit::Requests(running.requests)))
-            } else if self.settings.limits.tokens.is_some_and(|limit| spent > limit) {
-                Some(Ending::Limit(Limit::Tokens(spent)))
             } else {
-                None
+                self.limit_ahead(running)
             };
             if let Some(ending) = ending {
                 self.turn_entry(running, TurnState::Interrupted, None);
@@ -491,9 +515,10 @@ impl Worker {
         entry
     }
 
-    /// Appends an entry that says how far the turn is.
+    /// Appends an entry that says how far the turn is, with the tokens of the last answer if no entry has them yet.
     fn turn_entry(&mut self, running: &mut TurnInProgress<'_>, state: TurnState, call: Option<CallAt>) {
-        let Appended { saved, .. } = self.conversation.append(&Content::Turn(Turn::new(state, call)));
+        let turn = Turn { usage: running.unrecorded.take(), ..Turn::new(state, call) };
+        let Appended { saved, .. } = self.conversation.append(&Content::Turn(turn));
         self.saved(running, saved);
     }
 
