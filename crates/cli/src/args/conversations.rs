@@ -2,9 +2,9 @@
 
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
-use rejoin::Dialect;
+use rejoin::{Dialect, Timestamp, stats::By};
 
-use super::choices::{Destination, agents, destinations, dialects, states};
+use super::choices::{Destination, agents, destinations, dialects, states, time, ways};
 use crate::completing;
 
 pub const NEW_EXAMPLES: &str = "Examples:
@@ -57,6 +57,35 @@ pub struct ListArguments {
     #[arg(long, value_name = "STATE", value_parser = states())]
     pub state: Option<String>,
     /// Print one JSON object per line, one per conversation
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub const STATS_EXAMPLES: &str = "Examples:
+  rejoin stats
+      Add up the whole store
+  rejoin stats @ --by tool
+      Show which tools the active conversation called
+  rejoin stats --since 7d --by day
+      Show the tokens and the cost of each day of the last week
+  rejoin stats --since 2026-08-01 --json
+      Print the numbers since a day as one JSON object";
+
+/// `rejoin stats`
+#[derive(Debug, Args)]
+pub struct StatsArguments {
+    /// Conversation (default: the whole store)
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
+    pub conversation: Option<String>,
+    /// Count only what was recorded since then: a day (2026-08-01), a time
+    /// (2026-08-01T12:00:00Z), or how long ago (90m, 24h, 7d, 4w)
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub since: Option<Timestamp>,
+    /// Break the numbers down (default: by model and by tool; with --json, in
+    /// every way)
+    #[arg(long, value_name = "WAY", value_parser = ways())]
+    pub by: Option<By>,
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
