@@ -186,9 +186,9 @@ impl Composer {
             .collect()
     }
 
-    /// All messages, as the record shows them.
-    pub(super) fn messages(&self) -> &[Arc<Message>] {
-        self.walk.messages()
+    /// All messages, as the record shows them, and the entry of each.
+    pub(super) fn messages(&self) -> (&[Arc<Message>], &[EntryId]) {
+        (self.walk.messages(), self.walk.entries())
     }
 
     /// The message of an entry.

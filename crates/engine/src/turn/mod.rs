@@ -28,8 +28,8 @@ use rejoin_record::{
     Content, Entry, EntryId, Hash, Message,
     content::{CallAt, TokenUsage, Turn, TurnState},
 };
-use rejoin_view::Finding;
 pub use rejoin_view::OnBroken;
+use rejoin_view::{Finding, TokenCounter, TokenLedger};
 use request::Answer;
 pub use stop::Stop;
 
@@ -162,6 +162,8 @@ pub struct Worker {
     tools: Tools,
     settings: TurnSettings,
     composer: compose::Composer,
+    /// The tokens of its messages.
+    ledger: TokenLedger,
     /// The context that was recorded last.
     context: Option<Arc<Context>>,
     /// Whether an event has said that saving does not work.
@@ -240,12 +242,14 @@ impl Worker {
     ) -> Self {
         let policy = settings.on_broken;
         let composer = compose::Composer::new(policy, settings.limits.tool_output);
+        let ledger = TokenLedger::new(TokenCounter::for_model(&provider.endpoint().model));
         Self {
             conversation,
             provider,
             tools,
             settings,
             composer,
+            ledger,
             context: None,
             unsaved: false,
             has_reported_damage: false,
