@@ -182,6 +182,8 @@ const SHOW_EXAMPLES: &str = "Examples:
       Show the last ten messages of the newest conversation
   rejoin history show --view --for anthropic
       Show the active conversation as Anthropic would get it
+  rejoin history show @ --tokens --model gpt-5
+      Show how much of that model's window it would fill
   rejoin history show conv_abc --raw | jq '.messages[] | .role'
       Process the messages with other tools";
 
@@ -203,6 +205,12 @@ pub struct ShowArguments {
     /// Dialect for --view: show the messages as it encodes them
     #[arg(long = "for", value_name = "DIALECT", value_parser = dialects(), requires = "view")]
     pub dialect: Option<Dialect>,
+    /// Show what fills the model's window, in tokens
+    #[arg(long, conflicts_with_all = ["view", "raw", "limit"])]
+    pub tokens: bool,
+    /// Model for --tokens (default: the one that answered last)
+    #[arg(long, short = 'm', value_name = "MODEL", requires = "tokens")]
+    pub model: Option<String>,
     /// Fail on damage and name its line or row
     #[arg(long)]
     pub strict: bool,
