@@ -11,10 +11,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::run::{cargo, run};
 
-/// Runs all of them, or one: `conversation`, `rollout`, `store`, `turn`. The last two have parts: `append`, `import`,
+/// Runs all of them, or one: `conversation`, `rollout`, `store`, `tokens`, `turn`. `store` and `turn` have parts: `append`, `import`,
 /// `repeated`, `load`, `list`, `search`; and `next`, `load`, `start`, `size`. `peers` is run only if it is named.
 pub fn bench(name: Option<&str>, part: Option<&str>) -> Result<()> {
-    const NAMES: [&str; 5] = ["conversation", "rollout", "store", "turn", "peers"];
+    const NAMES: [&str; 6] = ["conversation", "rollout", "store", "tokens", "turn", "peers"];
     if let Some(name) = name.filter(|name| !NAMES.contains(name)) {
         bail!("no benchmark `{name}`: there are {}", NAMES.join(", "));
     }
@@ -23,9 +23,12 @@ pub fn bench(name: Option<&str>, part: Option<&str>) -> Result<()> {
         let mut command = cargo(&["bench", "--package", package, "--bench", bench, "--"]);
         run(command.args(part.filter(|_| name.is_some())))
     };
-    for (package, bench) in
-        [("rejoin-formats", "conversation"), ("rejoin-cli", "rollout"), ("rejoin-store", "store")]
-    {
+    for (package, bench) in [
+        ("rejoin-formats", "conversation"),
+        ("rejoin-cli", "rollout"),
+        ("rejoin-store", "store"),
+        ("rejoin-engine", "tokens"),
+    ] {
         if wanted(bench) {
             run_one(package, bench)?;
         }

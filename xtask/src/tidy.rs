@@ -41,7 +41,7 @@ const SHARED_NAMES: &[(&str, usize)] = &[
 ];
 
 /// Packages in the lock file. Raising it is a visible line.
-const LOCKED_PACKAGES: usize = 317;
+const LOCKED_PACKAGES: usize = 321;
 
 pub fn tidy() -> Result<()> {
     let mut problems = Vec::new();

@@ -5,6 +5,7 @@
 
 mod active;
 mod addresses;
+mod amounts;
 mod answering;
 mod args;
 mod beside;

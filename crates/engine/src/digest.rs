@@ -68,7 +68,7 @@ pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
 }
 
 /// The time of an entry: of an imported one, the source's own time, if it has one; else when it was appended.
-pub(crate) fn time_of(entry: &Entry) -> Option<Timestamp> {
+pub fn time_of(entry: &Entry) -> Option<Timestamp> {
     let envelope = entry.envelope();
     let source = envelope.source_time.as_ref().and_then(|time| session::instant(time));
     source.or_else(|| (!entry.id().is_derived()).then_some(envelope.timestamp))

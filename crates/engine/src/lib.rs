@@ -44,7 +44,7 @@ pub use agent::Agent;
 pub use calls::{CallKey, CallRecord, CallStatus};
 pub use clock::{Clock, SystemClock};
 pub use conversation::{Appended, Conversation, Pinning, PruneReport, Saved, TurnsPruned, Window};
-pub use digest::digest;
+pub use digest::{digest, time_of};
 pub use draft::{list, summary};
 pub use error::EngineError;
 #[cfg(feature = "agent")]

@@ -60,7 +60,7 @@ impl Wanted {
     }
 
     /// What a context says about who answers; none if it was imported with a request and says nothing.
-    fn in_context(context: &Context) -> Option<Self> {
+    pub fn in_context(context: &Context) -> Option<Self> {
         let doc = Doc::parse(context.target.as_ref()?.as_str()).ok()?;
         let root = doc.root()?;
         let field = |name: &str| Some(root.given(name)?.as_str()?.into_owned());

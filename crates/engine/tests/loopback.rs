@@ -462,7 +462,7 @@ fn limits_end_a_turn() {
     let (ending, _) = limited(Limits { requests: 2, ..Limits::default() }, "tools:1 steps:9");
     assert_eq!(ending, Ending::Limit(Limit::Requests(2)));
     let (ending, _) = limited(Limits { tokens: Some(1), ..Limits::default() }, "tools:1 steps:9");
-    assert!(matches!(ending, Ending::Limit(Limit::Tokens(_))), "{ending:?}");
+    assert!(matches!(ending, Ending::Limit(Limit::Tokens { .. })), "{ending:?}");
     server.fault(Fault::Stall { after: 10, time: None });
     let began = Instant::now();
     let (ending, after) =

@@ -39,11 +39,19 @@ async fn turn(conversation: &RunningConversation) -> Vec<Event> {
     let mut events = Vec::new();
     loop {
         let event = conversation.next_event().await;
-        let over = matches!(event, Event::Ended(_));
+        let over = matches!(event, Event::Ended { .. });
         events.push(event);
         if over {
             return events;
         }
+    }
+}
+
+/// How a turn ended.
+fn ending(events: &[Event]) -> Option<Ending> {
+    match events.last() {
+        Some(Event::Ended { ending, .. }) => Some(ending.clone()),
+        _ => None,
     }
 }
 
@@ -76,13 +84,13 @@ fn submit_and_listen() {
         events.iter().filter_map(|e| if let Event::Text(t) = e { Some(t.as_str()) } else { None }).collect();
     assert_eq!(text, "Let me see.Done.");
     assert_eq!(events.iter().filter(|e| matches!(e, Event::CallEnded { .. })).count(), 1);
-    assert_eq!(events.last(), Some(&Event::Ended(Ending::Done)));
+    assert_eq!(ending(&events), Some(Ending::Done));
     assert_eq!(roles(&conversation.get_history()), ["user", "assistant", "tool", "assistant"]);
     let same = manager.get_conversation(&id).unwrap();
     assert!(Arc::ptr_eq(&same, &conversation));
     assert!(Arc::ptr_eq(&manager.resume_conversation(&id, Mode::Strict).unwrap(), &conversation));
     // One after the other.
-    assert_eq!(run(turn(&same)).last(), Some(&Event::Ended(Ending::Done)));
+    assert_eq!(ending(&run(turn(&same))), Some(Ending::Done));
     assert_eq!(same.get_history().last().unwrap().content().unwrap(), "Second.");
     drop((same, conversation));
     assert!(manager.get_conversation(&id).is_none(), "nobody talks in it any more");
@@ -252,7 +260,7 @@ fn a_store_that_fails_ends_nothing() {
         ["Failed to save turn: writing chats: no space left on device"],
         "told once"
     );
-    assert_eq!(events.last(), Some(&Event::Ended(Ending::Done)));
+    assert_eq!(ending(&events), Some(Ending::Done));
     assert_eq!(conversation.get_history().last().unwrap().content().unwrap(), "Two.");
     store.full.store(false, Ordering::Relaxed);
     conversation.submit("3");
@@ -289,7 +297,7 @@ fn an_event_comes_after_saving() {
                 Event::Asking { request: 1, .. } => 1,
                 Event::Answered { .. } => 2,
                 Event::CallEnded { .. } => 3,
-                Event::Ended(_) => break,
+                Event::Ended { .. } => break,
                 _ => 0,
             };
             assert!(said() >= at_least);
@@ -392,7 +400,7 @@ fn a_recorder_that_fails() {
     conversation.submit("one");
     let events = run(turn(&conversation));
     assert!(warnings(&events)[0].starts_with("Failed to save turn: "), "{events:?}");
-    assert_eq!(events.last(), Some(&Event::Ended(Ending::Done)));
+    assert_eq!(ending(&events), Some(Ending::Done));
     assert_eq!(conversation.get_history().len(), 2);
 }
 
@@ -463,19 +471,19 @@ fn interrupt() {
                 conversation.interrupt();
             }
             events.push(event);
-            if matches!(events.last(), Some(Event::Ended(_))) {
+            if matches!(events.last(), Some(Event::Ended { .. })) {
                 return events;
             }
         }
     });
-    assert_eq!(events.last(), Some(&Event::Ended(Ending::Interrupted)));
+    assert_eq!(ending(&events), Some(Ending::Interrupted));
     assert_eq!(conversation.get_history().last().unwrap().content().unwrap(), "I am thinking");
     conversation.submit("and now?");
-    assert_eq!(run(turn(&conversation)).last(), Some(&Event::Ended(Ending::Done)));
+    assert_eq!(ending(&run(turn(&conversation))), Some(Ending::Done));
     // Submitted and stopped before its events were fetched: the message is recorded, and no request is sent.
     conversation.submit("never mind");
     conversation.interrupt();
-    assert_eq!(run(turn(&conversation)).last(), Some(&Event::Ended(Ending::Interrupted)));
+    assert_eq!(ending(&run(turn(&conversation))), Some(Ending::Interrupted));
     assert_eq!(conversation.get_history().last().unwrap().content().unwrap(), "never mind");
     assert_eq!(provider.requests().len(), 2);
 }
@@ -496,7 +504,9 @@ fn a_refusal_is_told() {
     let conversation = manager.new_conversation(New::default()).unwrap();
     conversation.submit("one");
     let events = run(turn(&conversation));
-    let [.., Event::Failed { code, message, hint }, Event::Ended(Ending::Failed)] = &events[..] else {
+    let [.., Event::Failed { code, message, hint }, Event::Ended { ending: Ending::Failed, .. }] =
+        &events[..]
+    else {
         panic!("{events:?}")
     };
     assert_eq!((*code, message.as_str()), ("REFUSED", "scripted answered 400: tool_use"));
@@ -504,7 +514,7 @@ fn a_refusal_is_told() {
     assert_eq!(provider.requests().len(), 1);
     assert_eq!(roles(&conversation.get_history()), ["user"]);
     conversation.submit(TurnInput::GoOn);
-    assert_eq!(run(turn(&conversation)).last(), Some(&Event::Ended(Ending::Done)));
+    assert_eq!(ending(&run(turn(&conversation))), Some(Ending::Done));
     assert_eq!(provider.last_messages(), [Message::user("one")]);
     // Nothing to go on with.
     let empty = manager.new_conversation(New::default()).unwrap();
@@ -537,7 +547,10 @@ fn repairing_turned_off() {
     conversation.submit("two");
     let events = run(turn(&conversation));
     assert!(
-        matches!(&events[..], [Event::Failed { code: "UNSOUND", .. }, Event::Ended(Ending::Failed)]),
+        matches!(
+            &events[..],
+            [Event::Failed { code: "UNSOUND", .. }, Event::Ended { ending: Ending::Failed, .. }]
+        ),
         "{events:?}"
     );
     assert!(provider.requests().is_empty());
@@ -567,7 +580,7 @@ fn dropped_in_the_middle_of_a_turn() {
     conversation.submit(TurnInput::GoOn);
     let events = run(turn(&conversation));
     assert!(events.contains(&Event::Closed { interrupted: 1, left_out: 0, rerun: 0 }), "{events:?}");
-    assert_eq!(events.last(), Some(&Event::Ended(Ending::Done)));
+    assert_eq!(ending(&events), Some(Ending::Done));
     assert_eq!(tool.runs.load(Ordering::SeqCst), 2, "nothing ran again");
     let sent = provider.last_messages();
     assert_paired(&sent);
@@ -593,7 +606,7 @@ fn waiting_can_be_given_up() {
             };
             match event {
                 Some(Event::Text(piece)) => text.push_str(&piece),
-                Some(Event::Ended(_)) => break,
+                Some(Event::Ended { .. }) => break,
                 _ => {}
             }
         }

@@ -339,7 +339,7 @@ fn what_is_told_is_stored_already() {
                         let Some(Content::Message(message)) = last else { panic!("{kind}: {last:?}") };
                         assert_eq!(message.tool_call_id().map(|id| id.as_str()), Some(id.as_str()), "{kind}");
                     }
-                    Event::Ended(_) => assert_eq!(last_mark.as_deref(), Some("Ended"), "{kind}"),
+                    Event::Ended { .. } => assert_eq!(last_mark.as_deref(), Some("Ended"), "{kind}"),
                     _ => return,
                 }
                 looked += 1;

@@ -60,6 +60,12 @@ pub struct ToolDeclaration {
 }
 
 impl ToolDeclaration {
+    /// What a model is shown of the tool: its name, its description and the schema of its arguments.
+    pub fn shown(&self) -> [&str; 3] {
+        let description = self.description.as_deref().map_or("", |text| text);
+        [&self.name, description, self.schema.as_ref().map_or("", Raw::as_str)]
+    }
+
     /// A tool that takes a JSON object.
     pub fn function(name: impl Into<Text>, description: impl Into<Text>, schema: Raw) -> Self {
         Self {

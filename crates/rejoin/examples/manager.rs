@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Event::CallStarted { name, .. } => println!("runs {name}"),
             Event::NotSaved(warning) => println!("{warning}"),
             Event::Failed { message, .. } => println!("failed: {message}"),
-            Event::Ended(ending) => break println!("ended: {ending:?}"),
+            Event::Ended { ending, .. } => break println!("ended: {ending:?}"),
             _ => {}
         }
     }

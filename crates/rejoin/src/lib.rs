@@ -98,6 +98,8 @@ pub mod models;
 #[cfg(feature = "agent")]
 pub mod resume;
 pub mod shape;
+#[cfg(feature = "agent")]
+pub mod stats;
 
 /// Who answers, and what every provider's requests go through before they leave.
 pub mod providers {

@@ -6,13 +6,46 @@ use clap::{
     Arg, Command,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
+use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use rejoin::{
     Dialect, OnBroken, Rule,
     approval::ApprovalMode,
     installation::{readable, writable},
     sessions::{self, FORMATS, Format},
+    stats::By,
     store::{OWN_AGENT, SessionState},
 };
+
+/// What statistics are broken down by.
+pub fn ways() -> impl TypedValueParser<Value = By> {
+    PossibleValuesParser::new(By::ALL.iter().map(|way| way.name())).map(|name| {
+        let way = By::ALL.iter().find(|way| way.name() == name);
+        *way.expect("BUG: the choices are the names of the ways")
+    })
+}
+
+/// A moment: a day in local time, a time, or how long ago it was.
+pub fn time(given: &str) -> Result<Timestamp, String> {
+    moment(given.trim(), Timestamp::now()).ok_or_else(|| {
+        String::from("it must be a day (2026-08-01), a time (2026-08-01T12:00:00Z) or how long ago (24h, 7d)")
+    })
+}
+
+fn moment(given: &str, now: Timestamp) -> Option<Timestamp> {
+    const UNITS: &[(char, i64)] = &[('m', 60), ('h', 3_600), ('d', 86_400), ('w', 604_800)];
+    let ago = UNITS.iter().find_map(|(unit, seconds)| {
+        let number: i64 = given.strip_suffix(*unit)?.parse().ok().filter(|number| *number >= 0)?;
+        Some(SignedDuration::from_secs(number.checked_mul(*seconds)?))
+    });
+    if let Some(ago) = ago {
+        return now.checked_sub(ago).ok();
+    }
+    let day = given.parse::<Date>().ok().filter(|_| !given.contains('T'));
+    match day {
+        Some(day) => Some(day.to_zoned(TimeZone::system()).ok()?.timestamp()),
+        None => given.parse().ok(),
+    }
+}
 
 /// The dialects.
 pub fn dialects() -> impl TypedValueParser<Value = Dialect> {
@@ -145,5 +178,24 @@ impl TypedValueParser for RuleName {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new(Rule::ALL.iter().map(|rule| PossibleValue::new(rule.name()))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_days_times_or_how_long_ago() {
+        let now: Timestamp = "2026-08-14T12:00:00Z".parse().unwrap();
+        let moment = |given| moment(given, now).map(|time| time.to_string());
+        assert_eq!(moment("90m").as_deref(), Some("2026-08-14T10:30:00Z"));
+        assert_eq!(moment("7d").as_deref(), Some("2026-08-07T12:00:00Z"));
+        assert_eq!(moment("1w"), moment("7d"));
+        assert_eq!(moment("2026-08-01T12:00:00+02:00").as_deref(), Some("2026-08-01T10:00:00Z"));
+        assert!(moment("2026-08-01").is_some());
+        for wrong in ["", "d", "-1d", "7 days", "yesterday", "2026-13-01", "9999999999999w"] {
+            assert_eq!(moment(wrong), None, "{wrong}");
+        }
     }
 }

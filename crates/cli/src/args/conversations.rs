@@ -2,9 +2,9 @@
 
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
-use rejoin::Dialect;
+use rejoin::{Dialect, Timestamp, stats::By};
 
-use super::choices::{Destination, agents, destinations, dialects, states};
+use super::choices::{Destination, agents, destinations, dialects, states, time, ways};
 use crate::completing;
 
 pub const NEW_EXAMPLES: &str = "Examples:
@@ -57,6 +57,35 @@ pub struct ListArguments {
     #[arg(long, value_name = "STATE", value_parser = states())]
     pub state: Option<String>,
     /// Print one JSON object per line, one per conversation
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub const STATS_EXAMPLES: &str = "Examples:
+  rejoin stats
+      Add up the whole store
+  rejoin stats @ --by tool
+      Show which tools the active conversation called
+  rejoin stats --since 7d --by day
+      Show the tokens and the cost of each day of the last week
+  rejoin stats --since 2026-08-01 --json
+      Print the numbers since a day as one JSON object";
+
+/// `rejoin stats`
+#[derive(Debug, Args)]
+pub struct StatsArguments {
+    /// Conversation (default: the whole store)
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
+    pub conversation: Option<String>,
+    /// Count only what was recorded since then: a day (2026-08-01), a time
+    /// (2026-08-01T12:00:00Z), or how long ago (90m, 24h, 7d, 4w)
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub since: Option<Timestamp>,
+    /// Break the numbers down (default: by model and by tool; with --json, in
+    /// every way)
+    #[arg(long, value_name = "WAY", value_parser = ways())]
+    pub by: Option<By>,
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -156,6 +185,8 @@ const SHOW_EXAMPLES: &str = "Examples:
       Show the last ten messages of the newest conversation
   rejoin history show --view --for anthropic
       Show the active conversation as Anthropic would get it
+  rejoin history show @ --tokens --model gpt-5
+      Show how much of that model's window it would fill
   rejoin history show conv_abc --raw | jq '.messages[] | .role'
       Process the messages with other tools";
 
@@ -177,6 +208,12 @@ pub struct ShowArguments {
     /// Dialect for --view: show the messages as it encodes them
     #[arg(long = "for", value_name = "DIALECT", value_parser = dialects(), requires = "view")]
     pub dialect: Option<Dialect>,
+    /// Show what fills the model's window, in tokens
+    #[arg(long, conflicts_with_all = ["view", "raw", "limit"])]
+    pub tokens: bool,
+    /// Model for --tokens (default: the one that answered last)
+    #[arg(long, short = 'm', value_name = "MODEL", requires = "tokens")]
+    pub model: Option<String>,
     /// Fail on damage and name its line or row
     #[arg(long)]
     pub strict: bool,

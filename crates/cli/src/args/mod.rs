@@ -15,7 +15,8 @@ use choices::{CONVERTING, RuleName, destinations, dialects, formats, formats_and
 pub use conversations::{
     CallsArguments, CompactArguments, DeleteArguments, EditsArguments, EraseArguments, ExportArguments,
     ForkArguments, HistoryCommand, ListArguments, NewArguments, OutputArguments, PinArguments,
-    PruneArguments, RemovalArguments, SearchArguments, ShowArguments, UncompactArguments, UndoArguments,
+    PruneArguments, RemovalArguments, SearchArguments, ShowArguments, StatsArguments, UncompactArguments,
+    UndoArguments,
 };
 pub use providers::{
     AskedProvider, Auth, Models, ModelsInfoArguments, ModelsListArguments, SetProviderArguments,
@@ -144,6 +145,13 @@ pub enum Command {
     /// folder, `@1` the newest.
     #[command(subcommand, after_long_help = conversations::HISTORY_EXAMPLES)]
     History(HistoryCommand),
+    /// Show what conversations took: tokens, cost, tools and repairs
+    ///
+    /// Tokens are those that providers counted. Costs are known for the list prices of well-known models, and for a
+    /// subscription they say what the same tokens cost with a key. Repairs are those that a model sees now. What a fork shares
+    /// with its origin counts once.
+    #[command(after_long_help = conversations::STATS_EXAMPLES)]
+    Stats(StatsArguments),
     /// Check whether a provider would accept a request, or a history is sound
     ///
     /// For a request body, the strict checker of its dialect decides whether the provider would accept these bytes; all other

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use rejoin::{OnBroken, approval::ApprovalMode};
+use rejoin::{OnBroken, approval::ApprovalMode, providers::catalogue::Dollars};
 
 use super::choices::{RESUMING, apis, modes, policies};
 use crate::completing;
@@ -57,6 +57,16 @@ pub struct Talk {
     /// `approval_wanted` names the call. Nothing else is read from standard input.
     #[arg(long, value_name = "SOURCE", value_parser = ["stdin"], hide_short_help = true)]
     pub approvals: Option<String>,
+    /// Maximum tokens per turn (default: the setting limits.tokens, else no limit)
+    ///
+    /// Counts requests and answers. The turn stops before the request that would cross it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
+    pub max_turn_tokens: Option<u64>,
+    /// Maximum cost per turn in US dollars; fails if the model's price is not known
+    ///
+    /// The turn stops before the request that would cross it.
+    #[arg(long, value_name = "USD", value_parser = cost, hide_short_help = true)]
+    pub max_cost: Option<Dollars>,
     /// Print the events of the turn, one JSON object per line
     #[arg(long)]
     pub json: bool,
@@ -132,11 +142,14 @@ pub const RUN_EXAMPLES: &str = "Examples:
       Keep the model's last words, and change nothing
   rejoin run \"Update the docs\" --max-requests 20 --max-time 600
       Stop after 20 requests or 10 minutes
+  rejoin run \"Review src/\" --model gpt-5-mini --max-cost 0.50
+      Stop before the request that would cost more than 50 cents
   rejoin run --json --approvals stdin \"Format the code\"
       Let a program decide about each call";
 
 /// `rejoin run`
 #[derive(Debug, Args)]
+#[command(mut_arg("max_cost", |flag| flag.hide_short_help(false)))]
 pub struct RunArguments {
     /// Task for the model
     ///
@@ -150,18 +163,14 @@ pub struct RunArguments {
     /// limits.seconds, else 3600)
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_time: Option<u64>,
-    /// Maximum cost in US dollars; fails if the model's price is not known
-    #[arg(long, value_name = "USD", value_parser = cost)]
-    pub max_cost: Option<f64>,
     #[command(flatten)]
     pub talk: Talk,
 }
 
-fn cost(given: &str) -> Result<f64, String> {
+fn cost(given: &str) -> Result<Dollars, String> {
     let amount = given.trim().trim_start_matches('$').parse::<f64>().ok();
-    amount
-        .filter(|amount| amount.is_finite() && *amount > 0.0)
-        .ok_or_else(|| String::from("it must be a number above 0"))
+    let amount = amount.filter(|amount| amount.is_finite() && *amount > 0.0).map(Dollars::new);
+    amount.ok_or_else(|| String::from("it must be a number above 0"))
 }
 
 pub const DEMO_EXAMPLES: &str = "Examples:

@@ -20,6 +20,7 @@ pub mod report;
 mod resume;
 mod room;
 mod run;
+mod stats;
 mod talking;
 mod undo;
 mod verify;
@@ -46,6 +47,7 @@ pub fn run(arguments: CommandLine) -> Result<u8, Failure> {
         Command::New(arguments) => new::run(&arguments, &flags),
         Command::List(arguments) => list::run(&arguments, &flags),
         Command::History(command) => history::run(command, &flags),
+        Command::Stats(arguments) => stats::run(&arguments, &flags),
         Command::Check(arguments) => check::run(&arguments, &flags),
         Command::Convert(arguments) => convert::run(&arguments, &flags),
         Command::Doctor(arguments) => doctor::run(&arguments, &flags),

@@ -19,17 +19,6 @@ pub fn run(arguments: &RunArguments, flags: &Flags) -> Result<u8, Failure> {
         Err(why) => (None, Some(why)),
     };
     let mut talking = Talking::begin(&desk, store.as_ref(), &arguments.talk)?;
-    if let Some(most) = arguments.max_cost {
-        let endpoint = talking.endpoint();
-        // Only what is free has a price that is known.
-        if endpoint.provider != rejoin::engine::provider::offline::NAME {
-            let model = crate::output::harmless(&endpoint.model);
-            return Err(Failure::usage(
-                format!("the price of `{model}` is not known, so --max-cost {most} cannot be kept"),
-                "use --max-requests or --max-time instead",
-            ));
-        }
-    }
     talking.say_who_answers("new conversation with");
     match no_store {
         None => talking.make_active(&desk),

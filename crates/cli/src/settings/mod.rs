@@ -73,6 +73,12 @@ pub const KEYS: &[Setting] = &[
     ),
     key("effort", Takes::OneOf(&["low", "medium", "high"]), None, "reasoning effort"),
     key("system", Takes::Text, None, "instructions to the model"),
+    key(
+        "context_window",
+        Takes::Count,
+        None,
+        "tokens that fit into the model's window (default: the provider's or the known size)",
+    ),
     key("limits.requests", Takes::Count, Some("50"), "maximum requests per turn"),
     key(
         "limits.seconds",

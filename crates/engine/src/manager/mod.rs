@@ -110,7 +110,7 @@ type Connect = dyn Fn(&Wanted) -> Result<Arc<dyn Provider>, ProviderError> + Sen
 /// let conversation = manager.new_conversation(New::default())?;
 /// let id = conversation.id().to_string();
 /// conversation.submit("my name is Alice");
-/// while !matches!(conversation.next_event().await, Event::Ended(_)) {}
+/// while !matches!(conversation.next_event().await, Event::Ended { .. }) {}
 /// drop(conversation);
 ///
 /// // Another process, another day.

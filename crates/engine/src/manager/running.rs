@@ -14,6 +14,7 @@ use std::{
     task::Poll,
 };
 
+use rejoin_formats::wire::stream::Usage;
 use rejoin_record::{Content, ConversationId, Entry, EntryId, Kind, Message, Role};
 use tokio::sync::Notify;
 
@@ -60,7 +61,12 @@ struct Submission {
 }
 
 /// A turn that is over, and its worker.
-type FinishedTurn = (Box<Worker>, Result<TurnOutcome, TurnError>);
+struct FinishedTurn {
+    worker: Box<Worker>,
+    outcome: Result<TurnOutcome, TurnError>,
+    /// The event of the end; none if the turn could not begin.
+    ended: Option<Event>,
+}
 
 struct Driver {
     at: DriverState,
@@ -277,22 +283,25 @@ impl RunningConversation {
         };
         let (events, stop, quiet) = (Arc::clone(&self.events), self.stop.clone(), reply.is_some());
         let turn = async move {
+            let mut ended = None;
             let mut sink = |event: Event| {
                 let wanted = !quiet || matches!(event, Event::NotSaved(_) | Event::Saved);
                 // The event of the end is sent later, when everything about the turn is known.
-                if wanted && !matches!(event, Event::Ended(_)) {
+                if matches!(event, Event::Ended { .. }) {
+                    ended = Some(event);
+                } else if wanted {
                     lock(&events).push_back(event);
                 }
             };
             let outcome = worker.turn(input, &mut sink, &stop).await;
-            (worker, outcome)
+            FinishedTurn { worker, outcome, ended }
         };
         driver.at = DriverState::Working(Box::pin(turn), reply);
         true
     }
 
     /// Ends a turn: updates the history, writes the turn to the recorder, and tells the caller that waits.
-    fn end(&self, driver: &mut Driver, (worker, outcome): FinishedTurn) {
+    fn end(&self, driver: &mut Driver, FinishedTurn { worker, outcome, ended }: FinishedTurn) {
         self.stop.reset();
         self.busy.store(false, Ordering::SeqCst);
         let new = self.update_history(worker.conversation(), &mut driver.seen);
@@ -308,13 +317,11 @@ impl RunningConversation {
             *lock(&reply) = Some(outcome);
             return;
         }
-        match outcome {
-            Ok(outcome) => self.tell(Event::Ended(outcome.ending)),
-            Err(error) => {
-                self.tell(failed(&error));
-                self.tell(Event::Ended(Ending::Failed));
-            }
+        if let Err(error) = &outcome {
+            self.tell(failed(error));
         }
+        let never_began = Event::Ended { ending: Ending::Failed, usage: Usage::default(), cost: None };
+        self.tell(ended.unwrap_or(never_began));
     }
 
     /// Updates the history, and returns what is new in it. If the record does not simply continue, all of it is read again.

@@ -1,5 +1,10 @@
-//! Facts about well-known models: window, longest answer, reasoning. A model is found by the longest prefix of its name. What a
-//! provider itself says takes precedence.
+//! Facts about well-known models: window, longest answer, reasoning, price. A model is found by the longest prefix of its name.
+//! What a provider itself says takes precedence.
+//!
+//! A window that is a little wrong only moves the moment of a compaction, so one prefix stands for a whole family. A wrong price
+//! is a wrong bill: [`price`] knows exact names and their dated versions only.
+
+use rejoin_record::content::TokenUsage;
 
 /// How a model is asked to reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +89,179 @@ pub fn known(model: &str) -> Option<&'static Family> {
     fits.max_by_key(|family| family.prefix.len())
 }
 
+/// The window of a model in tokens: the setting, else what the provider told, else what is known about its family.
+#[must_use]
+pub fn window(model: &str, told: Option<u64>, setting: Option<u64>) -> Option<u64> {
+    setting.or(told).or_else(|| known(model).map(|family| family.window))
+}
+
+/// The month in which the prices below were noted.
+pub const PRICES_NOTED: &str = "2026-08";
+
+/// What a model's tokens cost with an API key, in US dollars per million.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Price {
+    /// Tokens of a request. Writing to Anthropic's cache costs a quarter more, but no count says how many were written.
+    pub input: f64,
+    /// Tokens of a request that the provider had in its cache.
+    pub cached: f64,
+    /// Tokens of an answer, reasoning included.
+    pub output: f64,
+}
+
+impl Price {
+    /// What is run on the user's own machine.
+    pub const FREE: Self = Self { input: 0.0, cached: 0.0, output: 0.0 };
+
+    /// The cost of a request and its answer.
+    #[must_use]
+    pub fn of(&self, usage: &TokenUsage) -> Dollars {
+        let fresh = usage.input.saturating_sub(usage.cached) as f64;
+        let sum = fresh * self.input + usage.cached as f64 * self.cached + usage.output as f64 * self.output;
+        Dollars::new(sum / 1_000_000.0)
+    }
+}
+
+/// An amount of US dollars, from 0, in millionths.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Dollars(u64);
+
+impl Dollars {
+    /// An amount. What is no number, or below 0, is 0.
+    #[must_use]
+    pub fn new(amount: f64) -> Self {
+        Self((amount * 1_000_000.0).round() as u64)
+    }
+
+    /// The amount as a number.
+    #[must_use]
+    pub fn amount(self) -> f64 {
+        self.0 as f64 / 1_000_000.0
+    }
+}
+
+impl std::ops::Add for Dollars {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+/// Never goes below 0.
+impl std::ops::Sub for Dollars {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl std::iter::Sum for Dollars {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::default(), |sum, amount| sum + amount)
+    }
+}
+
+/// Cents; below ten cents as many decimals as it takes to see two digits.
+impl std::fmt::Display for Dollars {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let decimals = match self.0 {
+            0 | 100_000.. => 2,
+            10_000.. => 3,
+            1_000.. => 4,
+            100.. => 5,
+            _ => 6,
+        };
+        write!(f, "${:.decimals$}", self.amount())
+    }
+}
+
+/// Each provider's models: the name, then input, cached input, and output. Left out are models that cost more from some size of
+/// the request on, and those whose price changes on a known date.
+const PRICES: &[(&str, &[(&str, f64, f64, f64)])] = &[
+    (
+        "openai",
+        &[
+            ("gpt-3.5-turbo", 0.5, 0.5, 1.5),
+            ("gpt-4", 30.0, 30.0, 60.0),
+            ("gpt-4-turbo", 10.0, 10.0, 30.0),
+            ("gpt-4.1", 2.0, 0.5, 8.0),
+            ("gpt-4.1-mini", 0.4, 0.1, 1.6),
+            ("gpt-4.1-nano", 0.1, 0.025, 0.4),
+            ("gpt-4o", 2.5, 1.25, 10.0),
+            ("gpt-4o-mini", 0.15, 0.075, 0.6),
+            ("gpt-5", 1.25, 0.125, 10.0),
+            ("gpt-5-mini", 0.25, 0.025, 2.0),
+            ("gpt-5-nano", 0.05, 0.005, 0.4),
+            ("gpt-5-pro", 15.0, 15.0, 120.0),
+            ("gpt-5.1", 1.25, 0.125, 10.0),
+            ("gpt-5.2", 1.75, 0.175, 14.0),
+            ("gpt-5.4-mini", 0.75, 0.075, 4.5),
+            ("gpt-5.4-nano", 0.2, 0.02, 1.25),
+            ("o1", 15.0, 7.5, 60.0),
+            ("o3", 2.0, 0.5, 8.0),
+            ("o3-mini", 1.1, 0.55, 4.4),
+            ("o4-mini", 1.1, 0.275, 4.4),
+        ],
+    ),
+    (
+        "anthropic",
+        &[
+            ("claude-3-haiku", 0.25, 0.03, 1.25),
+            ("claude-3-opus", 15.0, 1.5, 75.0),
+            ("claude-3-5-haiku", 0.8, 0.08, 4.0),
+            ("claude-3-5-sonnet", 3.0, 0.3, 15.0),
+            ("claude-3-7-sonnet", 3.0, 0.3, 15.0),
+            ("claude-haiku-4-5", 1.0, 0.1, 5.0),
+            ("claude-opus-4", 15.0, 1.5, 75.0),
+            ("claude-opus-4-0", 15.0, 1.5, 75.0),
+            ("claude-opus-4-1", 15.0, 1.5, 75.0),
+            ("claude-opus-4-5", 5.0, 0.5, 25.0),
+            ("claude-opus-4-6", 5.0, 0.5, 25.0),
+            ("claude-opus-4-7", 5.0, 0.5, 25.0),
+            ("claude-opus-4-8", 5.0, 0.5, 25.0),
+            ("claude-opus-5", 5.0, 0.5, 25.0),
+            ("claude-sonnet-4", 3.0, 0.3, 15.0),
+            ("claude-sonnet-4-0", 3.0, 0.3, 15.0),
+            ("claude-sonnet-4-5", 3.0, 0.3, 15.0),
+            ("claude-sonnet-4-6", 3.0, 0.3, 15.0),
+        ],
+    ),
+    (
+        "gemini",
+        &[
+            ("gemini-2.0-flash", 0.1, 0.025, 0.4),
+            ("gemini-2.5-flash-lite", 0.1, 0.01, 0.4),
+            ("gemini-3.1-flash-lite", 0.25, 0.025, 1.5),
+            ("gemini-3.5-flash-lite", 0.3, 0.03, 2.5),
+        ],
+    ),
+];
+
+/// The price of a model, if it is known: only at the provider's own address, and only under its own name, perhaps with a date
+/// after it. `base_url` is the address that was
+/// given in place of the provider's own. With a subscription in place of a key, this is what the same tokens cost with one.
+#[must_use]
+pub fn price(provider: &str, model: &str, base_url: Option<&str>) -> Option<Price> {
+    if provider == super::offline::NAME {
+        return Some(Price::FREE);
+    }
+    let (_, models) = PRICES.iter().find(|(name, _)| *name == provider && base_url.is_none())?;
+    let named = |name: &str| model.strip_prefix(name).is_some_and(is_version);
+    let (_, input, cached, output) = *models.iter().find(|(name, ..)| named(name))?;
+    Some(Price { input, cached, output })
+}
+
+/// Whether this follows a model's name without making it another model: nothing, a date, or `-latest`.
+fn is_version(rest: &str) -> bool {
+    let digits = rest.bytes().filter(u8::is_ascii_digit).count();
+    let is_date = rest.starts_with('-')
+        && matches!(digits, 4 | 8)
+        && rest.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
+    rest.is_empty() || rest == "-latest" || is_date
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +274,50 @@ mod tests {
         assert_eq!(known("claude-sonnet-4-20250514").unwrap().thinking, Thinking::Budget);
         assert_eq!(known("claude-opus-9").unwrap().thinking, Thinking::Adaptive);
         assert_eq!(known("somebody-elses"), None);
+    }
+
+    #[test]
+    fn a_setting_wins_over_what_the_provider_tells_and_that_over_the_table() {
+        assert_eq!(window("gpt-4o", Some(64_000), Some(1_000)), Some(1_000));
+        assert_eq!(window("gpt-4o", Some(64_000), None), Some(64_000));
+        assert_eq!(window("gpt-4o", None, None), Some(128_000));
+        assert_eq!(window("somebody-elses", None, None), None);
+    }
+
+    #[test]
+    fn only_exact_names_have_a_price() {
+        let input = |provider, model| price(provider, model, None).map(|price| price.input);
+        assert_eq!(input("openai", "gpt-5"), Some(1.25));
+        assert_eq!(input("openai", "gpt-5-2025-08-07"), Some(1.25));
+        assert_eq!(input("openai", "gpt-4-0613"), Some(30.0));
+        assert_eq!(input("openai", "gpt-5-mini"), Some(0.25));
+        assert_eq!(input("anthropic", "claude-sonnet-4-20250514"), Some(3.0));
+        assert_eq!(input("anthropic", "claude-3-5-haiku-latest"), Some(0.8));
+        assert_eq!(input("offline", "tiny"), Some(0.0));
+        // Others of the same family, other sellers of the same model, and other addresses.
+        assert_eq!(input("openai", "gpt-5-codex-max"), None);
+        assert_eq!(input("openai", "gpt-5.9"), None);
+        assert_eq!(input("anthropic", "claude-opus-4-9"), None);
+        assert_eq!(input("openrouter", "openai/gpt-5"), None);
+        assert_eq!(price("openai", "gpt-5", Some("https://example.org")), None);
+    }
+
+    #[test]
+    fn cached_tokens_cost_less() {
+        let price = price("openai", "gpt-5", None).unwrap();
+        let usage = TokenUsage { input: 1_000_000, cached: 600_000, output: 100_000, reasoning: 50_000 };
+        assert_eq!(price.of(&usage), Dollars::new(0.4 * 1.25 + 0.6 * 0.125 + 0.1 * 10.0));
+    }
+
+    #[test]
+    fn small_amounts_show_their_digits() {
+        let shown = |amount| Dollars::new(amount).to_string();
+        assert_eq!(shown(12.345), "$12.35");
+        assert_eq!(shown(0.0123), "$0.012");
+        assert_eq!(shown(0.00123), "$0.0012");
+        assert_eq!(shown(0.000_001), "$0.000001");
+        assert_eq!(shown(0.0), "$0.00");
+        assert_eq!(shown(f64::NAN), "$0.00");
     }
 
     #[test]

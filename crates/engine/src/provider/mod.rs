@@ -135,6 +135,12 @@ pub trait Provider: Send + Sync {
         Vec::new()
     }
 
+    /// The size of the model's window in tokens, if the provider tells it without being asked. It takes precedence over the
+    /// [`catalogue`].
+    fn window(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether it accepts the reasoning that it issued. Some services refuse their own fields.
     fn replays_reasoning(&self) -> bool {
         true

@@ -190,7 +190,7 @@ impl Worker {
         let (permission, delegation) = match plan {
             Plan::Reads | Plan::Recalls => (Permission::default(), None),
             Plan::Delegates => {
-                let delegation = self.delegation(at.clone());
+                let delegation = self.delegation(running, at.clone());
                 let change = Change {
                     child: Some(delegation.child()),
                     ..Change::new(ChangeState::Approved, at.clone())

@@ -134,12 +134,10 @@ impl Worker {
             self.conversation.append(&context);
         }
         let system = self.settings.system.as_deref();
-        let counter = rejoin_view::TokenCounter::for_model(&self.provider.endpoint().model);
-        self.ledger.context =
-            counter.text(system.unwrap_or_default()) + counter.text(&tools_json(&self.tools.declarations()));
         let context: Context =
             context_of(self.provider.fields(), self.provider.endpoint().dialect, system, offered);
         self.context = Some(context.into());
+        self.fit.context = self.count_context();
     }
 }
 

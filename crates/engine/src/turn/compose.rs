@@ -36,6 +36,8 @@ pub(super) struct Composer {
     seals: usize,
     /// How often results were pruned, as far as the repairer knows.
     prunes: usize,
+    /// How often the list of messages was begun anew.
+    lists: usize,
     /// The conversation, if it was just read from its beginning: then its repair is logged.
     recovering: Option<ConversationId>,
     draft: Option<(Endpoint, Arc<Context>, Draft)>,
@@ -70,6 +72,7 @@ impl Composer {
             pushed: 0,
             seals: 0,
             prunes: 0,
+            lists: 0,
             recovering: None,
             draft: None,
         }
@@ -126,6 +129,7 @@ impl Composer {
 
     /// Forgets the repaired messages and the body, because more is known about a call than when its message was repaired.
     pub(super) fn start_over(&mut self) {
+        self.lists += 1;
         self.repairer = Repairer::new(self.policy);
         (self.pushed, self.seals) = (0, 0);
         self.draft = None;
@@ -196,6 +200,11 @@ impl Composer {
             .collect()
     }
 
+    /// All messages, as the record shows them, and the entry of each.
+    pub(super) fn messages(&self) -> (&[Arc<Message>], &[EntryId]) {
+        (self.walk.messages(), self.walk.entries())
+    }
+
     /// The message of an entry.
     pub(super) fn message(&self, entry: EntryId) -> Option<&Arc<Message>> {
         self.walk.message_of(entry)
@@ -221,6 +230,11 @@ impl Composer {
     pub(super) fn all_findings(&mut self) -> Vec<Finding> {
         self.push();
         self.repairer.all_findings()
+    }
+
+    /// How often the list of messages was begun anew.
+    pub(super) fn lists(&self) -> usize {
+        self.lists
     }
 
     /// The path, as far as it was read.

@@ -12,7 +12,7 @@ use rejoin_record::{
 };
 use rejoin_store::Store;
 
-use super::{Ending, Event, Limits, Stop, TurnInput, TurnSettings, Worker};
+use super::{Ending, Event, Limits, Stop, TurnInProgress, TurnInput, TurnSettings, Worker};
 use crate::{
     agent,
     clock::{Clock, conversation_id},
@@ -50,9 +50,9 @@ impl std::fmt::Debug for Delegation {
 
 impl Worker {
     /// What a call needs to delegate a task.
-    pub(super) fn delegation(&self, at: CallAt) -> Delegation {
+    pub(super) fn delegation(&self, running: &TurnInProgress<'_>, at: CallAt) -> Delegation {
         let clock = Arc::clone(self.conversation.clock());
-        let limits = self.settings.limits.clone();
+        let limits = self.limits_left(running);
         Delegation {
             child: conversation_id(&*clock),
             parent: self.conversation.id(),

@@ -6,7 +6,7 @@ use rejoin_formats::wire::stream::Usage;
 use rejoin_record::{ConversationId, EntryId, text::plural};
 use rejoin_view::Finding;
 
-use crate::approval::ApprovalRequest;
+use crate::{approval::ApprovalRequest, provider::catalogue::Dollars};
 
 /// Something that happened in a turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,7 +130,14 @@ pub enum Event {
         hint: Option<String>,
     },
     /// The turn is over.
-    Ended(Ending),
+    Ended {
+        /// How it ended.
+        ending: Ending,
+        /// The tokens of all its requests and answers, as far as the provider counted them.
+        usage: Usage,
+        /// What they cost, if the model's price is known.
+        cost: Option<Dollars>,
+    },
 }
 
 /// How a turn ended.
@@ -153,8 +160,24 @@ pub enum Limit {
     Requests(u32),
     /// The time that the turn took.
     Time(Duration),
-    /// The tokens of all requests and answers.
-    Tokens(u64),
+    /// The tokens of all requests and answers: the next request would have crossed the limit.
+    Tokens {
+        /// The tokens of the turn so far.
+        spent: u64,
+        /// The tokens that the next request and its answer would take, about.
+        next: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// What the turn may cost: the next request would have crossed the limit.
+    Cost {
+        /// The cost of the turn so far.
+        spent: Dollars,
+        /// The cost of the next request and its answer, about.
+        next: Dollars,
+        /// The limit.
+        limit: Dollars,
+    },
     /// The length of one answer: the provider cut it.
     AnswerLength,
 }
@@ -168,9 +191,15 @@ impl std::fmt::Display for Limit {
             Self::Time(time) => {
                 write!(f, "the turn took {}, which is the limit", plural(time.as_secs(), "second"))
             }
-            Self::Tokens(count) => {
-                write!(f, "the turn took {}, which is above the limit", plural(count, "token"))
-            }
+            Self::Tokens { spent, next, limit } => write!(
+                f,
+                "the turn took {}, and the next request would take about {next} more: the limit is {limit}",
+                plural(spent, "token")
+            ),
+            Self::Cost { spent, next, limit } => write!(
+                f,
+                "the turn cost {spent}, and the next request would cost about {next} more: the limit is {limit}"
+            ),
             Self::AnswerLength => f.write_str("the answer reached the longest that was asked for"),
         }
     }

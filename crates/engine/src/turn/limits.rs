@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::provider::catalogue::Dollars;
+
 /// The limits of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -13,8 +15,12 @@ pub struct Limits {
     /// How long a turn may take, without the time in which its tools run or wait for approval; none for as long as it takes. A
     /// provider that keeps on sending is stopped here.
     pub time: Option<Duration>,
-    /// How many tokens a turn may take, requests and answers together; none for as many as it takes.
+    /// How many tokens a turn may take, requests and answers together; none for as many as it takes. The turn stops before the
+    /// request that would cross it.
     pub tokens: Option<u64>,
+    /// How much a turn may cost; none for as much as it costs. The turn stops before the request that would cross it. Has no
+    /// effect if the model's price is not known.
+    pub cost: Option<Dollars>,
     /// How much of one tool's output a model sees, in bytes. The record keeps more of it.
     pub tool_output: usize,
     /// How much of one tool's output the record keeps, in bytes. The rest is counted.
@@ -27,6 +33,7 @@ impl Default for Limits {
             requests: 50,
             time: Some(Duration::from_secs(3_600)),
             tokens: None,
+            cost: None,
             tool_time: Duration::from_secs(120),
             // Some twenty thousand words: more fills a window with one result.
             tool_output: 160 * 1024,

@@ -15,6 +15,7 @@ mod limits;
 mod recalling;
 mod request;
 mod room;
+mod spending;
 mod stop;
 mod summary;
 mod time;
@@ -28,10 +29,10 @@ pub use limits::Limits;
 use rejoin_formats::{Context, wire::stream::Usage};
 use rejoin_record::{
     Content, Entry, EntryId, Hash, Message,
-    content::{CallAt, Turn, TurnState},
+    content::{CallAt, TokenUsage, Turn, TurnState},
 };
-use rejoin_view::Finding;
 pub use rejoin_view::OnBroken;
+use rejoin_view::{Finding, TokenCounter, TokenLedger};
 use request::Answer;
 pub use room::{COMPACT_THRESHOLD, COMPACT_USER_MESSAGE_MAX_TOKENS, CompactMode, Compaction, WindowSettings};
 pub use stop::Stop;
@@ -42,7 +43,10 @@ use crate::{
     conversation::{Appended, Conversation, Saved},
     draft::AnswerDraft,
     error::EngineError,
-    provider::{Provider, ProviderError},
+    provider::{
+        Provider, ProviderError,
+        catalogue::{self, Dollars},
+    },
     tools::Tools,
 };
 
@@ -76,6 +80,8 @@ pub struct TurnOutcome {
     pub messages: Vec<Arc<Message>>,
     /// The tokens of all requests and answers of the turn.
     pub usage: Usage,
+    /// What they cost, if the model's price is known.
+    pub cost: Option<Dollars>,
     /// How the turn ended.
     pub ending: Ending,
 }
@@ -161,6 +167,8 @@ pub struct Worker {
     tools: Tools,
     settings: TurnSettings,
     composer: compose::Composer,
+    /// The tokens of its messages.
+    ledger: TokenLedger,
     /// The context that was recorded last.
     context: Option<Arc<Context>>,
     /// Whether an event has said that saving does not work.
@@ -173,7 +181,9 @@ pub struct Worker {
     depth: u8,
     /// Who writes summaries, if it is not the provider.
     summariser: Option<Arc<dyn Provider>>,
-    ledger: room::Ledger,
+    fit: room::Fit,
+    /// How many entries were measured, and their bytes.
+    measured: (usize, u64),
 }
 
 impl std::fmt::Debug for Worker {
@@ -193,6 +203,8 @@ struct TurnInProgress<'t> {
     /// The time that the turn has taken, without its tools.
     clock: time::TurnClock,
     usage: Usage,
+    /// The tokens of the last answer, until an entry records them.
+    unrecorded: Option<TokenUsage>,
     requests: u32,
     /// How often the provider refused a request of this turn as too long.
     refusals: u32,
@@ -213,12 +225,20 @@ impl TurnInProgress<'_> {
         (self.sink)(event);
     }
 
-    fn ended(&mut self, ending: Ending) -> TurnOutcome {
-        self.tell(Event::Ended(ending.clone()));
+    /// Counts the tokens of a request and its answer. The next `turn` entry records them.
+    fn count(&mut self, usage: Option<Usage>) {
+        let Some(usage) = usage else { return };
+        self.usage.add(usage);
+        self.unrecorded = Some(usage.into());
+    }
+
+    fn ended(&mut self, ending: Ending, cost: Option<Dollars>) -> TurnOutcome {
+        self.tell(Event::Ended { ending: ending.clone(), usage: self.usage, cost });
         TurnOutcome {
             response: self.answer.take().and_then(|answer| answer.content()).unwrap_or_default(),
             messages: std::mem::take(&mut self.messages),
             usage: self.usage,
+            cost,
             ending,
         }
     }
@@ -234,19 +254,22 @@ impl Worker {
     ) -> Self {
         let policy = settings.on_broken;
         let composer = compose::Composer::new(policy, settings.limits.tool_output);
+        let ledger = TokenLedger::new(TokenCounter::for_model(&provider.endpoint().model));
         Self {
             conversation,
             provider,
             tools,
             settings,
             composer,
+            ledger,
             context: None,
             unsaved: false,
             has_reported_damage: false,
             own_rules: (Rules::default(), 0),
             depth: 0,
             summariser: None,
-            ledger: room::Ledger::default(),
+            fit: room::Fit::default(),
+            measured: (0, 0),
         }
     }
 
@@ -288,6 +311,13 @@ impl Worker {
     /// The provider that answers.
     pub fn provider(&self) -> &Arc<dyn Provider> {
         &self.provider
+    }
+
+    /// The size of the model's window in tokens, if it is known.
+    #[must_use]
+    pub fn window(&self) -> Option<u64> {
+        let model = &self.provider.endpoint().model;
+        catalogue::window(model, self.provider.window(), self.settings.window.context_window)
     }
 
     /// Sets the provider, from the next request on.
@@ -363,6 +393,7 @@ impl Worker {
             stop: Stop::new(),
             clock: time::TurnClock::start(),
             usage: Usage::default(),
+            unrecorded: None,
             requests: 0,
             refusals: 0,
             messages: Vec::new(),
@@ -379,16 +410,17 @@ impl Worker {
         }
         self.begin(&mut running);
         let worked = self.work_until(&mut running, input, stop).await;
+        let cost = self.cost(&running);
         match worked {
             Ok(ending) => {
                 if ending == Ending::Done {
                     self.compact_after_turn(&mut running).await;
                 }
-                Ok(running.ended(ending))
+                Ok(running.ended(ending, cost))
             }
             Err(error) => {
                 self.turn_entry(&mut running, TurnState::Interrupted, None);
-                running.tell(Event::Ended(Ending::Failed));
+                running.ended(Ending::Failed, cost);
                 Err(error)
             }
         }
@@ -465,15 +497,12 @@ impl Worker {
             self.say(running, message);
         }
         loop {
-            let spent = running.usage.input.saturating_add(running.usage.output);
             let ending = if running.stop.is_stopped() {
                 Some(Ending::Interrupted)
             } else if running.requests >= self.settings.limits.requests {
                 Some(Ending::Limit(Limit::Requests(running.requests)))
-            } else if self.settings.limits.tokens.is_some_and(|limit| spent > limit) {
-                Some(Ending::Limit(Limit::Tokens(spent)))
             } else {
-                None
+                self.limit_ahead(running)
             };
             if let Some(ending) = ending {
                 self.turn_entry(running, TurnState::Interrupted, None);
@@ -520,9 +549,10 @@ impl Worker {
         entry
     }
 
-    /// Appends an entry that says how far the turn is.
+    /// Appends an entry that says how far the turn is, with the tokens of the last answer if no entry has them yet.
     fn turn_entry(&mut self, running: &mut TurnInProgress<'_>, state: TurnState, call: Option<CallAt>) {
-        let Appended { saved, .. } = self.conversation.append(&Content::Turn(Turn::new(state, call)));
+        let turn = Turn { usage: running.unrecorded.take(), ..Turn::new(state, call) };
+        let Appended { saved, .. } = self.conversation.append(&Content::Turn(turn));
         self.saved(running, saved);
     }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rejoin_formats::{
     draft::issued,
-    wire::stream::{Delta, End, Received, Stop as StopReason, Usage},
+    wire::stream::{Delta, End, Received, Stop as StopReason},
 };
 use rejoin_record::{
     Content, EntryId, Message, Origin, Text,
@@ -104,7 +104,7 @@ impl Worker {
             // What arrived is kept: as the provider's own item, half a call included, or as the words that were partial.
             answer if stopped && !whole => {
                 let arrived = answer.and_then(Result::ok);
-                add(&mut running.usage, arrived.as_ref().and_then(|received| received.usage));
+                running.count(arrived.as_ref().and_then(|received| received.usage));
                 match arrived.and_then(|received| received.message) {
                     Some(message) => {
                         drop(partial);
@@ -180,8 +180,8 @@ impl Worker {
         basis: Basis,
     ) -> Result<Answer, TurnError> {
         let Received { message, end, usage, .. } = received;
-        add(&mut running.usage, usage);
-        self.ledger.reported(usage.map_or(0, |usage| usage.input));
+        running.count(usage);
+        self.learn_from(usage.map_or(0, |usage| usage.input));
         let mut entry = None;
         if let Some(message) = message {
             let id = self.record(running, message, basis);
@@ -207,15 +207,6 @@ impl Worker {
 
 /// How long a provider may take to give back what arrived after it was stopped.
 const GRACE: Duration = Duration::from_millis(250);
-
-pub(super) fn add(total: &mut Usage, usage: Option<Usage>) {
-    let Some(usage) = usage else { return };
-    // A provider may count as it likes.
-    total.input = total.input.saturating_add(usage.input);
-    total.output = total.output.saturating_add(usage.output);
-    total.cached = total.cached.saturating_add(usage.cached);
-    total.reasoning = total.reasoning.saturating_add(usage.reasoning);
-}
 
 /// What arrived of an answer, for the case that the turn is stopped before the answer is complete.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use rejoin_record::{
     text::plural,
 };
 use rejoin_view::{
-    TokenCounter,
+    TokenCounter, TokenLedger,
     path::Walk,
     window::{self, CompactPolicy, PrunePolicy, Pruned, compact, prune},
 };
@@ -33,7 +33,7 @@ pub enum CompactMode {
 /// How a conversation is made to fit its model's window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WindowSettings {
-    /// The window in tokens, if it is not the one that is known for the model.
+    /// The window in tokens; none for what the provider tells or the catalogue knows.
     pub context_window: Option<u64>,
     /// Whether it is compacted without being asked.
     pub compact: CompactMode,
@@ -87,14 +87,17 @@ impl Default for WindowSettings {
     }
 }
 
-/// What is known about the tokens of a conversation, so that each entry is counted once.
+/// What a worker knows about how its conversation fits into the window.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
-    counted: HashMap<EntryId, u64>,
+pub(super) struct Fit {
+    /// The tokens of the messages that were counted, how many these were, and for which list.
+    sum: u64,
+    counted: usize,
+    list: (usize, bool),
     /// The tokens of instructions and tools.
     pub(super) context: u64,
     /// The tokens of the last request, as counted here.
-    pub(super) estimated: u64,
+    estimated: u64,
     /// How many times more the provider counts.
     factor: Option<f64>,
     /// How many compactions in a row were useless.
@@ -103,13 +106,12 @@ pub(super) struct Ledger {
     has_given_up: bool,
 }
 
-impl Ledger {
-    /// Learns from the tokens that a provider reports.
-    pub(super) fn reported(&mut self, input: u64) {
-        if self.estimated > 0 && input > 0 {
-            let factor = input as f64 / self.estimated as f64;
+impl Fit {
+    /// Learns from the tokens that a provider reports for what is counted as so many here.
+    fn learn(&mut self, counted: u64, reported: u64) {
+        if counted > 0 && reported > 0 {
             // A provider that reports nonsense must not make everything fit, or nothing.
-            self.factor = Some(factor.clamp(0.7, 4.0));
+            self.factor = Some((reported as f64 / counted as f64).clamp(0.7, 4.0));
         }
     }
 
@@ -143,50 +145,64 @@ pub enum Compaction {
 }
 
 impl Worker {
-    /// The model's window in tokens, if it is known.
-    pub fn window(&self) -> Option<u64> {
-        let known =
-            || crate::provider::catalogue::known(&self.provider.endpoint().model).map(|family| family.window);
-        self.settings.window.context_window.or_else(known)
-    }
-
     /// Sets the provider that writes summaries; none for the one that answers.
     pub fn set_summariser(&mut self, provider: Option<Arc<dyn Provider>>) {
         self.summariser = provider;
     }
 
-    fn counter(&self) -> TokenCounter {
-        TokenCounter::for_model(&self.provider.endpoint().model)
+    /// The counter for the model, without a correction.
+    fn plain_counter(&mut self) -> TokenCounter {
+        self.count_for_model();
+        *self.ledger.counter()
     }
 
-    /// The tokens of the messages that the next request shows, each counted once.
-    fn message_tokens(&mut self, counter: &TokenCounter) -> u64 {
-        let walk = self.composer.walk();
-        let ledger = &mut self.ledger.counted;
-        let mut sum = 0;
-        for (message, entry) in walk.messages().iter().zip(walk.entries()) {
-            sum += *ledger.entry(*entry).or_insert_with(|| counter.message(message));
+    /// The tokens of the messages that the next request shows. Only new ones are counted.
+    fn message_tokens(&mut self) -> u64 {
+        let counter = self.plain_counter();
+        let (messages, entries) = self.composer.messages();
+        let list = (self.composer.lists(), counter.is_exact());
+        if self.fit.list != list || self.fit.counted > messages.len() {
+            (self.fit.sum, self.fit.counted, self.fit.list) = (0, 0, list);
         }
-        sum
+        for (message, entry) in messages.iter().zip(entries).skip(self.fit.counted) {
+            self.fit.sum += self.ledger.message(*entry, message);
+        }
+        self.fit.counted = messages.len();
+        self.fit.sum
     }
 
     /// The tokens of the next request, as the provider will count them.
     pub fn next_request_tokens(&mut self) -> u64 {
         self.composer.read(&self.conversation);
-        let counter = self.counter();
-        let counted = self.message_tokens(&counter) + self.ledger.context;
-        self.ledger.corrected(counted)
+        if self.fit.factor.is_none()
+            && let Some((counted, reported)) = self.last_reported()
+        {
+            self.fit.learn(counted, reported);
+        }
+        let counted = self.message_tokens() + self.fit.context;
+        self.fit.corrected(counted)
     }
 
     /// Notes how large the request is that is about to be sent, to learn from what the provider reports.
     pub(super) fn note_request(&mut self) {
-        let counter = self.counter();
-        self.ledger.estimated = self.message_tokens(&counter) + self.ledger.context;
+        self.fit.estimated = self.message_tokens() + self.fit.context;
+    }
+
+    /// Learns from the tokens that the provider counted for the last request.
+    pub(super) fn learn_from(&mut self, input: u64) {
+        self.fit.learn(self.fit.estimated, input);
     }
 
     /// The tokens of a request that leaves room for an answer.
     fn room(window: u64) -> u64 {
         window - ANSWER.min(window / 5)
+    }
+
+    /// Counts every message again: what a view shows of an entry has changed.
+    fn recount(&mut self) {
+        let counter = *self.ledger.counter();
+        self.ledger = TokenLedger::new(counter);
+        self.fit.counted = usize::MAX;
     }
 
     /// Before a request: prunes results, and compacts the conversation if the request would not fit.
@@ -248,8 +264,8 @@ impl Worker {
         let tail = settings.tail_tokens.unwrap_or(window / 8).min(window / 2);
         let user = settings.user_tokens.min(window / 8);
         CompactPolicy {
-            tail_tokens: self.ledger.uncorrected(tail / share),
-            user_tokens: self.ledger.uncorrected(user / share),
+            tail_tokens: self.fit.uncorrected(tail / share),
+            user_tokens: self.fit.uncorrected(user / share),
             turns: 0,
         }
     }
@@ -265,7 +281,7 @@ impl Worker {
             None => self.compact_policy(UNKNOWN_WINDOW, 1),
         };
         let policy = self.by_hand(policy);
-        self.ledger.useless = 0;
+        self.fit.useless = 0;
         self.compact_with(&policy, window.unwrap_or(u64::MAX), focus, sink, stop).await
     }
 
@@ -282,8 +298,7 @@ impl Worker {
     /// The tokens of the messages that a model sees now.
     pub fn shown_tokens(&mut self) -> u64 {
         self.composer.read(&self.conversation);
-        let counter = self.counter();
-        self.message_tokens(&counter)
+        self.message_tokens()
     }
 
     /// How many messages a model sees now.
@@ -297,7 +312,7 @@ impl Worker {
         self.composer.read(&self.conversation);
         let window = self.window().unwrap_or(UNKNOWN_WINDOW);
         let policy = self.compact_policy(window, 1);
-        let (policy, counter) = (self.by_hand(policy), self.counter());
+        let (policy, counter) = (self.by_hand(policy), self.plain_counter());
         compact::plan(self.composer.walk(), &counter, &policy, self.unanswered_from())
     }
 
@@ -316,24 +331,24 @@ impl Worker {
         stop: &Stop,
     ) -> Compaction {
         self.composer.read(&self.conversation);
-        if self.ledger.useless >= USELESS {
-            if !std::mem::replace(&mut self.ledger.has_given_up, true) {
+        if self.fit.useless >= USELESS {
+            if !std::mem::replace(&mut self.fit.has_given_up, true) {
                 sink(Event::Warning(String::from(
                     "summaries do not make this conversation shorter, so it is not compacted any more; `rejoin compact` tries again",
                 )));
             }
             return Compaction::Useless;
         }
-        let counter = self.counter();
+        let counter = self.plain_counter();
         let Some(plan) = compact::plan(self.composer.walk(), &counter, policy, self.unanswered_from()) else {
             return Compaction::Nothing;
         };
         let before = plan.tokens_before;
-        sink(Event::Compacting { tokens: self.ledger.corrected(before), window });
+        sink(Event::Compacting { tokens: self.fit.corrected(before), window });
         let Some(context) = self.context.clone() else { return Compaction::Nothing };
         let provider = self.summariser.clone().unwrap_or_else(|| Arc::clone(&self.provider));
         let room =
-            (window != u64::MAX).then(|| self.ledger.uncorrected(window).saturating_sub(self.ledger.context));
+            (window != u64::MAX).then(|| self.fit.uncorrected(window).saturating_sub(self.fit.context));
         let longest = (room.unwrap_or(u64::MAX) / 16).clamp(64, 500);
         // All of it goes into the summary, except what the model has not seen yet: then its provider has read the request before.
         let end = self.unanswered_from().max(plan.tail);
@@ -360,7 +375,7 @@ impl Worker {
                     }
                     error => format!("Compression failed, conversation may hit limits soon: {error}"),
                 };
-                self.ledger.useless += 1;
+                self.fit.useless += 1;
                 sink(Event::Warning(why.clone()));
                 return Compaction::Failed(why);
             }
@@ -373,7 +388,7 @@ impl Worker {
         let text = format!("{SUMMARY}\n\n{}", summary.text);
         let after = plan.tokens_kept + counter.text(&text);
         if after >= before {
-            self.ledger.useless += 1;
+            self.fit.useless += 1;
             let words = format!(
                 "a summary of {} would not be shorter, so the conversation stays as it is",
                 plural(before, "token")
@@ -381,7 +396,7 @@ impl Worker {
             sink(Event::Warning(words));
             return Compaction::Useless;
         }
-        self.ledger.useless = 0;
+        self.fit.useless = 0;
         let mut compacted = plan.with(text);
         compacted.truncated_count = summary.trimmed as u64;
         compacted.model = Some(provider.endpoint().model.as_str().into());
@@ -393,9 +408,9 @@ impl Worker {
             reasoning: summary.usage.reasoning,
         });
         self.conversation.append(&Content::Compacted(compacted));
-        self.ledger.counted.clear();
+        self.recount();
         self.composer.read(&self.conversation);
-        let (before, after) = (self.ledger.corrected(before), self.ledger.corrected(after));
+        let (before, after) = (self.fit.corrected(before), self.fit.corrected(after));
         sink(Event::Compacted { before, after });
         Compaction::Done { before, after }
     }
@@ -405,7 +420,7 @@ impl Worker {
         let Some(limits) = self.settings.window.turns else { return };
         let model = self.provider.endpoint().model.clone();
         if let Some(pruned) = self.conversation.prune_if_needed(&model, &limits) {
-            self.ledger.counted.clear();
+            self.recount();
             self.composer.read(&self.conversation);
             running.tell(Event::Compacted { before: pruned.before, after: pruned.after });
         }
@@ -414,18 +429,17 @@ impl Worker {
     fn prune_policy(&self, window: u64) -> PrunePolicy {
         let policy = &self.settings.window.prune;
         let budget = policy.token_budget.unwrap_or((window as f64 * RESULTS) as u64);
-        PrunePolicy { token_budget: Some(self.ledger.uncorrected(budget)), ..policy.clone() }
+        PrunePolicy { token_budget: Some(self.fit.uncorrected(budget)), ..policy.clone() }
     }
 
     fn prune_if_due(&mut self, running: &mut TurnInProgress<'_>, window: u64) {
         let mut policy = self.prune_policy(window);
-        let counter = self.counter();
         // Every change makes the provider read again what follows it, so nothing goes while there is room.
         let is_full = self.next_request_tokens() as f64 > Self::room(window) as f64 * FULL;
         policy.token_budget = policy.token_budget.filter(|_| is_full || policy.batch.is_some());
         let is_due = policy.keep_last.is_some()
             || policy.max_age.is_some()
-            || policy.token_budget.is_some_and(|budget| self.message_tokens(&counter) > budget);
+            || policy.token_budget.is_some_and(|budget| self.message_tokens() > budget);
         if is_due && let Some(pruned) = self.prune_with(&policy) {
             running.tell(Event::Pruned { results: pruned.results.len(), tokens: pruned.tokens });
         }
@@ -435,7 +449,7 @@ impl Worker {
     pub fn prune_plan(&mut self, policy: Option<&PrunePolicy>) -> Pruned {
         self.composer.read(&self.conversation);
         let own = self.prune_policy(self.window().unwrap_or(UNKNOWN_WINDOW));
-        let (counter, now) = (self.counter(), self.conversation.clock().now());
+        let (counter, now) = (self.plain_counter(), self.conversation.clock().now());
         let times: HashMap<EntryId, _> = match policy.unwrap_or(&own).max_age {
             None => HashMap::new(),
             Some(_) => {
@@ -461,7 +475,7 @@ impl Worker {
     /// changes nothing.
     pub fn uncompact(&mut self, dry_run: bool) -> Option<(u64, usize)> {
         let compaction = self.conversation.walk().compaction()?;
-        let counter = self.counter();
+        let counter = self.plain_counter();
         let entries = self.conversation.entries();
         let path = Tree::new(entries).path().0;
         let mut walk = Walk::begin_without(&path, compaction);
@@ -469,7 +483,7 @@ impl Worker {
         let shown = (window::tokens(&walk, &counter), walk.messages().len());
         if !dry_run {
             self.conversation.uncompact();
-            self.ledger.counted.clear();
+            self.recount();
             self.composer.read(&self.conversation);
         }
         Some(shown)
@@ -478,7 +492,7 @@ impl Worker {
     /// Records that results are pruned.
     pub fn prune_results(&mut self, pruned: &Pruned) {
         for at in &pruned.results {
-            self.ledger.counted.remove(&at.entry);
+            self.ledger.forget(at.entry);
         }
         self.conversation.append(&Content::Prune(Prune { results: pruned.results.clone() }));
         self.composer.read(&self.conversation);

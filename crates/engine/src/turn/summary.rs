@@ -171,7 +171,9 @@ impl SummaryRequest<'_> {
         };
         let request = Request { view, context: Arc::clone(self.context), body, stop: self.stop.clone() };
         let received = self.provider.send(&request, &mut |_| {}).await?;
-        super::request::add(&mut summary.usage, received.usage);
+        if let Some(usage) = received.usage {
+            summary.usage.add(usage);
+        }
         ProviderError::unless_complete(received.end, &endpoint.provider)?;
         summary.text = received.message.and_then(|message| message.content()).unwrap_or_default();
         Ok(())

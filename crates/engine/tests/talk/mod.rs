@@ -71,7 +71,7 @@ pub fn step_name(event: &Event) -> Option<&'static str> {
         Event::Answered { .. } => "answered",
         Event::CallStarted { .. } => "call started",
         Event::CallEnded { .. } => "call ended",
-        Event::Ended(_) => "ended",
+        Event::Ended { .. } => "ended",
         _ => return None,
     })
 }

@@ -1,6 +1,6 @@
 //! Token counts. Each dialect's descriptor lists the fields that count tokens; this adds them up.
 
-use rejoin_record::json::Value;
+use rejoin_record::{content::TokenUsage, json::Value};
 
 /// Tokens, as the provider counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -13,6 +13,23 @@ pub struct Usage {
     pub cached: u64,
     /// Tokens of the answer that were reasoning.
     pub reasoning: u64,
+}
+
+impl Usage {
+    /// Adds the tokens of another request. A provider may count as it likes, so this never overflows.
+    pub fn add(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cached = self.cached.saturating_add(other.cached);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
+    }
+}
+
+impl From<Usage> for TokenUsage {
+    fn from(usage: Usage) -> Self {
+        let Usage { input, output, cached, reasoning } = usage;
+        Self { input, output, cached, reasoning }
+    }
 }
 
 /// The fields that count tokens. A dot leads into an object.

@@ -1,5 +1,6 @@
 //! A stored conversation as people and programs look at it: messages under numbers that stay, in shapes that are the same
-//! for the command line and for a server. `shape.rs` has the JSON, `view.rs` what a model would see.
+//! for the command line and for a server. `shape.rs` has the JSON, `view.rs` what a model would see, `tokens.rs` how much of its
+//! window that fills.
 //!
 //! Numbers count from 0 along the path to the head, commands and summaries included. An erased message keeps its number, so no
 //! other message gets it.
@@ -17,6 +18,7 @@
 //! ```
 
 mod shape;
+pub mod tokens;
 pub mod view;
 
 use std::collections::HashMap;

@@ -29,7 +29,7 @@ pub use stored::{
     whole_conversation,
 };
 #[cfg(feature = "agent")]
-pub use turns::{event, key, turn_error};
+pub use turns::{dollars, event, key, tokens, turn_error};
 
 /// A finding.
 #[must_use]

@@ -2,9 +2,10 @@
 
 use rejoin_engine::{
     auth::Status,
+    provider::catalogue::Dollars,
     turn::{Ending, Event, TurnError},
 };
-use rejoin_record::json::Object;
+use rejoin_record::{content::TokenUsage, json::Object};
 
 use super::findings;
 
@@ -34,14 +35,7 @@ pub fn event(event: &Event) -> Option<String> {
             Event::Text(text) => object("text").text("text", text),
             Event::Reasoning(text) => object("reasoning").text("text", text),
             Event::Answered { entry, usage } => {
-                let usage = usage.map(|usage| {
-                    Object::new()
-                        .number("input_tokens", usage.input)
-                        .number("output_tokens", usage.output)
-                        .number("cached_tokens", usage.cached)
-                        .number("reasoning_tokens", usage.reasoning)
-                        .finish()
-                });
+                let usage = usage.map(|usage| tokens(&usage.into()));
                 object("answered").text("entry", entry).raw_if("usage", usage.as_deref())
             }
             Event::CallStarted { id, name, arguments } => {
@@ -73,19 +67,40 @@ pub fn event(event: &Event) -> Option<String> {
             }
             Event::NotSaved(warning) => object("not_saved").text("warning", warning),
             Event::Saved => object("saved"),
-            Event::Ended(ending) => {
+            Event::Ended { ending, usage, cost } => {
                 let (name, why) = match ending {
                     Ending::Done => ("done", None),
                     Ending::Interrupted => ("interrupted", None),
                     Ending::Limit(limit) => ("limit", Some(limit.to_string())),
                     Ending::Failed => ("failed", None),
                 };
-                object("ended").text("ending", name).text_or_null("why", why.as_deref())
+                object("ended")
+                    .text("ending", name)
+                    .text_or_null("why", why.as_deref())
+                    .raw("usage", &tokens(&(*usage).into()))
+                    .raw("cost_usd", &dollars(*cost))
             }
             _ => return None,
         }
         .finish(),
     )
+}
+
+/// Tokens, by what they were.
+#[must_use]
+pub fn tokens(usage: &TokenUsage) -> String {
+    Object::new()
+        .number("input_tokens", usage.input)
+        .number("output_tokens", usage.output)
+        .number("cached_tokens", usage.cached)
+        .number("reasoning_tokens", usage.reasoning)
+        .finish()
+}
+
+/// An amount as a number; `null` if it is not known.
+#[must_use]
+pub fn dollars(amount: Option<Dollars>) -> String {
+    amount.map_or_else(|| String::from("null"), |amount| amount.amount().to_string())
 }
 
 /// The error that ended a turn, with what was found in the conversation and may explain it.

@@ -7,6 +7,7 @@ mod export;
 mod search;
 mod shape;
 mod show;
+mod tokens;
 mod view;
 
 pub use shape::numbered;

@@ -7,7 +7,11 @@ use rejoin::{
     store::Summary,
 };
 
-use super::{shape::numbered, view};
+use super::{
+    shape::numbered,
+    tokens::{self, NamedModel},
+    view,
+};
 use crate::{
     args::ShowArguments,
     commands::report,
@@ -35,7 +39,12 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
         output::talk(&report::line_with_deed(finding));
     }
     let head = Head { id: id.to_string(), title, model, count, limit: arguments.limit };
-    if arguments.view {
+    if arguments.tokens {
+        let model = arguments.model.clone().or_else(|| head.model.clone());
+        let named = NamedModel { provider: summary.provider.as_deref(), model: model.as_deref() };
+        let used = tokens::used(&desk, &recorded, &shown, named);
+        tokens::run(&desk, &used, arguments.json)?;
+    } else if arguments.view {
         let viewed = view::Viewed { session: &recorded.session, shown: &shown, lines: &lines, head: &head };
         view::run(&desk, &viewed, arguments)?;
     } else if arguments.json {

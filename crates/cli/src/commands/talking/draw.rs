@@ -3,12 +3,15 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use rejoin::{
+    Usage,
     engine::turn::{Ending, Event, TurnError, TurnOutcome},
+    providers::catalogue::Dollars,
     shape,
 };
 
 use super::Saving;
 use crate::{
+    amounts,
     commands::{exchange::shortened, report},
     failure::Failure,
     output::{self, harmless, harmless_lines, paint},
@@ -180,8 +183,22 @@ impl Drawing {
                 self.talk("  The conversation continues in memory and is saved as soon as possible.");
             }
             Event::Saved => self.note("everything is saved now"),
-            Event::Ended(Ending::Interrupted) => self.note("stopped; everything so far is recorded"),
+            Event::Ended { ending, usage, cost } => {
+                if *ending == Ending::Interrupted {
+                    self.note("stopped; everything so far is recorded");
+                }
+                if io::stderr().is_terminal() {
+                    self.spent(usage, *cost);
+                }
+            }
             _ => {}
+        }
+    }
+
+    /// Shows what the turn took, if anything was counted.
+    fn spent(&mut self, usage: &Usage, cost: Option<Dollars>) {
+        if *usage != Usage::default() {
+            self.talk(&paint(&amounts::spent(&(*usage).into(), cost), output::DIM));
         }
     }
 

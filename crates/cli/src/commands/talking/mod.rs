@@ -169,7 +169,7 @@ impl Talking {
         let settings = TurnSettings {
             system: talk.system.clone().or_else(|| conversation.recorded_system()).or(set),
             on_broken: super::convert::policy(&desk.settings),
-            limits: limits(&desk.settings),
+            limits: limits(&desk.settings, talk),
             window: window::fitting(&desk.settings),
             approvals: approving::approvals(talk, &desk.settings, &terminal)?,
         };
@@ -177,6 +177,7 @@ impl Talking {
         let here = desk.folder.to_string_lossy();
         let elsewhere = conversation.directory().filter(|folder| *folder != here);
         let worker = Worker::new(conversation, answering.provider, tools, settings);
+        keeps_to_its_cost(&worker, talk)?;
         Ok(Self {
             worker,
             outcome: answering.outcome,
@@ -409,13 +410,24 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(done)
 }
 
-fn limits(settings: &Settings) -> Limits {
+/// A limit on the cost makes no sense for a model whose price is not known.
+fn keeps_to_its_cost(worker: &Worker, talk: &Talk) -> Result<(), Failure> {
+    let Some(most) = talk.max_cost.filter(|_| worker.price().is_none()) else { return Ok(()) };
+    let model = output::harmless(&worker.provider().endpoint().model);
+    Err(Failure::usage(
+        format!("the price of `{model}` is not known, so --max-cost {} cannot be kept", most.amount()),
+        "use --max-turn-tokens instead",
+    ))
+}
+
+fn limits(settings: &Settings, talk: &Talk) -> Limits {
     let number = |name: &str| settings.number(name);
     let usual = Limits::default();
     Limits {
         requests: number("limits.requests").map_or(usual.requests, |n| u32::try_from(n).unwrap_or(u32::MAX)),
         time: number("limits.seconds").map(Duration::from_secs).or(usual.time),
-        tokens: number("limits.tokens"),
+        tokens: talk.max_turn_tokens.or_else(|| number("limits.tokens")),
+        cost: talk.max_cost,
         tool_time: number("limits.tool_seconds").map_or(usual.tool_time, Duration::from_secs),
         tool_output: number("limits.tool_output")
             .map_or(usual.tool_output, |n| usize::try_from(n).unwrap_or(usize::MAX)),

@@ -21,6 +21,7 @@ pub fn fitting(settings: &Settings) -> WindowSettings {
         }
     });
     WindowSettings {
+        context_window: number("context_window"),
         compact: match settings.value("compact") {
             Some("off") => CompactMode::Off,
             _ => CompactMode::Auto,

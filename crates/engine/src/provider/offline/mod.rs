@@ -56,6 +56,10 @@ impl Provider for Offline {
         &self.endpoint
     }
 
+    fn window(&self) -> Option<u64> {
+        Self::known_models().iter().find(|model| model.id == self.endpoint.model)?.window
+    }
+
     fn send<'a>(&'a self, request: &'a Request, listener: Listener<'a>) -> Sending<'a> {
         Box::pin(async move {
             if !Self::known_models().iter().any(|model| model.id == self.endpoint.model) {

@@ -1,0 +1,81 @@
+//! Amounts for people: tokens, money, and bars that compare them.
+
+use rejoin::{providers::catalogue::Dollars, record::content::TokenUsage};
+
+/// Tokens and cost in one line.
+pub fn spent(usage: &TokenUsage, cost: Option<Dollars>) -> String {
+    let mut line = format!("{} tokens in", count(usage.input));
+    if usage.cached > 0 {
+        line += &format!(" ({} cached)", count(usage.cached));
+    }
+    line += &format!(", {} out", count(usage.output));
+    if usage.reasoning > 0 {
+        line += &format!(" ({} reasoning)", count(usage.reasoning));
+    }
+    // What is free needs no mention.
+    if let Some(cost) = cost.filter(|cost| *cost > Dollars::default()) {
+        line += &format!(", {cost}");
+    }
+    line
+}
+
+/// A number with its thousands set apart.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A bar that shows a part of the largest amount, in so many columns. An amount above zero is always visible.
+pub fn bar(amount: u64, largest: u64, columns: usize) -> String {
+    if amount == 0 || largest == 0 {
+        return String::new();
+    }
+    // Eighths of a column.
+    let eighths = (amount as f64 / largest as f64 * columns as f64 * 8.0).round() as usize;
+    let eighths = eighths.clamp(1, columns * 8);
+    let mut bar = "\u{2588}".repeat(eighths / 8);
+    if let Some(rest) = u32::try_from(eighths % 8).ok().filter(|rest| *rest > 0) {
+        // The blocks shrink from U+2588, a whole column, to U+258F, an eighth.
+        bar.extend(char::from_u32(0x2590 - rest));
+    }
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!(count(7), "7");
+        assert_eq!(count(123), "123");
+        assert_eq!(count(1_234), "1,234");
+        assert_eq!(count(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn bars_show_shares_and_never_vanish() {
+        assert_eq!(bar(10, 10, 4), "\u{2588}\u{2588}\u{2588}\u{2588}");
+        assert_eq!(bar(5, 10, 4), "\u{2588}\u{2588}");
+        assert_eq!(bar(1, 10, 4), "\u{258d}");
+        assert_eq!(bar(1, 1_000_000, 4), "\u{258f}");
+        assert_eq!(bar(0, 10, 4), "");
+    }
+
+    #[test]
+    fn what_a_turn_took_fits_a_line() {
+        let usage = TokenUsage { input: 12_000, output: 340, cached: 9_000, reasoning: 100 };
+        let line = spent(&usage, Some(Dollars::new(0.0123)));
+        assert_eq!(line, "12,000 tokens in (9,000 cached), 340 out (100 reasoning), $0.012");
+        let usage = TokenUsage { input: 10, output: 3, ..TokenUsage::default() };
+        assert_eq!(spent(&usage, Some(Dollars::default())), "10 tokens in, 3 out");
+        assert_eq!(spent(&usage, None), "10 tokens in, 3 out");
+    }
+}

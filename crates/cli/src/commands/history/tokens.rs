@@ -1,0 +1,81 @@
+//! `rejoin history show --tokens`: what fills the window of a model.
+
+use std::io::{self, IsTerminal as _};
+
+use rejoin::{
+    Provider as _,
+    engine::Recorded,
+    history::{
+        Shown,
+        tokens::{PARTS, WindowUse},
+    },
+    providers::{
+        catalogue,
+        offline::{self, Offline},
+    },
+};
+
+use crate::{
+    amounts::{bar, count},
+    desk::Desk,
+    failure::Failure,
+    output::{self, harmless},
+};
+
+/// How wide bars are.
+const COLUMNS: usize = 32;
+
+/// Who answers, as far as the record or the user says.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedModel<'n> {
+    pub provider: Option<&'n str>,
+    pub model: Option<&'n str>,
+}
+
+/// Counts what a model would get.
+pub fn used(desk: &Desk, recorded: &Recorded, shown: &[Shown<'_>], named: NamedModel<'_>) -> WindowUse {
+    let model = named.model.unwrap_or("unknown");
+    let told = Offline::new(model).window().filter(|_| named.provider == Some(offline::NAME));
+    let window = catalogue::window(model, told, desk.settings.number("context_window"));
+    WindowUse::of(&recorded.session, &recorded.entries, shown, model, window)
+}
+
+pub fn run(desk: &Desk, used: &WindowUse, json: bool) -> Result<(), Failure> {
+    if json {
+        return output::json_data(&used.to_json());
+    }
+    desk.show(&for_people(used))
+}
+
+fn for_people(used: &WindowUse) -> String {
+    let how = if used.exact { "counted" } else { "estimated" };
+    let total = used.total();
+    let share = |tokens: u64, of: u64| format!("{:.0} %", tokens as f64 / of.max(1) as f64 * 100.0);
+    let model = harmless(&used.model);
+    let mut text = match used.window {
+        Some(window) => format!(
+            "{} of {} tokens in the window of {model} ({}), {how}\n",
+            count(total),
+            count(window),
+            share(total, window)
+        ),
+        None => format!(
+            "{} tokens, {how}; the window of {model} is not known: `rejoin config set context_window N`\n",
+            count(total)
+        ),
+    };
+    let largest = used.parts.iter().copied().max().unwrap_or(0);
+    // A program or a file gets the numbers only.
+    let bars = io::stdout().is_terminal();
+    for (name, tokens) in PARTS.iter().zip(used.parts) {
+        text.push_str(&format!("  {name:<12}  "));
+        if bars {
+            text.push_str(&format!("{:<COLUMNS$}  ", bar(tokens, largest, COLUMNS)));
+        }
+        text.push_str(&format!("{:>9}  {:>5}\n", count(tokens), share(tokens, total)));
+    }
+    if let Some(last) = used.last_request {
+        text.push_str(&format!("The provider counted {} tokens in the last request.\n", count(last.input)));
+    }
+    text
+}

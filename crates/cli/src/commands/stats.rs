@@ -1,0 +1,177 @@
+//! `rejoin stats`: what conversations took, in tokens, money and time.
+
+use std::{
+    io::{self, IsTerminal as _},
+    ops::ControlFlow,
+};
+
+use rejoin::{
+    ConversationId,
+    engine::{self, Mode},
+    providers::catalogue::{Dollars, PRICES_NOTED},
+    stats::{By, Calls, Spent, Stats, Tally},
+    store::{Filter, Store},
+};
+
+use crate::{
+    amounts::{bar, count},
+    args::StatsArguments,
+    desk::{self, Desk, Flags},
+    failure::{FAILED, Failure},
+    output::{self, harmless, paint, plural},
+};
+
+/// How wide bars are.
+const COLUMNS: usize = 24;
+
+pub fn run(arguments: &StatsArguments, flags: &Flags) -> Result<u8, Failure> {
+    let desk = Desk::new(flags)?;
+    let (store, id) = desk.find_or_all(arguments.conversation.as_deref())?;
+    let mut tally = Tally::since(arguments.since);
+    let mut code = 0;
+    if let Some(store) = &store {
+        let spinner = output::spinner("adding up");
+        for id in conversations(&**store, id)? {
+            match engine::read(&**store, id, Mode::Recover) {
+                Ok(recorded) => tally.add(&recorded),
+                // The others still count.
+                Err(error) => {
+                    spinner.suspend(|| desk::loading(&**store, error).say());
+                    code = FAILED;
+                }
+            }
+        }
+        spinner.finish_and_clear();
+    }
+    let stats = tally.finish();
+    if arguments.json {
+        let ways = arguments.by.as_ref().map_or(By::ALL, std::slice::from_ref);
+        output::json_data(&stats.to_json(ways))?;
+    } else {
+        desk.show(&for_people(&stats, arguments.by))?;
+    }
+    Ok(code)
+}
+
+/// The conversation that was asked for, or all of them.
+fn conversations(store: &dyn Store, id: Option<ConversationId>) -> Result<Vec<ConversationId>, Failure> {
+    if let Some(id) = id {
+        return Ok(vec![id]);
+    }
+    let mut ids = Vec::new();
+    rejoin::list::list(store, &Filter::default(), usize::MAX, |summary| {
+        ids.push(summary.id);
+        ControlFlow::Continue(())
+    })
+    .map_err(|why| desk::unusable(store.location(), why))?;
+    // Oldest first: what a fork shares with another conversation is counted where it was said.
+    ids.reverse();
+    Ok(ids)
+}
+
+fn for_people(stats: &Stats, by: Option<By>) -> String {
+    if stats.conversations == 0 {
+        return String::from("Nothing to count: no conversation has an entry in this time.\n");
+    }
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| text.push_str(&format!("{name:<14} {value}\n"));
+    line("Conversations", count(stats.conversations));
+    line("Turns", format!("{}, with {}", count(stats.turns), plural(stats.requests, "request")));
+    line("Tokens", tokens(&stats.spent));
+    if let Some(share) = stats.spent.cached_share() {
+        line("From cache", format!("{:.0} % of the tokens in", share * 100.0));
+    }
+    if stats.spent.requests > 0 {
+        let dated = stats.spent.cost > Dollars::default();
+        let dated = if dated { format!(" (prices of {PRICES_NOTED})") } else { String::new() };
+        line("Cost", cost(&stats.spent) + &dated);
+    }
+    line("Tools", calls(&stats.calls));
+    line("Repairs", plural(stats.repairs, "problem"));
+    line("Pruned", plural(stats.pruned, "result"));
+    line("Compactions", count(stats.compactions));
+    for way in by.as_ref().map_or(&[By::Model, By::Tool][..], std::slice::from_ref) {
+        let rows = rows(stats, *way);
+        if !rows.is_empty() {
+            text.push_str(&format!("\n{}\n", paint(&format!("By {}", way.name()), output::STRONG)));
+            text.push_str(&table(&rows));
+        } else if by.is_some() {
+            text.push_str(&format!("\nThere is nothing to show by {}.\n", way.name()));
+        }
+    }
+    text
+}
+
+/// A name, the amount that its bar shows, and the amounts in words.
+type Row = (String, u64, String);
+
+fn rows(stats: &Stats, way: By) -> Vec<Row> {
+    let spent = |name: String, spent: &Spent| {
+        let words = format!("{}, {}, {}", plural(spent.requests, "request"), tokens(spent), cost(spent));
+        (name, spent.tokens(), words)
+    };
+    let mut rows: Vec<Row> = match way {
+        By::Model => {
+            stats.models.iter().map(|(name, part)| spent(harmless(&name.to_string()), part)).collect()
+        }
+        By::Tool => {
+            stats.tools.iter().map(|(name, part)| (harmless(name), part.count, calls(part))).collect()
+        }
+        // Days stay in order.
+        By::Day => return stats.days.iter().map(|(day, part)| spent(day.clone(), part)).collect(),
+        By::Rule => {
+            stats.rules.iter().map(|(rule, found)| ((*rule).to_owned(), *found, count(*found))).collect()
+        }
+    };
+    rows.sort_by_key(|(_, amount, _)| std::cmp::Reverse(*amount));
+    rows
+}
+
+fn table(rows: &[Row]) -> String {
+    let width = rows.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
+    let largest = rows.iter().map(|(_, amount, _)| *amount).max().unwrap_or(0);
+    // A program or a file gets the numbers only.
+    let bars = io::stdout().is_terminal();
+    let mut text = String::new();
+    for (name, amount, words) in rows {
+        text.push_str(&format!("  {name:<width$}  "));
+        if bars {
+            text.push_str(&format!("{:<COLUMNS$}  ", bar(*amount, largest, COLUMNS)));
+        }
+        text.push_str(&format!("{words}\n"));
+    }
+    text
+}
+
+fn tokens(spent: &Spent) -> String {
+    if spent.requests == 0 {
+        return String::from("none counted");
+    }
+    crate::amounts::spent(&spent.usage, None)
+}
+
+/// What it cost, and for how many tokens that is not known.
+fn cost(spent: &Spent) -> String {
+    match (spent.tokens(), spent.unpriced) {
+        (_, 0) => spent.cost.to_string(),
+        (all, unpriced) if unpriced >= all => String::from("price not known"),
+        (_, unpriced) => format!("{}, without {} whose price is not known", spent.cost, tokens_of(unpriced)),
+    }
+}
+
+fn tokens_of(number: u64) -> String {
+    format!("{} {}", count(number), output::agreeing(number, "token", "tokens"))
+}
+
+fn calls(calls: &Calls) -> String {
+    let mut line = plural(calls.count, "call");
+    if calls.failed > 0 {
+        line += &format!(", {} failed", count(calls.failed));
+    }
+    match calls.took_ms {
+        0 => {}
+        took @ ..1_000 => line += &format!(", {took} ms"),
+        took => line += &format!(", {:.1} s", took as f64 / 1_000.0),
+    }
+    line
+}

@@ -1,0 +1,157 @@
+//! What a turn has spent, what its next request would take, and the limits on both.
+
+use std::ops::Range;
+
+use rejoin_record::{Content, Entry, EntryId, Kind, Role, content::TokenUsage};
+use rejoin_view::TokenCounter;
+
+use super::{Ending, Limit, Limits, TurnInProgress, Worker};
+use crate::provider::catalogue::{self, Dollars, Price};
+
+impl Worker {
+    /// The price of the model that answers, if it is known.
+    #[must_use]
+    pub fn price(&self) -> Option<Price> {
+        let endpoint = self.provider.endpoint();
+        catalogue::price(&endpoint.provider, &endpoint.model, endpoint.base_url.as_deref())
+    }
+
+    /// What the turn has cost so far, if the model's price is known.
+    pub(super) fn cost(&self, running: &TurnInProgress<'_>) -> Option<Dollars> {
+        Some(self.price()?.of(&running.usage.into()))
+    }
+
+    /// The limit that the next request would cross, if any. Nothing is counted unless there is such a limit.
+    pub(super) fn limit_ahead(&mut self, running: &TurnInProgress<'_>) -> Option<Ending> {
+        let Limits { tokens, cost, .. } = self.settings.limits;
+        if tokens.is_none() && cost.is_none() {
+            return None;
+        }
+        let next = self.next_request(running);
+        let spent = running.usage.input.saturating_add(running.usage.output);
+        let more = next.input.saturating_add(next.output);
+        if let Some(limit) = tokens
+            && spent.saturating_add(more) > limit
+        {
+            return Some(Ending::Limit(Limit::Tokens { spent, next: more, limit }));
+        }
+        let (limit, price) = (cost?, self.price()?);
+        let (spent, next) = (price.of(&running.usage.into()), price.of(&next));
+        (spent + next > limit).then_some(Ending::Limit(Limit::Cost { spent, next, limit }))
+    }
+
+    /// The limits of a task that this turn delegates: what it may still spend itself.
+    pub(super) fn limits_left(&self, running: &TurnInProgress<'_>) -> Limits {
+        let limits = self.settings.limits.clone();
+        let spent = running.usage.input.saturating_add(running.usage.output);
+        let cost = self.cost(running).unwrap_or_default();
+        Limits {
+            tokens: limits.tokens.map(|limit| limit.saturating_sub(spent)),
+            cost: limits.cost.map(|limit| limit - cost),
+            ..limits
+        }
+    }
+
+    /// What the next request would take, about: what the last one and its answer took, and what was said since. Its answer is
+    /// expected to be as long as the last one in this turn.
+    ///
+    /// What a provider counted is better than any count of ours, and it is in the record. Only where nothing was counted, or where
+    /// the view is no longer the one that was sent, everything is counted here.
+    fn next_request(&mut self, running: &TurnInProgress<'_>) -> TokenUsage {
+        self.composer.read(&self.conversation);
+        self.count_for_model();
+        let Some((last, answer)) = self.last_counted(running.unrecorded) else {
+            return TokenUsage { input: self.count_all(), ..TokenUsage::default() };
+        };
+        let since = self.count_messages(|entries| {
+            let answered = entries.iter().position(|entry| *entry == answer);
+            answered.map_or(entries.len(), |place| place + 1)..entries.len()
+        });
+        let input = last.input.saturating_add(last.output).saturating_add(since);
+        let output = if running.requests > 0 { last.output } else { 0 };
+        TokenUsage { input, output, cached: last.cached, reasoning: 0 }
+    }
+
+    /// The counter for the model that answers: see [`count_for_model`](Self::count_for_model). If the provider counted the last
+    /// request, that corrects it. Nothing is kept for it that the record does not have.
+    pub fn counter(&mut self) -> TokenCounter {
+        self.composer.read(&self.conversation);
+        self.count_for_model();
+        if let Some((counted, reported)) = self.last_reported() {
+            let corrected = self.ledger.counter().corrected(counted, reported);
+            self.ledger.set_counter(corrected);
+        }
+        *self.ledger.counter()
+    }
+
+    /// The tokens of the last request as they are counted here, and as the provider counted them, if what is shown now begins with it.
+    pub(super) fn last_reported(&mut self) -> Option<(u64, u64)> {
+        let (last, answer) = self.last_counted(None)?;
+        let sent =
+            self.count_messages(|entries| 0..entries.iter().position(|entry| *entry == answer).unwrap_or(0));
+        (sent > 0).then(|| (sent.saturating_add(self.count_context()), last.input))
+    }
+
+    /// Makes the ledger count for the model that answers. While everything certainly fits into the window, and if the window is not
+    /// known, estimates will do.
+    pub(super) fn count_for_model(&mut self) {
+        let counter = TokenCounter::for_model(&self.provider.endpoint().model);
+        let counter = match self.window() {
+            Some(window) => {
+                let bodies = self.conversation.entries().iter().skip(self.measured.0).filter_map(Entry::body);
+                self.measured.1 += bodies.map(|body| body.as_str().len() as u64).sum::<u64>();
+                self.measured.0 = self.conversation.entries().len();
+                counter.near(self.measured.1, window)
+            }
+            None => counter.estimating(),
+        };
+        self.ledger.set_counter(counter);
+    }
+
+    /// The tokens that a provider counted for the last request, and the entry of its answer; none if what would be sent now no
+    /// longer continues what was sent then. `unrecorded` are the tokens of an answer that no `turn` entry has yet.
+    fn last_counted(&self, unrecorded: Option<TokenUsage>) -> Option<(TokenUsage, EntryId)> {
+        let mut counted = unrecorded;
+        for entry in self.conversation.entries().iter().rev() {
+            match entry.envelope().kind {
+                Kind::Turn if counted.is_none() => {
+                    let Content::Turn(turn) = Content::of(entry) else { continue };
+                    counted = turn.usage;
+                }
+                Kind::Message if counted.is_some() => {
+                    let Content::Message(message) = Content::of(entry) else { continue };
+                    if message.role == Role::Assistant {
+                        return counted.map(|usage| (usage, entry.id()));
+                    }
+                }
+                Kind::Compacted | Kind::Uncompacted | Kind::Prune | Kind::Branch | Kind::Context => {
+                    return None;
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// The tokens of instructions, tools and all messages.
+    fn count_all(&mut self) -> u64 {
+        let context = self.count_context();
+        self.count_messages(|entries| 0..entries.len()).saturating_add(context)
+    }
+
+    /// The tokens of instructions and tools.
+    pub(super) fn count_context(&self) -> u64 {
+        let counter = self.ledger.counter();
+        let instructions = self.settings.system.as_deref().map_or(0, |system| counter.text(system));
+        let tools = self.tools.declarations();
+        tools.iter().map(|tool| counter.tool(tool.shown())).sum::<u64>().saturating_add(instructions)
+    }
+
+    /// The tokens of some messages, chosen among their entries.
+    fn count_messages(&mut self, chosen: impl FnOnce(&[EntryId]) -> Range<usize>) -> u64 {
+        let (messages, entries) = self.composer.messages();
+        let chosen = chosen(entries);
+        let (messages, entries) = (&messages[chosen.clone()], &entries[chosen]);
+        entries.iter().zip(messages).map(|(entry, message)| self.ledger.message(*entry, message)).sum()
+    }
+}

@@ -1,0 +1,211 @@
+//! What a turn takes: recorded with its `turn` entries, told at its end, and held below limits before a request leaves.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+mod talk;
+
+use std::sync::Arc;
+
+use rejoin_engine::{
+    Conversation, New,
+    provider::{
+        Provider as _,
+        catalogue::Dollars,
+        offline::Offline,
+        scripted::{ScriptedProvider, Step},
+    },
+    tools::Tools,
+    turn::{Ending, Event, Limit, Limits, Stop, TurnOutcome, TurnSettings, WindowSettings, Worker},
+};
+use rejoin_formats::wire::stream::Usage;
+use rejoin_record::{Content, Message, content::TokenUsage};
+use rejoin_store::memory::Memory;
+use support::clock;
+use talk::{call, echo, run};
+
+fn begin() -> Conversation {
+    let store = Arc::new(Memory::new(rejoin_engine::digest));
+    Conversation::create_with_clock(store, clock(), &New::default(), "test")
+}
+
+/// A step that takes these tokens.
+fn taking(step: Step, input: u64, output: u64) -> Step {
+    match step {
+        Step::Answer(mut answer) => {
+            answer.usage = Some(Usage { input, output, cached: input / 2, reasoning: 1 });
+            Step::Answer(answer)
+        }
+        fails => fails,
+    }
+}
+
+fn asks(id: &str) -> Step {
+    Step::calls(vec![call(id, "{}")])
+}
+
+fn turn(worker: &mut Worker) -> TurnOutcome {
+    run(worker.turn("go".into(), &mut |_| {}, &Stop::new())).unwrap()
+}
+
+fn recorded(worker: &Worker) -> Vec<TokenUsage> {
+    let contents = worker.conversation().entries().iter().map(Content::of);
+    contents
+        .filter_map(|content| match content {
+            Content::Turn(turn) => turn.usage,
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn the_tokens_of_each_request_are_recorded_once() {
+    let script = [
+        taking(asks("a"), 100, 10),
+        taking(asks("b"), 200, 20),
+        // One that is not counted leaves nothing.
+        match asks("c") {
+            Step::Answer(mut answer) => {
+                answer.usage = None;
+                Step::Answer(answer)
+            }
+            fails => fails,
+        },
+        taking(Step::says("Done."), 300, 30),
+    ];
+    let provider = Arc::new(ScriptedProvider::new(script));
+    let mut worker = Worker::new(begin(), provider, echo().1, TurnSettings::default());
+    let mut events = Vec::new();
+    let outcome = run(worker.turn("go".into(), &mut |event| events.push(event), &Stop::new())).unwrap();
+    let inputs: Vec<u64> = recorded(&worker).iter().map(|usage| usage.input).collect();
+    assert_eq!(inputs, [100, 200, 300]);
+    assert_eq!(recorded(&worker)[2], TokenUsage { input: 300, output: 30, cached: 150, reasoning: 1 });
+    assert_eq!((outcome.usage.input, outcome.usage.output), (600, 60));
+    assert_eq!(outcome.cost, None, "nobody knows the price of a script");
+    let Some(Event::Ended { ending: Ending::Done, usage, cost: None }) = events.last() else {
+        panic!("{:?}", events.last());
+    };
+    assert_eq!(*usage, outcome.usage);
+}
+
+#[test]
+fn a_turn_that_fails_or_is_cut_records_what_it_took() {
+    for last in
+        [taking(Step::says("Hm"), 50, 5).cut(), taking(Step::says("Hm"), 50, 5).then_fails("overloaded")]
+    {
+        let provider = Arc::new(ScriptedProvider::new([taking(asks("a"), 100, 10), last]));
+        let mut worker = Worker::new(begin(), provider, echo().1, TurnSettings::default());
+        let mut ended = None;
+        let mut sink = |event: Event| {
+            if let Event::Ended { ending, usage, .. } = event {
+                ended = Some((ending, usage.input));
+            }
+        };
+        run(worker.turn("go".into(), &mut sink, &Stop::new())).unwrap_err();
+        assert_eq!(recorded(&worker).iter().map(|usage| usage.input).collect::<Vec<_>>(), [100, 50]);
+        assert_eq!(ended, Some((Ending::Failed, 150)));
+    }
+}
+
+/// The next request takes at least what the last one and its answer took.
+#[test]
+fn a_turn_stops_before_the_request_that_would_cross_the_limit_of_tokens() {
+    for (limit, sent) in [(1_000, 3), (479, 2), (219, 1), (1, 0)] {
+        let script =
+            [taking(asks("a"), 100, 10), taking(asks("b"), 200, 20), taking(Step::says("Done."), 300, 30)];
+        let provider = Arc::new(ScriptedProvider::new(script));
+        let limits = Limits { tokens: Some(limit), ..Limits::default() };
+        let settings = TurnSettings { limits, ..TurnSettings::default() };
+        let mut worker = Worker::new(begin(), provider.clone(), echo().1, settings);
+        let outcome = turn(&mut worker);
+        assert_eq!(provider.requests().len(), sent, "{limit}: {outcome:?}");
+        match outcome.ending {
+            Ending::Done => assert_eq!(sent, 3),
+            Ending::Limit(Limit::Tokens { spent, next, limit: said }) => {
+                assert_eq!(said, limit);
+                assert!(spent <= limit && spent + next > limit, "{spent} and {next} of {limit}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_turn_stops_before_the_request_that_would_cost_too_much() {
+    // At $2.50 and $10 per million: $0.1875 + $0.1 for the first request, half of which came from the cache.
+    let script = || [taking(asks("a"), 100_000, 10_000), taking(Step::says("Done."), 120_000, 10_000)];
+    for (limit, sent) in [(1.0, 2), (0.5, 1), (0.000_001, 0)] {
+        let provider = Arc::new(ScriptedProvider::new(script()).named("openai", "gpt-4o"));
+        let limits = Limits { cost: Some(Dollars::new(limit)), ..Limits::default() };
+        let settings = TurnSettings { limits, ..TurnSettings::default() };
+        let mut worker = Worker::new(begin(), provider.clone(), echo().1, settings);
+        let outcome = turn(&mut worker);
+        assert_eq!(provider.requests().len(), sent, "{limit}: {outcome:?}");
+        if let Ending::Limit(limit) = outcome.ending {
+            assert!(
+                matches!(limit, Limit::Cost { .. }) && limit.to_string().contains("would cost about $"),
+                "{limit}"
+            );
+        }
+        let cost = outcome.cost.unwrap();
+        assert!(cost <= Dollars::new(limit), "{cost}");
+        if sent == 1 {
+            assert_eq!(cost, Dollars::new(0.2875));
+        }
+    }
+}
+
+/// The tokens that the record names are the basis, also in the next process.
+#[test]
+fn a_limit_knows_what_the_conversation_took_before() {
+    let script = [taking(Step::says("One."), 5_000, 10), taking(Step::says("Two."), 5_020, 10)];
+    let provider = Arc::new(ScriptedProvider::new(script));
+    let mut worker = Worker::new(begin(), provider.clone(), Tools::default(), TurnSettings::default());
+    turn(&mut worker);
+    let limits = Limits { tokens: Some(5_000), ..Limits::default() };
+    let settings = TurnSettings { limits, ..TurnSettings::default() };
+    let mut worker = Worker::new(worker.into_conversation(), provider.clone(), Tools::default(), settings);
+    let outcome = turn(&mut worker);
+    assert!(matches!(outcome.ending, Ending::Limit(Limit::Tokens { spent: 0, .. })), "{outcome:?}");
+    assert_eq!(provider.requests().len(), 1);
+}
+
+#[test]
+fn what_a_provider_counts_corrects_estimates() {
+    let said = "Every conversation is recorded word for word. ".repeat(50);
+    let provider = || ScriptedProvider::answering(|_| taking(Step::says("OK."), 1_000, 2)).named("x", "y");
+    let mut worker = Worker::new(begin(), Arc::new(provider()), Tools::default(), TurnSettings::default());
+    let before = worker.counter();
+    let plain = before.message(&Message::user(said.as_str()));
+    run(worker.turn(said.as_str().into(), &mut |_| {}, &Stop::new())).unwrap();
+    let after = worker.counter();
+    assert!(
+        plain < 600 && after.message(&Message::user(said.as_str())).abs_diff(1_000) < 10,
+        "{before:?} {after:?}"
+    );
+    // It is not remembered, but found in the record.
+    let mut again = Worker::new(
+        worker.into_conversation(),
+        Arc::new(provider()),
+        Tools::default(),
+        TurnSettings::default(),
+    );
+    assert_eq!(again.counter(), after);
+}
+
+#[test]
+fn the_window_is_the_setting_or_what_is_known() {
+    let window = |provider: Offline, context_window| {
+        let settings = TurnSettings {
+            window: WindowSettings { context_window, ..WindowSettings::default() },
+            ..TurnSettings::default()
+        };
+        Worker::new(begin(), Arc::new(provider), Tools::default(), settings).window()
+    };
+    assert_eq!(window(Offline::new("tiny"), None), Some(4_096));
+    assert_eq!(window(Offline::new("tiny"), Some(9_000)), Some(9_000));
+    assert_eq!(window(Offline::default(), None), Offline::default().window());
+    let provider = Arc::new(ScriptedProvider::new_default().named("openai", "gpt-4o"));
+    let worker = Worker::new(begin(), provider, Tools::default(), TurnSettings::default());
+    assert_eq!(worker.window(), Some(128_000));
+}

@@ -1,0 +1,103 @@
+//! What fills a model's window: the tokens of instructions, tools, and each kind of message in the view.
+
+use rejoin_formats::Session;
+use rejoin_record::{Content, Entry, Kind, Message, Role, content::TokenUsage, json::Object};
+use rejoin_view::{OnBroken, TokenCounter};
+
+use super::{Shown, ShownContent, view};
+
+/// The tokens that the next request would take, by what they are for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WindowUse {
+    /// The model that they are counted for.
+    pub model: String,
+    /// The size of the model's window, if it is known.
+    pub window: Option<u64>,
+    /// Whether texts are counted exactly, not estimated.
+    pub exact: bool,
+    /// The tokens of each part, in the order of [`PARTS`].
+    pub parts: [u64; PARTS.len()],
+    /// What the provider counted for the last request, if it did.
+    pub last_request: Option<TokenUsage>,
+}
+
+/// The parts that tokens are for.
+pub const PARTS: [&str; 6] = ["instructions", "tools", "people", "answers", "results", "summaries"];
+
+const INSTRUCTIONS: usize = 0;
+const TOOLS: usize = 1;
+const PEOPLE: usize = 2;
+const ANSWERS: usize = 3;
+const RESULTS: usize = 4;
+const SUMMARIES: usize = 5;
+
+impl WindowUse {
+    /// Counts what a model would get of a conversation. `entries` are all of its entries.
+    #[must_use]
+    pub fn of(
+        session: &Session,
+        entries: &[Entry],
+        shown: &[Shown<'_>],
+        model: &str,
+        window: Option<u64>,
+    ) -> Self {
+        let counter = TokenCounter::for_model(model);
+        let mut parts = [0; PARTS.len()];
+        let own = session.context.own_instructions().map_or(0, |text| counter.text(text));
+        let fields: u64 = session.context.system().iter().map(|piece| counter.text(&piece.text)).sum();
+        parts[INSTRUCTIONS] = own + fields;
+        parts[TOOLS] = session.context.tools().iter().map(|tool| counter.tool(tool.shown())).sum();
+        for row in view::rows(session, shown, OnBroken::Keep) {
+            let Some(message) = &row.message else { continue };
+            let said = row.number.and_then(|number| shown.get(number)).map(|shown| &shown.what);
+            let part = match said {
+                Some(ShownContent::Summary(_)) => SUMMARIES,
+                _ => part_of(message),
+            };
+            parts[part] += counter.message(message);
+        }
+        let last_request =
+            entries.iter().rev().filter(|entry| entry.envelope().kind == Kind::Turn).find_map(|entry| {
+                match Content::of(entry) {
+                    Content::Turn(turn) => turn.usage,
+                    _ => None,
+                }
+            });
+        Self { model: model.to_owned(), window, exact: counter.is_exact(), parts, last_request }
+    }
+
+    /// All tokens.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.parts.iter().sum()
+    }
+
+    /// As a JSON object.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let parts = PARTS
+            .iter()
+            .zip(self.parts)
+            .fold(Object::new(), |object, (name, tokens)| object.number(name, tokens));
+        Object::new()
+            .text("model", &self.model)
+            .number_or_null("window", self.window.and_then(|window| usize::try_from(window).ok()))
+            .flag("exact", self.exact)
+            .number("total", self.total())
+            .object("parts", parts)
+            .number_or_null(
+                "last_request",
+                self.last_request.and_then(|usage| usize::try_from(usage.input).ok()),
+            )
+            .finish()
+    }
+}
+
+fn part_of(message: &Message) -> usize {
+    match message.role {
+        Role::Assistant => ANSWERS,
+        Role::User if message.tool_results().next().is_none() => PEOPLE,
+        Role::User | Role::Tool => RESULTS,
+        _ => INSTRUCTIONS,
+    }
+}

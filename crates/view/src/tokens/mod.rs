@@ -1,0 +1,219 @@
+//! How many tokens texts and messages take: exactly for OpenAI's models, estimated for all others.
+//!
+//! `estimate.rs` is the estimate by script, `exact.rs` the tokenizer, which the feature `tokenizer` adds. Its vocabulary is loaded
+//! when something is first counted exactly: see [`TokenCounter::near`].
+
+mod estimate;
+#[cfg(feature = "tokenizer")]
+mod exact;
+
+use hashbrown::HashMap;
+use rejoin_record::{Block, BlockKind, EntryId, Message};
+
+/// Counts tokens for one model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TokenCounter {
+    /// The tokenizer of the model, if it is known and was built in.
+    #[cfg(feature = "tokenizer")]
+    encoding: Option<exact::Encoding>,
+    /// What counts are multiplied with.
+    factor: f64,
+}
+
+/// A message takes a few tokens besides its text.
+const MESSAGE: u64 = 4;
+
+/// The tokens of a picture or a document. Its size in pixels or pages is not known here.
+const MEDIUM: u64 = 1_500;
+
+/// The estimate is made for OpenAI's tokenizers. Those of other makers take more tokens for the same text, up to a third more.
+const OTHER_MAKERS: f64 = 1.15;
+
+/// How far reported usage may correct an estimate. A provider that counts something else entirely, such as pictures or its own
+/// instructions, must not make every text look tiny or huge.
+const ESTIMATE_BOUNDS: (f64, f64) = (0.6, 3.0);
+
+/// The same for an exact count, which may miss only what surrounds the texts.
+const EXACT_BOUNDS: (f64, f64) = (0.9, 1.5);
+
+impl TokenCounter {
+    /// The counter for a model, by its name.
+    #[must_use]
+    pub fn for_model(model: &str) -> Self {
+        let of_openai = is_of_openai(model);
+        Self {
+            #[cfg(feature = "tokenizer")]
+            encoding: exact::Encoding::of(model),
+            factor: if of_openai { 1.0 } else { OTHER_MAKERS },
+        }
+    }
+
+    /// Whether counts of text are exact, not estimated.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        #[cfg(feature = "tokenizer")]
+        return self.encoding.is_some();
+        #[cfg(not(feature = "tokenizer"))]
+        false
+    }
+
+    /// The counter to compare about so many bytes of text with a budget of tokens: this one, or one that only estimates if the
+    /// text certainly fits. A token is at least one byte, so fewer bytes than the budget always fit.
+    ///
+    /// Loading a vocabulary takes a tenth of a second. A process that sends one short message should not wait for it.
+    #[must_use]
+    pub fn near(&self, bytes: u64, budget: u64) -> Self {
+        if bytes < budget { self.estimating() } else { *self }
+    }
+
+    /// A counter for the same model that estimates.
+    #[must_use]
+    pub fn estimating(&self) -> Self {
+        Self {
+            #[cfg(feature = "tokenizer")]
+            encoding: None,
+            ..*self
+        }
+    }
+
+    /// The counter, corrected by what a provider reported for a request that this counter counted. The correction stays within
+    /// bounds, and a request that was not counted changes nothing.
+    #[must_use]
+    pub fn corrected(&self, counted: u64, reported: u64) -> Self {
+        if counted == 0 || reported == 0 {
+            return *self;
+        }
+        let (least, most) = if self.is_exact() { EXACT_BOUNDS } else { ESTIMATE_BOUNDS };
+        let factor = self.factor * reported as f64 / counted as f64;
+        Self { factor: factor.clamp(least, most), ..*self }
+    }
+
+    /// The tokens of a text.
+    #[must_use]
+    pub fn text(&self, text: &str) -> u64 {
+        self.scaled(self.plain_text(text))
+    }
+
+    /// The tokens of a message.
+    #[must_use]
+    pub fn message(&self, message: &Message) -> u64 {
+        self.scaled(self.plain_message(message))
+    }
+
+    /// The tokens of a block.
+    #[must_use]
+    pub fn block(&self, block: &Block) -> u64 {
+        self.scaled(self.plain_block(block))
+    }
+
+    /// The tokens of a tool's declaration: its name, its description and the schema of its parameters.
+    #[must_use]
+    pub fn tool(&self, parts: [&str; 3]) -> u64 {
+        self.scaled(MESSAGE + parts.iter().map(|part| self.plain_text(part)).sum::<u64>())
+    }
+
+    fn scaled(&self, plain: u64) -> u64 {
+        (plain as f64 * self.factor).ceil() as u64
+    }
+
+    fn plain_text(&self, text: &str) -> u64 {
+        #[cfg(feature = "tokenizer")]
+        if let Some(encoding) = self.encoding {
+            return encoding.count(text);
+        }
+        estimate::tokens(text)
+    }
+
+    fn plain_message(&self, message: &Message) -> u64 {
+        MESSAGE + message.blocks.iter().map(|block| self.plain_block(block)).sum::<u64>()
+    }
+
+    fn plain_block(&self, block: &Block) -> u64 {
+        match &block.kind {
+            BlockKind::Text(text) => self.plain_text(text),
+            BlockKind::Reasoning(reasoning) => self.plain_text(&reasoning.text),
+            BlockKind::ToolCall(call) => {
+                MESSAGE + self.plain_text(&call.name) + self.plain_text(call.arguments.text())
+            }
+            BlockKind::ToolResult(result) => {
+                MESSAGE + result.content.iter().map(|block| self.plain_block(block)).sum::<u64>()
+            }
+            BlockKind::Image(_) | BlockKind::Document(_) => MEDIUM,
+            BlockKind::Opaque(opaque) => self.plain_text(opaque.raw.as_str()),
+        }
+    }
+}
+
+/// The prefixes of OpenAI's names, and the tokenizer of each; the longest that fits counts.
+const OPENAI: &[(&str, &str)] = &[
+    ("chatgpt-", "o200k_base"),
+    ("codex-", "o200k_base"),
+    ("gpt-", "o200k_base"),
+    ("gpt-3.5", "cl100k_base"),
+    ("gpt-35", "cl100k_base"),
+    ("gpt-4", "cl100k_base"),
+    ("gpt-4.", "o200k_base"),
+    ("gpt-4o", "o200k_base"),
+    ("o1", "o200k_base"),
+    ("o3", "o200k_base"),
+    ("o4", "o200k_base"),
+];
+
+/// The name of the tokenizer of one of OpenAI's models. A maker's name before a slash is ignored, as is the mark of a fine-tuned
+/// model.
+fn tokenizer(model: &str) -> Option<&'static str> {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let name = name.strip_prefix("ft:").unwrap_or(name);
+    let fits = OPENAI.iter().filter(|(prefix, _)| name.starts_with(prefix));
+    fits.max_by_key(|(prefix, _)| prefix.len()).map(|(_, tokenizer)| *tokenizer)
+}
+
+fn is_of_openai(model: &str) -> bool {
+    tokenizer(model).is_some()
+}
+
+/// The counts of a conversation's messages, each counted once. It holds nothing that the record does not.
+#[derive(Debug, Clone)]
+pub struct TokenLedger {
+    counter: TokenCounter,
+    /// The counts before any correction, so that a correction does not mean counting again.
+    counts: HashMap<EntryId, u64>,
+}
+
+impl TokenLedger {
+    /// An empty ledger.
+    #[must_use]
+    pub fn new(counter: TokenCounter) -> Self {
+        Self { counter, counts: HashMap::new() }
+    }
+
+    /// The counter.
+    #[must_use]
+    pub fn counter(&self) -> &TokenCounter {
+        &self.counter
+    }
+
+    /// Sets the counter. Messages are only counted again if it counts by another tokenizer.
+    pub fn set_counter(&mut self, counter: TokenCounter) {
+        if (TokenCounter { factor: 1.0, ..counter }) != (TokenCounter { factor: 1.0, ..self.counter }) {
+            self.counts.clear();
+        }
+        self.counter = counter;
+    }
+
+    /// The tokens of the message that an entry shows. The message must be the same each time: after a change in what a view shows
+    /// of an entry, [`forget`](Self::forget) it.
+    pub fn message(&mut self, entry: EntryId, message: &Message) -> u64 {
+        let counter = self.counter;
+        let plain = *self.counts.entry(entry).or_insert_with(|| counter.plain_message(message));
+        counter.scaled(plain)
+    }
+
+    /// Forgets the count of an entry.
+    pub fn forget(&mut self, entry: EntryId) {
+        self.counts.remove(&entry);
+    }
+}
+
+#[cfg(test)]
+mod tests;
