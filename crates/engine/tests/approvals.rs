@@ -104,6 +104,22 @@ fn worker(
     Worker::new(conversation, provider, tools, settings)
 }
 
+/// Runs a turn until it asks a person who says nothing, and drops it there.
+fn until_asked(worker: &mut Worker, person: &Person) {
+    run(async {
+        let stop = Stop::new();
+        let mut sink = |_| {};
+        let mut turn = std::pin::pin!(worker.turn(TurnInput::from("go"), &mut sink, &stop));
+        while person.asked() == 0 {
+            tokio::select! {
+                biased;
+                _ = &mut turn => panic!("it waits"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+    });
+}
+
 fn turn(worker: &mut Worker) -> (Vec<Event>, Ending) {
     let mut events = Vec::new();
     let mut sink = |event| events.push(event);
@@ -265,18 +281,7 @@ fn a_waiting_call_is_asked_about_again() {
     let mut killed =
         worker(&store, steps(calls), tools.clone(), approvals(ApprovalMode::Ask, silent.clone()));
     let id = killed.conversation().id();
-    run(async {
-        let stop = Stop::new();
-        let mut sink = |_| {};
-        let mut turn = std::pin::pin!(killed.turn(TurnInput::from("go"), &mut sink, &stop));
-        while silent.asked() == 0 {
-            tokio::select! {
-                biased;
-                _ = &mut turn => panic!("it waits"),
-                () = tokio::task::yield_now() => {}
-            }
-        }
-    });
+    until_asked(&mut killed, &silent);
     drop(killed);
     assert_eq!(runs.load(Ordering::SeqCst), 0);
     assert_eq!(store.summary(id).unwrap().state, SessionState::WaitingForApproval);
@@ -367,18 +372,7 @@ fn a_child_killed_in_mid_work_leaves_both_resumable() {
     let script = [Step::calls(vec![task]), Step::calls(vec![paint("a")])];
     let mut killed = worker(&store, script, tools.clone(), approvals(ApprovalMode::Ask, silent.clone()));
     let parent = killed.conversation().id();
-    run(async {
-        let stop = Stop::new();
-        let mut sink = |_| {};
-        let mut turn = std::pin::pin!(killed.turn(TurnInput::from("go"), &mut sink, &stop));
-        while silent.asked() == 0 {
-            tokio::select! {
-                biased;
-                _ = &mut turn => panic!("it waits"),
-                () = tokio::task::yield_now() => {}
-            }
-        }
-    });
+    until_asked(&mut killed, &silent);
     let child = changes(&killed)[0].child.unwrap();
     drop(killed);
     for id in [child, parent] {
