@@ -241,6 +241,8 @@ fn erasing_a_call_erases_the_file_before() {
         fs::write(home.path("here/notes/a.txt"), "swordfish is the password\n").unwrap();
         home.out(&task(&["--mode", "auto", WRITE]));
         assert!(home.out(&["history", "export", "@", "--to", "jsonl"]).contains("swordfish"));
+        let dry = home.out(&["history", "erase", "@", "-m", "1", "--dry-run"]);
+        assert!(dry.contains("  1 message and 2 recorded changes in 3 entries, "), "{dry}");
         home.out(&["history", "erase", "@", "-m", "1", "--yes"]);
         assert!(!home.out(&["history", "export", "@", "--to", "jsonl"]).contains("swordfish"));
         let edits = home.run(&["history", "edits"]);

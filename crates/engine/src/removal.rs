@@ -3,7 +3,7 @@
 
 use std::{collections::HashSet, ops::ControlFlow, path::PathBuf};
 
-use rejoin_record::{ConversationId, Entry, EntryId, Kind, Text};
+use rejoin_record::{Content, ConversationId, Entry, EntryId, Kind, Text};
 use rejoin_store::{Item, Store, StoreError};
 
 use crate::{digest::digest_of, draft};
@@ -18,7 +18,9 @@ pub struct Removal {
     pub files: Vec<PathBuf>,
     /// The number of messages whose content is removed.
     pub messages: u64,
-    /// The number of entries whose content is removed: messages, contexts, commands, summaries, and the bookkeeping of turns.
+    /// The number of recorded changes that are removed: files as they were before and after the calls of a removed message.
+    pub changes: u64,
+    /// The number of entries whose content is removed: messages, changes, contexts, commands, summaries, and the bookkeeping of turns.
     pub entries: u64,
     /// Other conversations that hold some of the content and keep it, in the order of their ids.
     pub sharers: Vec<Sharer>,
@@ -51,13 +53,16 @@ pub fn removal(
 ) -> Result<Removal, StoreError> {
     let mut removal = Removal::default();
     let (mut ids, mut texts) = (HashSet::new(), HashSet::new());
+    let mut gone: Vec<EntryId> = entries.unwrap_or_default().to_vec();
     draft::read(store, id, &mut |item| {
         if let Item::Entry(entry) = item
-            && entries.is_none_or(|wanted| wanted.contains(&entry.id()))
+            && entries.is_none_or(|wanted| wanted.contains(&entry.id()) || goes_with(&entry, wanted))
             && let Some(body) = entry.body()
         {
             removal.entries += 1;
             removal.messages += u64::from(entry.envelope().kind == Kind::Message);
+            removal.changes += u64::from(entry.envelope().kind == Kind::Change);
+            gone.push(entry.id());
             removal.bytes += body.as_str().len() as u64;
             if holds_content(&entry) {
                 ids.insert(entry.id());
@@ -66,7 +71,7 @@ pub fn removal(
         }
         ControlFlow::Continue(())
     })?;
-    removal.files = store.files_that_go(id, entries)?;
+    removal.files = store.files_that_go(id, entries.map(|_| gone.as_slice()))?;
     removal.files.sort();
     if ids.is_empty() {
         return Ok(removal);
@@ -95,6 +100,12 @@ pub fn removal(
     Ok(removal)
 }
 
+/// Whether an entry is a change that a call of one of these messages made. It holds a file as it was, and is erased with the message.
+pub(crate) fn goes_with(entry: &Entry, messages: &[EntryId]) -> bool {
+    entry.envelope().kind == Kind::Change
+        && matches!(Content::of(entry), Content::Change(change) if messages.contains(&change.call.entry))
+}
+
 /// Whether an entry holds content of a person, a model or a tool. Bookkeeping, such as the end of a turn, is alike in every conversation.
 fn holds_content(entry: &Entry) -> bool {
     use Kind::{Change, Command, Compacted, Context, Message, Raw, Snapshot};
@@ -104,6 +115,6 @@ fn holds_content(entry: &Entry) -> bool {
 
 /// The text of an entry, if it is long enough to tell it from others.
 fn telling_text(entry: &Entry) -> Option<Text> {
-    let text = digest_of(entry, rejoin_record::Content::of(entry)).words?.text;
+    let text = digest_of(entry, Content::of(entry)).words?.text;
     (text.chars().nth(TELLING - 1).is_some()).then_some(text)
 }

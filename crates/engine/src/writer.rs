@@ -16,6 +16,7 @@ use crate::{
     clock::{Clock, conversation_id, stamp},
     draft,
     error::EngineError,
+    removal::goes_with,
 };
 
 /// What is known about a new conversation.
@@ -140,10 +141,7 @@ impl Writer<'_> {
         let mut changes: Vec<EntryId> = Vec::new();
         self.store.each_entry(id, |entry| {
             there.insert(entry.id(), entry.content().is_some());
-            if entry.envelope().kind == Kind::Change
-                && let Content::Change(change) = Content::of(&entry)
-                && entries.contains(&change.call.entry)
-            {
+            if goes_with(&entry, entries) {
                 changes.push(entry.id());
             }
         })?;

@@ -20,7 +20,7 @@ use rejoin_engine::{
         scripted::{ScriptedProvider, Step},
     },
     serde_json::json,
-    tools::{Delegate, FunctionTool, Tools},
+    tools::{Delegate, FunctionTool, Tools, WriteFile},
     turn::{Ending, Event, Limits, Stop, TurnInput, TurnSettings, Worker},
 };
 use rejoin_record::{
@@ -102,6 +102,22 @@ fn worker(
     let settings = TurnSettings { approvals, ..TurnSettings::default() };
     let conversation = Conversation::create(store.clone(), &New::default(), "test");
     Worker::new(conversation, provider, tools, settings)
+}
+
+/// Runs a turn until it asks a person who says nothing, and drops it there.
+fn until_asked(worker: &mut Worker, person: &Person) {
+    run(async {
+        let stop = Stop::new();
+        let mut sink = |_| {};
+        let mut turn = std::pin::pin!(worker.turn(TurnInput::from("go"), &mut sink, &stop));
+        while person.asked() == 0 {
+            tokio::select! {
+                biased;
+                _ = &mut turn => panic!("it waits"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+    });
 }
 
 fn turn(worker: &mut Worker) -> (Vec<Event>, Ending) {
@@ -265,18 +281,7 @@ fn a_waiting_call_is_asked_about_again() {
     let mut killed =
         worker(&store, steps(calls), tools.clone(), approvals(ApprovalMode::Ask, silent.clone()));
     let id = killed.conversation().id();
-    run(async {
-        let stop = Stop::new();
-        let mut sink = |_| {};
-        let mut turn = std::pin::pin!(killed.turn(TurnInput::from("go"), &mut sink, &stop));
-        while silent.asked() == 0 {
-            tokio::select! {
-                biased;
-                _ = &mut turn => panic!("it waits"),
-                () = tokio::task::yield_now() => {}
-            }
-        }
-    });
+    until_asked(&mut killed, &silent);
     drop(killed);
     assert_eq!(runs.load(Ordering::SeqCst), 0);
     assert_eq!(store.summary(id).unwrap().state, SessionState::WaitingForApproval);
@@ -367,18 +372,7 @@ fn a_child_killed_in_mid_work_leaves_both_resumable() {
     let script = [Step::calls(vec![task]), Step::calls(vec![paint("a")])];
     let mut killed = worker(&store, script, tools.clone(), approvals(ApprovalMode::Ask, silent.clone()));
     let parent = killed.conversation().id();
-    run(async {
-        let stop = Stop::new();
-        let mut sink = |_| {};
-        let mut turn = std::pin::pin!(killed.turn(TurnInput::from("go"), &mut sink, &stop));
-        while silent.asked() == 0 {
-            tokio::select! {
-                biased;
-                _ = &mut turn => panic!("it waits"),
-                () = tokio::task::yield_now() => {}
-            }
-        }
-    });
+    until_asked(&mut killed, &silent);
     let child = changes(&killed)[0].child.unwrap();
     drop(killed);
     for id in [child, parent] {
@@ -416,4 +410,37 @@ fn approved_before_running() {
         })
         .collect();
     assert_eq!(order, ["Proposed", "waiting", "Approved", "running"]);
+}
+
+/// Calls that cannot be run: each gets a result that the model can act on, and the turn goes on.
+#[test]
+fn calls_that_make_no_sense_are_answered() {
+    let (store, (runs, tools)) = (store(), tools());
+    let folder = tempfile::tempdir().unwrap();
+    let tools = tools.with(WriteFile::new(folder.path()));
+    let huge = json!({"path": "big", "content": "x".repeat(17 * 1024 * 1024)}).to_string();
+    let calls = vec![
+        ToolCall::new("a", "launch_rockets", "{}"),
+        ToolCall::new("b", "write_file", r#"{"path":"#),
+        ToolCall::new("c", "write_file", "[1, 2]"),
+        ToolCall::new("d", "write_file", r#"{"path":5,"content":"x"}"#),
+        ToolCall::new("e", "write_file", huge.as_str()),
+        look("f"),
+    ];
+    let mut worker = worker(&store, steps(calls), tools, approvals(ApprovalMode::Auto, Person::saying(&[])));
+    let (_, ending) = turn(&mut worker);
+    assert_eq!(ending, Ending::Done);
+    let results = results(&worker);
+    for (result, said) in results.iter().zip([
+        "there is no tool `launch_rockets`; there are: ",
+        "the arguments are not a JSON object",
+        "the arguments are not a JSON object",
+        "`path` must be a string, not a number",
+        "`big` would have 17,825,792 bytes, and tools write at most 16,777,216",
+        "a wall",
+    ]) {
+        assert!(result.contains(said), "{said}: {result}");
+    }
+    assert_eq!((results.len(), runs.load(Ordering::SeqCst)), (6, 0));
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }

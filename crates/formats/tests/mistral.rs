@@ -251,6 +251,23 @@ fn empties() {
     );
 }
 
+/// Every provider would refuse the request: the conversation goes on without them.
+#[test]
+fn arguments_that_are_too_long_are_not_sent() {
+    let arguments = json!({"content": "x".repeat(9_000_000)}).to_string();
+    let list = json!([user("go"), calls(None, &[(A, "write", &arguments)]), result(A, "too large")]);
+    for to in [TO, Dialect::OpenAiChat, Dialect::OpenAiResponses, Dialect::Anthropic, Dialect::Gemini] {
+        let out = from_chat(&list, to);
+        let body = out.body.to_string();
+        assert!(
+            body.len() < 10_000 && body.contains("9000014 bytes, too many"),
+            "{to}: {} bytes",
+            body.len()
+        );
+        assert!(body.contains("too large") && out.rules().contains(&"too-large"), "{to}: {:?}", out.rules());
+    }
+}
+
 #[test]
 fn the_bridge_is_said() {
     let out = from_chat(

@@ -17,7 +17,7 @@ use rejoin_record::{ArgumentsClass, BlockKind, CallId, Message, Role};
 use crate::{
     history::{Fate, History, KnownCall, Step},
     repair::OnBroken,
-    sound::SoundRole,
+    sound::{LONGEST_ARGUMENTS, SoundRole},
 };
 
 pub(crate) const NONE: u32 = u32::MAX;
@@ -243,7 +243,9 @@ impl Pairing {
                     let class = call.arguments.class();
                     let at = BlockAt { message: number, block: place };
                     let reused = self.add_call(at, &call.id, fate, call.arguments.are_no_object());
-                    slot.calls_are_clean &= call.id_given && class == ArgumentsClass::Object && !reused;
+                    let is_too_long = call.arguments.text().as_str().len() > LONGEST_ARGUMENTS;
+                    slot.calls_are_clean &=
+                        call.id_given && class == ArgumentsClass::Object && !is_too_long && !reused;
                     if slot.calls == 0 {
                         slot.calls_from = block;
                     }

@@ -119,8 +119,15 @@ pub enum ArgumentsUse {
     Wrapped,
 }
 
-/// Wraps arguments that are not an object in a JSON object that holds their raw text.
+/// The most bytes of arguments that are sent. OpenAI refuses a text of more than 10 MiB; no tool needs as much.
+pub(crate) const LONGEST_ARGUMENTS: usize = 8 * 1024 * 1024;
+
+/// Wraps arguments that are not an object in a JSON object that holds their raw text, or its length if it is too long to be sent.
 pub fn wrapped_arguments(arguments: &Arguments) -> String {
+    let length = arguments.text().as_str().len();
+    if length > LONGEST_ARGUMENTS {
+        return format!("{{\"_raw_arguments\":\"[{length} bytes, too many to be shown]\"}}");
+    }
     let mut wrapped = String::from("{\"_raw_arguments\":");
     write::string(&mut wrapped, arguments.text());
     wrapped.push('}');

@@ -112,7 +112,7 @@ pub enum Command {
     /// Restore the files that the last turn changed
     ///
     /// Takes back what the tools write_file and edit_file changed, newest first. A file that something else has changed since
-    /// is named and left alone. What commands changed is not known. Exit code 1: a file was left alone.
+    /// is named and left alone. Changes made by commands are not recorded. Exit code 1: a file was left alone.
     #[command(after_long_help = conversations::UNDO_EXAMPLES)]
     Undo(UndoArguments),
     /// Replace older messages by a summary, for the model only

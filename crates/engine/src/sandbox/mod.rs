@@ -44,6 +44,12 @@ pub fn init() {
     INITIALISED.store(true, Ordering::Relaxed);
 }
 
+/// What git obeys in its folder: programs that it runs, settings that name some, and files that lead to other settings.
+const GIT_OBEYS: [&str; 4] = ["hooks", "config", "config.worktree", "commondir"];
+
+/// How deep the repositories of submodules are looked for in `.git/modules`. A slash in the name of a submodule is a folder.
+const SUBMODULE_DEPTH: usize = 6;
+
 /// What commands of a sandbox may do.
 #[derive(Debug, Clone)]
 pub struct Policy {
@@ -71,15 +77,15 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// A policy for a workspace: no network, no variables, and nothing changes `.git/hooks` and `.git/config`, because git runs
-    /// what they say outside the sandbox.
+    /// A policy for a workspace: no network, no variables, and nothing changes the hooks and settings of git, because git runs
+    /// what they say outside the sandbox. Those of submodules are protected with those of the repository.
     #[must_use]
     pub fn new(workspace: impl Into<PathBuf>) -> Self {
         let bash = Path::new("/bin/bash");
         Self {
             workspace: workspace.into(),
             read: Vec::new(),
-            read_only: [".git/hooks", ".git/config"].map(PathBuf::from).to_vec(),
+            read_only: GIT_OBEYS.iter().map(|name| Path::new(".git").join(name)).collect(),
             hidden: Vec::new(),
             network: Network::None,
             environment: Vec::new(),
@@ -186,6 +192,7 @@ impl Sandbox {
             return Err(SandboxError::NotInitialised);
         }
         let policy = resolved(policy)?;
+        private::remove_abandoned(&policy.temporary);
         let (mode, confinement) = system::trial(&policy)?;
         Ok(Self { policy, confinement, mode })
     }
@@ -240,6 +247,9 @@ fn resolved(mut policy: Policy) -> Result<Policy, SandboxError> {
     if workspace.parent().is_none() {
         return Err(unusable(String::from("it is the root of the file system")));
     }
+    if policy.read_only.iter().any(|path| workspace.join(path) == workspace.join(".git/config")) {
+        submodules(&workspace.join(".git/modules"), SUBMODULE_DEPTH, &mut policy.read_only);
+    }
     for list in [&mut policy.read_only, &mut policy.hidden] {
         for path in list.iter_mut() {
             *path = protected(&workspace, path)?;
@@ -251,6 +261,23 @@ fn resolved(mut policy: Policy) -> Result<Policy, SandboxError> {
     policy.temporary = policy.temporary.canonicalize().unwrap_or(policy.temporary);
     policy.workspace = workspace;
     Ok(policy)
+}
+
+/// Adds what git obeys in the repositories of submodules, as far as it exists. `git status` at the top obeys it too.
+fn submodules(folder: &Path, depth: usize, read_only: &mut Vec<PathBuf>) {
+    if depth == 0 {
+        return;
+    }
+    for entry in folder.read_dir().into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.join("HEAD").is_file() {
+            let obeyed = GIT_OBEYS.iter().map(|name| path.join(name));
+            read_only.extend(obeyed.filter(|path| path.symlink_metadata().is_ok()));
+            submodules(&path.join("modules"), depth - 1, read_only);
+        } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            submodules(&path, depth - 1, read_only);
+        }
+    }
 }
 
 /// The paths to grant for a list of the policy. The workspace is granted anyway, devices and processes never, and the root as what

@@ -1,19 +1,16 @@
 //! `find`: files and folders by a glob.
 
-use std::path::PathBuf;
-
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::Raw;
 
 use super::{
-    Plan, RunningCall, Tool, ToolOutput,
+    Tool, ToolOutput,
     arguments::Given,
     beneath::EntryKind,
     walk::{Glob, PATTERN, SEARCH_TIME, Start},
-    work::{Until, grouped, on_another_thread, shown},
-    workspace::Workspace,
+    work::{Until, grouped, shown},
+    workspace::{Workspace, in_a_workspace, plan_and_run_reading},
 };
-use crate::provider::Doing;
 
 /// The most paths that are shown.
 const SHOWN: usize = 1_000;
@@ -22,17 +19,9 @@ const SHOWN: usize = 1_000;
 #[derive(Debug, Clone)]
 pub struct Find(Workspace);
 
+in_a_workspace!(Find, "Finds files");
+
 impl Find {
-    /// Finds files in this folder.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self(Workspace::new(folder))
-    }
-
-    /// Finds files in a workspace.
-    pub fn of(workspace: Workspace) -> Self {
-        Self(workspace)
-    }
-
     fn find(&self, arguments: &str, until: &Until) -> Result<String, String> {
         let mut given = Given::parse(arguments, &["pattern", "path"])?;
         let path = given.path_or_here()?;
@@ -78,14 +67,9 @@ impl Tool for Find {
         ToolDeclaration::function("find", description, Raw::new(schema))
     }
 
-    fn plan<'a>(&'a self, _arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
-        Plan::reads()
-    }
-
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
-        let (tool, arguments) = (self.clone(), call.arguments.to_owned());
-        on_another_thread(move |until| tool.find(&arguments, until).map(ToolOutput::of))
-    }
+    plan_and_run_reading!(|tool: &Find, arguments: &str, until: &Until| tool
+        .find(arguments, until)
+        .map(ToolOutput::of));
 }
 
 #[cfg(test)]

@@ -3,10 +3,7 @@
 //! Binary files are skipped by ripgrep's rule: a NUL byte ends the search of a file. Here nothing of such a file is shown, so that
 //! the result does not depend on where the byte is.
 
-use std::{
-    io::{self, Read},
-    path::PathBuf,
-};
+use std::io::{self, Read};
 
 use grep_matcher::{LineTerminator, Matcher as _};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -17,15 +14,14 @@ use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::Raw;
 
 use super::{
-    Plan, RunningCall, Tool, ToolOutput,
+    Tool, ToolOutput,
     arguments::Given,
     beneath::{EntryKind, Opened},
     change::counted,
     walk::{Ended, Glob, PATTERN, SEARCH_TIME, Start},
-    work::{Until, grouped, on_another_thread, shown},
-    workspace::Workspace,
+    work::{Until, grouped, shown},
+    workspace::{Workspace, in_a_workspace, plan_and_run_reading},
 };
-use crate::provider::Doing;
 
 /// The most matching lines that are shown, and the most bytes of all lines.
 const MATCHES: u64 = 500;
@@ -44,17 +40,9 @@ const EXPRESSION: usize = 16 * 1024 * 1024;
 #[derive(Debug, Clone)]
 pub struct Grep(Workspace);
 
+in_a_workspace!(Grep, "Searches files");
+
 impl Grep {
-    /// Searches files in this folder.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self(Workspace::new(folder))
-    }
-
-    /// Searches files in a workspace.
-    pub fn of(workspace: Workspace) -> Self {
-        Self(workspace)
-    }
-
     fn grep(&self, arguments: &str, until: &Until) -> Result<String, String> {
         let mut given = Given::parse(arguments, &["pattern", "path", "glob", "context"])?;
         let path = given.path_or_here()?;
@@ -289,14 +277,9 @@ impl Tool for Grep {
         ToolDeclaration::function("grep", description, Raw::new(schema))
     }
 
-    fn plan<'a>(&'a self, _arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
-        Plan::reads()
-    }
-
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
-        let (tool, arguments) = (self.clone(), call.arguments.to_owned());
-        on_another_thread(move |until| tool.grep(&arguments, until).map(ToolOutput::of))
-    }
+    plan_and_run_reading!(|tool: &Grep, arguments: &str, until: &Until| tool
+        .grep(arguments, until)
+        .map(ToolOutput::of));
 }
 
 #[cfg(test)]

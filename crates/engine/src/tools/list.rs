@@ -1,17 +1,14 @@
 //! `list_dir`: the names in a folder.
 
-use std::path::PathBuf;
-
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::Raw;
 
 use super::{
-    Plan, RunningCall, Tool, ToolOutput,
+    Tool, ToolOutput,
     arguments::Given,
-    work::{grouped, on_another_thread, shown},
-    workspace::{Workspace, refusal_of},
+    work::{Until, grouped, shown},
+    workspace::{Workspace, in_a_workspace, plan_and_run_reading, refusal_of},
 };
-use crate::provider::Doing;
 
 /// The most names that are listed of a folder.
 const NAMES: usize = 2_000;
@@ -20,17 +17,9 @@ const NAMES: usize = 2_000;
 #[derive(Debug, Clone)]
 pub struct ListDir(Workspace);
 
+in_a_workspace!(ListDir, "Lists folders");
+
 impl ListDir {
-    /// Lists this folder and folders in it.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self(Workspace::new(folder))
-    }
-
-    /// Lists folders in a workspace.
-    pub fn of(workspace: Workspace) -> Self {
-        Self(workspace)
-    }
-
     fn list(&self, arguments: &str) -> Result<String, String> {
         let path = Given::parse(arguments, &["path"])?.path_or_here()?;
         let folder = &self.0.folder;
@@ -75,14 +64,9 @@ impl Tool for ListDir {
         ToolDeclaration::function("list_dir", description, Raw::new(schema))
     }
 
-    fn plan<'a>(&'a self, _arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
-        Plan::reads()
-    }
-
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
-        let (tool, arguments) = (self.clone(), call.arguments.to_owned());
-        on_another_thread(move |_| tool.list(&arguments).map(ToolOutput::of))
-    }
+    plan_and_run_reading!(|tool: &ListDir, arguments: &str, _: &Until| tool
+        .list(arguments)
+        .map(ToolOutput::of));
 }
 
 #[cfg(test)]

@@ -3,22 +3,18 @@
 //! Text comes back exactly as it is in the file, without line numbers, so that `edit_file` finds what a model copies from it. A note
 //! in brackets at the end says what was left out.
 
-use std::{
-    io::{BufReader, Read as _, Seek as _},
-    path::PathBuf,
-};
+use std::io::{BufReader, Read as _, Seek as _};
 
 use rejoin_formats::{context::ToolDeclaration, wire::base64};
 use rejoin_record::{Block, BlockKind, Media, MediaSource, Raw, Text};
 
 use super::{
-    Plan, RunningCall, Tool, ToolOutput,
+    Tool, ToolOutput,
     arguments::Given,
     beneath::Opened,
-    work::{Until, cut, grouped, on_another_thread},
-    workspace::{Workspace, refusal_of},
+    work::{Until, cut, grouped},
+    workspace::{Workspace, in_a_workspace, plan_and_run_reading, refusal_of},
 };
-use crate::provider::Doing;
 
 /// Lines that are read if a call does not say how many.
 const LINES: u64 = 2_000;
@@ -37,17 +33,9 @@ const HEAD: usize = 8 * 1024;
 #[derive(Debug, Clone)]
 pub struct ReadFile(Workspace);
 
+in_a_workspace!(ReadFile, "Reads files");
+
 impl ReadFile {
-    /// Reads files in this folder.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self(Workspace::new(folder))
-    }
-
-    /// Reads files in a workspace.
-    pub fn of(workspace: Workspace) -> Self {
-        Self(workspace)
-    }
-
     fn read(&self, arguments: &str, until: &Until) -> Result<ToolOutput, String> {
         let mut given = Given::parse(arguments, &["path", "from", "lines"])?;
         let path = given.path()?;
@@ -272,14 +260,7 @@ impl Tool for ReadFile {
         ToolDeclaration::function("read_file", description, Raw::new(schema))
     }
 
-    fn plan<'a>(&'a self, _arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
-        Plan::reads()
-    }
-
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
-        let (tool, arguments) = (self.clone(), call.arguments.to_owned());
-        on_another_thread(move |until| tool.read(&arguments, until))
-    }
+    plan_and_run_reading!(ReadFile::read);
 }
 
 #[cfg(test)]

@@ -63,6 +63,66 @@ impl Workspace {
     }
 }
 
+/// The constructors of a tool that works in a workspace. `$does` begins their descriptions: "Finds files".
+macro_rules! in_a_workspace {
+    ($tool:ident, $does:literal) => {
+        impl $tool {
+            #[doc = concat!($does, " in this folder.")]
+            pub fn new(folder: impl Into<std::path::PathBuf>) -> Self {
+                Self($crate::tools::Workspace::new(folder))
+            }
+
+            #[doc = concat!($does, " in a workspace.")]
+            pub fn of(workspace: $crate::tools::Workspace) -> Self {
+                Self(workspace)
+            }
+        }
+    };
+}
+pub(super) use in_a_workspace;
+
+/// How a tool plans and runs that only reads. `$read` takes the tool, the arguments, and the moment when it has to end.
+macro_rules! plan_and_run_reading {
+    ($read:expr) => {
+        fn plan<'a>(
+            &'a self,
+            _arguments: &'a str,
+        ) -> $crate::provider::Doing<'a, Result<$crate::tools::Plan, $crate::tools::ToolOutput>> {
+            $crate::tools::Plan::reads()
+        }
+
+        fn run<'a>(
+            &'a self,
+            call: $crate::tools::RunningCall<'a>,
+        ) -> $crate::provider::Doing<'a, $crate::tools::ToolOutput> {
+            let (tool, arguments) = (self.clone(), call.arguments.to_owned());
+            $crate::tools::work::on_another_thread(move |until| ($read)(&tool, &arguments, until))
+        }
+    };
+}
+pub(super) use plan_and_run_reading;
+
+/// How a tool plans and runs that changes a file: `planned` says how, and the workspace applies what was approved.
+macro_rules! plan_and_run_changing {
+    () => {
+        fn plan<'a>(
+            &'a self,
+            arguments: &'a str,
+        ) -> $crate::provider::Doing<'a, Result<$crate::tools::Plan, $crate::tools::ToolOutput>> {
+            let (tool, arguments) = (self.clone(), arguments.to_owned());
+            $crate::tools::change::plan(move || tool.planned(&arguments))
+        }
+
+        fn run<'a>(
+            &'a self,
+            call: $crate::tools::RunningCall<'a>,
+        ) -> $crate::provider::Doing<'a, $crate::tools::ToolOutput> {
+            $crate::tools::change::apply(self.0.clone(), call.file.cloned())
+        }
+    };
+}
+pub(super) use plan_and_run_changing;
+
 /// The content of a file that tools may change, from its beginning.
 pub(super) fn content(opened: &Opened) -> Result<Vec<u8>, PathRefused> {
     use std::io::Seek as _;

@@ -1,17 +1,13 @@
 //! `write_file`: creates a file, or replaces its whole content.
 
-use std::path::PathBuf;
-
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::Raw;
 
 use super::{
-    FileChange, Plan, RunningCall, Tool, ToolOutput,
+    FileChange, Tool,
     arguments::Given,
-    change::{apply, plan},
-    workspace::Workspace,
+    workspace::{Workspace, in_a_workspace, plan_and_run_changing},
 };
-use crate::provider::Doing;
 
 /// The tool's name.
 pub(crate) const NAME: &str = "write_file";
@@ -20,22 +16,9 @@ pub(crate) const NAME: &str = "write_file";
 #[derive(Debug, Clone)]
 pub struct WriteFile(Workspace);
 
+in_a_workspace!(WriteFile, "Writes files");
+
 impl WriteFile {
-    /// Writes files in this folder.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self(Workspace::new(folder))
-    }
-
-    /// Writes files in a workspace.
-    pub fn of(workspace: Workspace) -> Self {
-        Self(workspace)
-    }
-
-    /// The workspace, which applies what is planned.
-    pub fn workspace(&self) -> &Workspace {
-        &self.0
-    }
-
     /// The change that a call asks for. Nothing is changed.
     ///
     /// # Errors
@@ -60,13 +43,5 @@ impl Tool for WriteFile {
         ToolDeclaration::function(NAME, description, Raw::new(schema))
     }
 
-    fn plan<'a>(&'a self, arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
-        let (tool, arguments) = (self.clone(), arguments.to_owned());
-        plan(move || tool.planned(&arguments))
-    }
-
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
-        let (workspace, change) = (self.0.clone(), call.file.cloned());
-        apply(workspace, change)
-    }
+    plan_and_run_changing!();
 }

@@ -239,7 +239,7 @@ const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "read_through_the_parents_folder",
-        command: "ls /proc/{pid}/cwd/ | grep -q . && echo REACHED",
+        command: "ls -a /proc/{pid}/cwd/ | grep -q . && echo REACHED",
         succeeded: reached,
         ..ATTACK
     },
@@ -251,8 +251,8 @@ const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "read_the_parents_arguments",
-        command: "cat /proc/{pid}/cmdline",
-        succeeded: |ran, _| ran.output.contains("sandbox"),
+        command: "grep -qa . /proc/{pid}/cmdline && echo REACHED",
+        succeeded: reached,
         ..ATTACK
     },
     Attack {

@@ -34,6 +34,10 @@ const TRICKS: &[(&str, &str)] = &[
         "point_the_repository_elsewhere",
         "mkdir -p evil; cp .git/config .git/HEAD evil; cp -r .git/objects .git/refs evil; echo '[core] evil' >> evil/config; echo ../evil > .git/commondir",
     ),
+    ("write_the_settings_of_a_worktree", "echo '[core] evil' > .git/config.worktree"),
+    ("write_the_settings_of_a_submodule", "echo '[core] evil' >> .git/modules/deep/sub/config"),
+    ("write_a_hook_of_a_submodule", "echo evil > .git/modules/deep/sub/hooks/pre-commit"),
+    ("move_a_submodule_away", "cd .git/modules; mv deep x; cp -r x deep; echo evil > deep/sub/config"),
 ];
 
 pub fn tests() -> Vec<Test> {
@@ -114,7 +118,7 @@ pub fn tests() -> Vec<Test> {
 fn repository() -> Result<Scene, String> {
     needs(&["git"])?;
     let scene = Scene::new();
-    let ran = scene.run_free("git init -q . && mkdir -p .git/hooks && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m a");
+    let ran = scene.run_free("git init -q . && mkdir -p .git/hooks && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m a && git init -q sub && mkdir -p .git/modules/deep sub/.git/hooks && mv sub/.git .git/modules/deep/sub");
     assert_eq!(ran.output, "");
     Ok(scene)
 }
@@ -122,10 +126,10 @@ fn repository() -> Result<Scene, String> {
 /// Whether git would obey something that the command wrote.
 fn is_poisoned(scene: &Scene) -> bool {
     let git = scene.workspace().join(".git");
+    let submodule = git.join("modules/deep/sub");
     let evil = |path: &Path| fs::read_to_string(path).is_ok_and(|text| text.contains("evil"));
-    evil(&git.join("config"))
-        || evil(&git.join("hooks/pre-commit"))
-        || evil(&git.join("commondir"))
+    let obeyed = ["config", "hooks/pre-commit", "commondir", "config.worktree"];
+    [&git, &submodule].iter().any(|git| obeyed.iter().any(|name| evil(&git.join(name))))
         || !git.join("config").exists()
 }
 

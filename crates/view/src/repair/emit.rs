@@ -13,7 +13,9 @@ use crate::{
     layers::Layers,
     pairing::{CallSlot, MessageSlot, NONE, Pairing, Tie, decide},
     rules::Rule,
-    sound::{Answer, ArgumentsUse, Exchange, FirstChange, Item, Part, Parts, Place, SoundRole},
+    sound::{
+        Answer, ArgumentsUse, Exchange, FirstChange, Item, LONGEST_ARGUMENTS, Part, Parts, Place, SoundRole,
+    },
 };
 
 /// What carries over from one stretch of messages to the next.
@@ -391,6 +393,11 @@ impl<'h> Emitter<'h> {
             self.find(Rule::ReusedCallId, at, Action::Renamed, |f| about(f).because(detail));
         }
         let arguments = match call.arguments.class() {
+            ArgumentsClass::Object if call.arguments.text().as_str().len() > LONGEST_ARGUMENTS => {
+                self.change(segment.parts.len());
+                self.find(Rule::TooLarge, at, Action::Replaced, about);
+                ArgumentsUse::Wrapped
+            }
             ArgumentsClass::Object => ArgumentsUse::AsWritten,
             ArgumentsClass::Blank => ArgumentsUse::Empty,
             ArgumentsClass::OtherJson | ArgumentsClass::Malformed => {

@@ -215,11 +215,16 @@ impl Deed {
             output::json_data(&shape::removal(self.verb, self.id, removal, true))?;
             return Ok(0);
         }
-        let Removal { messages, entries, bytes, .. } = removal;
+        let Removal { messages, changes, entries, bytes, .. } = removal;
         let entries = plural(entries, "entry");
+        let changes = if *changes == 0 {
+            String::new()
+        } else {
+            format!(" and {}", plural(changes, "recorded change"))
+        };
         output::data(&format!("Would {} {}:", self.verb, self.of))?;
         output::data(&format!(
-            "  {} in {entries}, {} of content",
+            "  {}{changes} in {entries}, {} of content",
             plural(messages, "message"),
             plural(bytes, "byte")
         ))?;

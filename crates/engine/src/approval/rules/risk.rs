@@ -9,37 +9,59 @@ use super::shell::{SimpleCommand, Word};
 /// Commands that run their arguments, or part of them, as a command.
 const WRAPPERS: &[&str] = &[
     "builtin",
+    "bunx",
     "busybox",
+    "bwrap",
+    "capsh",
     "catchsegv",
+    "chronic",
     "chroot",
     "chrt",
     "command",
     "coproc",
+    "cpulimit",
     "dbus-run-session",
+    "direnv",
     "doas",
+    "dumb-init",
+    "entr",
     "env",
     "exec",
+    "expect",
     "fakeroot",
+    "faketime",
     "fd",
     "fdfind",
     "find",
     "firejail",
     "flock",
     "gdb",
+    "gosu",
     "ionice",
+    "jobs",
+    "ld-linux-x86-64.so.2",
+    "ld.so",
     "linux32",
     "linux64",
     "ltrace",
+    "mise",
+    "newgrp",
     "nice",
+    "nix",
+    "nix-shell",
     "nohup",
     "npx",
     "nsenter",
     "numactl",
     "parallel",
     "perf",
+    "pipx",
     "pkexec",
+    "pnpx",
     "prlimit",
     "proot",
+    "proxychains",
+    "rlwrap",
     "run0",
     "runuser",
     "rustup",
@@ -47,15 +69,22 @@ const WRAPPERS: &[&str] = &[
     "setarch",
     "setpriv",
     "setsid",
+    "sg",
+    "sshpass",
+    "start-stop-daemon",
     "stdbuf",
     "strace",
     "su",
+    "su-exec",
     "sudo",
     "systemd-run",
     "taskset",
     "time",
     "timeout",
+    "tini",
     "toybox",
+    "ts-node",
+    "tsx",
     "unbuffer",
     "unshare",
     "uvx",
@@ -81,8 +110,10 @@ const NAMED: &[&str] = &[
     "cd",
     "chsh",
     "clojure",
-    "complete",
     "cmake",
+    "compgen",
+    "complete",
+    "dd",
     "declare",
     "deno",
     "dirs",
@@ -101,6 +132,7 @@ const NAMED: &[&str] = &[
     "groovy",
     "guile",
     "hash",
+    "history",
     "irb",
     "java",
     "jshell",
@@ -149,9 +181,8 @@ const NAMED: &[&str] = &[
     "sqlite3",
     "swipl",
     "tclsh",
-    "telnet",
     "tee",
-    "dd",
+    "telnet",
     "typeset",
     "ulimit",
     "umask",
@@ -160,6 +191,7 @@ const NAMED: &[&str] = &[
     "vi",
     "view",
     "vim",
+    "wait",
     "wish",
 ];
 
@@ -172,6 +204,15 @@ struct Options {
     /// Whole words: long options, also abbreviated or with `=`, and subcommands.
     words: &'static [&'static str],
 }
+
+/// Among the words of [`Options`]: every word that sets a variable, such as `SHELL=./x`.
+const ASSIGNMENT: &str = "NAME=VALUE";
+
+/// Among the words of [`Options`]: every word that names a file with further arguments, such as `@x`.
+const ARGUMENT_FILE: &str = "@FILE";
+
+/// The commands whose first word may be a cluster of short options without a dash, as in `tar cIf`.
+const UNDASHED: &[&str] = &["tar", "bsdtar", "gtar"];
 
 const OPTIONS: &[Options] = &[
     Options {
@@ -191,7 +232,7 @@ const OPTIONS: &[Options] = &[
     Options { names: &["lua", "luajit", "Rscript"], letters: "el", words: &[] },
     Options {
         names: &["git"],
-        letters: "cO",
+        letters: "cCoOux",
         words: &[
             "--config-env",
             "--exec-path",
@@ -207,8 +248,11 @@ const OPTIONS: &[Options] = &[
             "--work-tree",
             "--config",
             "--template",
-            "-x",
-            "-u",
+            "--separate-git-dir",
+            "--export-marks",
+            "--prefix",
+            "--unsafe-paths",
+            "citool",
             "config",
             "bisect",
             "filter-branch",
@@ -220,7 +264,18 @@ const OPTIONS: &[Options] = &[
             "instaweb",
             "daemon",
             "foreach",
+            "for-each-repo",
             "credential",
+            "credential-store",
+            "fsmonitor--daemon",
+            "gui",
+            "imap-send",
+            "maintenance",
+            "p4",
+            "remote-ext",
+            "shell",
+            "svn",
+            "web--browse",
         ],
     },
     Options {
@@ -258,6 +313,30 @@ const OPTIONS: &[Options] = &[
             "--rsh-command",
         ],
     },
+    Options { names: &["zip"], letters: "T", words: &["--unzip-command", "--test"] },
+    Options { names: &["split"], letters: "", words: &["--filter"] },
+    Options { names: &["sed"], letters: "i", words: &["--in-place"] },
+    Options {
+        names: &["make", "gmake"],
+        letters: "CEfI",
+        words: &["--directory", "--eval", "--file", "--include-dir", "--makefile", ASSIGNMENT],
+    },
+    Options {
+        names: &["cc", "gcc", "g++", "c++", "clang", "clang++"],
+        letters: "B",
+        words: &["-wrapper", "-specs", "--specs", "-fplugin", "-fpass-plugin", "-load", ARGUMENT_FILE],
+    },
+    Options { names: &["rustc"], letters: "CZ", words: &["--codegen", "--sysroot", ARGUMENT_FILE] },
+    Options {
+        names: &["svn"],
+        letters: "",
+        words: &["--config-dir", "--config-option", "--diff-cmd", "--diff3-cmd", "--editor-cmd"],
+    },
+    Options { names: &["hg"], letters: "R", words: &["--config", "--cwd", "--repository"] },
+    Options { names: &["ctags"], letters: "", words: &["--options"] },
+    Options { names: &["uv", "poetry", "pdm", "hatch"], letters: "", words: &["run", "tool", "x", "shell"] },
+    Options { names: &["bundle"], letters: "", words: &["exec"] },
+    Options { names: &["gh"], letters: "", words: &["alias", "ext", "extension", "extensions"] },
     Options { names: &["rsync"], letters: "e", words: &["--rsh", "--rsync-path"] },
     Options { names: &["scp", "sftp", "ssh"], letters: "SoFDJ", words: &[] },
     Options { names: &["sort"], letters: "oT", words: &["--output", "--compress-program"] },
@@ -294,7 +373,10 @@ pub(super) fn sensitive_words(command: &SimpleCommand) -> Vec<usize> {
         found.push(at);
     }
     for (i, word) in command.words.iter().enumerate().skip(at + 1) {
-        if options(&name).any(|options| options.concern(word)) {
+        let first = i == at + 1;
+        if options(&name).any(|options| options.concern(word) || first && options.concern_undashed(word))
+            || contains(&["git"], &name) && runs_a_transport(command, word)
+        {
             found.push(i);
         }
     }
@@ -309,6 +391,16 @@ pub(super) fn is_wrapper(program: &str) -> bool {
 /// Whether a command reads shell commands from its arguments or its input.
 pub(super) fn is_shell(program: &str) -> bool {
     contains(SHELLS, program)
+}
+
+/// Subcommands of git that take addresses.
+const WITH_ADDRESS: &[&str] =
+    &["archive", "clone", "fetch", "fetch-pack", "ls-remote", "pull", "push", "remote", "send-pack"];
+
+/// Whether a word is an address that makes git run a program to reach it: `ext::sh -c x`, or any other `git-remote-NAME`.
+fn runs_a_transport(command: &SimpleCommand, word: &Word) -> bool {
+    let address = word.text.split_once('=').map_or(word.text.as_str(), |(_, value)| value);
+    address.contains("::") && command.words.iter().any(|word| contains(WITH_ADDRESS, &word.text))
 }
 
 /// The program that a command name runs: without its folder.
@@ -333,6 +425,11 @@ impl Options {
         if word.expands && text.starts_with(['*', '?', '[', '-']) {
             return true;
         }
+        if text.starts_with('@') && self.words.contains(&ARGUMENT_FILE)
+            || !text.starts_with('-') && text.contains('=') && self.words.contains(&ASSIGNMENT)
+        {
+            return true;
+        }
         let option = text.split('=').next().unwrap_or(text);
         if self.words.iter().any(|known| {
             *known == option || option.len() > 4 && option.starts_with("--") && known.starts_with(option)
@@ -342,5 +439,9 @@ impl Options {
         text.strip_prefix('-').is_some_and(|letters| {
             !letters.starts_with('-') && letters.contains(|c| self.letters.contains(c))
         })
+    }
+
+    fn concern_undashed(&self, word: &Word) -> bool {
+        self.names == UNDASHED && word.text.contains(|c| self.letters.contains(c))
     }
 }

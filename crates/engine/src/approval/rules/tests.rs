@@ -56,6 +56,23 @@ fn evasions_are_not_allowed() {
 }
 
 #[test]
+fn a_wide_rule_does_not_allow_options_that_run_programs() {
+    let mut count = 0;
+    let wrong: Vec<String> = cases(include_str!("cases/options.txt"))
+        .inspect(|_| count += 1)
+        .filter(|case| {
+            let (expected, case) =
+                case.strip_prefix("+ ").map_or((false, case.as_str()), |case| (true, case));
+            let (rule, line) = case.split_once(" => ").unwrap();
+            let verdict = rules(&[rule], &[]).verdict(&CallSubject::Command(line));
+            expected != matches!(verdict, RuleVerdict::Allow(_))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(count > 80, "{count}");
+}
+
+#[test]
 fn ordinary_lines_are_allowed() {
     let rules = rules(ALLOW, &[]);
     let asked: Vec<_> = cases(include_str!("cases/allowed.txt"))

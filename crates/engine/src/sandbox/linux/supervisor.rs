@@ -38,6 +38,7 @@ pub fn supervise(mut link: UnixStream) -> i32 {
     let parent = getppid();
     let Ok(order) = Order::read(&mut link) else { return 1 };
     let _ = rustix::thread::set_name(c"rejoin-sandbox");
+    let _held = private::hold(&order.private);
     let repository = Repository::of(&order);
     let report = match Supervised::start(&order) {
         Err(why) => Report::Failed(why),
@@ -232,10 +233,9 @@ pub fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
 
 /// What git outside would obey: the folder `.git` of the workspace, if the policy protects something in it.
 struct Repository {
-    /// A file that sends git to other hooks and settings than the protected ones. It cannot be kept from being made, so it is
-    /// removed when nothing of the command runs any more.
-    redirection: PathBuf,
-    redirected: bool,
+    /// Files that did not exist and would send git to other hooks and settings than the protected ones. They cannot be kept from
+    /// being made, so they are removed when nothing of the command runs any more.
+    redirections: Vec<PathBuf>,
 }
 
 impl Repository {
@@ -252,14 +252,14 @@ impl Repository {
         if protected("config") {
             let _ = fs::File::create_new(git.join("config"));
         }
-        let redirection = git.join("commondir");
-        let redirected = redirection.symlink_metadata().is_ok();
-        (protected("hooks") || protected("config")).then_some(Self { redirection, redirected })
+        let redirections = ["commondir", "config.worktree"].map(|name| git.join(name)).into_iter();
+        let redirections = redirections.filter(|path| path.symlink_metadata().is_err()).collect();
+        (protected("hooks") || protected("config")).then_some(Self { redirections })
     }
 
     fn clean_up(self) {
-        if !self.redirected {
-            let _ = fs::remove_file(self.redirection);
+        for redirection in self.redirections {
+            let _ = fs::remove_file(redirection);
         }
     }
 }

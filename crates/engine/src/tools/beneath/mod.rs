@@ -31,9 +31,13 @@ pub(super) use self::by_path::Folder;
 use self::by_path::Root;
 pub(super) use self::hidden::{Hidden, HiddenNow};
 #[cfg(unix)]
-pub(super) use self::spot::{Spot, Temporary};
+use self::spot::MadeFolder;
+#[cfg(unix)]
+pub(super) use self::spot::Spot;
 #[cfg(not(unix))]
-pub(super) use self::spot_by_path::{Spot, Temporary};
+use self::spot_by_path::MadeFolder;
+#[cfg(not(unix))]
+pub(super) use self::spot_by_path::Spot;
 #[cfg(unix)]
 pub(super) use self::unix::Folder;
 #[cfg(unix)]
@@ -41,6 +45,36 @@ use self::unix::Root;
 
 /// How the names of temporary files begin and end. Between the two are 32 random hexadecimal digits.
 const TEMPORARY: (&str, &str) = (".rejoin-", ".tmp");
+
+/// A temporary file beside the file that it will become. It is removed when dropped, unless its name was given away.
+#[derive(Debug)]
+pub(super) struct Temporary<'s> {
+    spot: &'s Spot,
+    pub(super) file: File,
+    name: String,
+    kept: bool,
+}
+
+impl Temporary<'_> {
+    /// Leaves whatever has the temporary name where it is, and returns that name.
+    pub(super) fn leave(mut self) -> String {
+        self.kept = true;
+        self.name.clone()
+    }
+}
+
+/// Folders that were created for a file. They are removed again when dropped, if they are empty and not kept.
+#[derive(Debug, Default)]
+pub(super) struct MadeFolders {
+    made: Vec<MadeFolder>,
+}
+
+impl MadeFolders {
+    /// Keeps the folders.
+    pub(super) fn keep(mut self) {
+        self.made.clear();
+    }
+}
 
 /// Why a tool does not open or change a path.
 #[derive(Debug, thiserror::Error)]

@@ -20,7 +20,7 @@ use rustix::{
 };
 
 use super::{
-    Opened, PathRefused, is_git, is_temporary, joined, temporary_name,
+    MadeFolders, Opened, PathRefused, Temporary, is_git, is_temporary, joined, temporary_name,
     unix::{Traced, open_regular},
 };
 
@@ -41,33 +41,14 @@ pub(in super::super) struct Spot {
     path: String,
 }
 
-/// A temporary file beside the file that it will become. It is removed when dropped, unless its name was given away.
-#[derive(Debug)]
-pub(in super::super) struct Temporary<'s> {
-    spot: &'s Spot,
-    pub(in super::super) file: File,
-    name: String,
-    kept: bool,
-}
-
 /// The lock of a folder, which ends with its handle.
 #[derive(Debug)]
 pub(in super::super) struct FolderLock {
     _folder: OwnedFd,
 }
 
-/// Folders that were created for a file. They are removed again when dropped, if they are empty and not kept.
-#[derive(Debug, Default)]
-pub(in super::super) struct MadeFolders {
-    made: Vec<(OwnedFd, OsString)>,
-}
-
-impl MadeFolders {
-    /// Keeps the folders.
-    pub(in super::super) fn keep(mut self) {
-        self.made.clear();
-    }
-}
+/// A folder that was created for a file.
+pub(super) type MadeFolder = (OwnedFd, OsString);
 
 impl Drop for MadeFolders {
     fn drop(&mut self) {
@@ -290,12 +271,6 @@ impl Temporary<'_> {
             fs::linkat(folder, &self.name, folder, &self.spot.name, AtFlags::empty())?;
         }
         Ok(())
-    }
-
-    /// Leaves whatever has the temporary name where it is, and returns that name.
-    pub(in super::super) fn leave(mut self) -> String {
-        self.kept = true;
-        self.name.clone()
     }
 }
 

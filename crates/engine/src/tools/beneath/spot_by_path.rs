@@ -8,7 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Opened, PathRefused, by_path::open_regular, is_git, joined, temporary_name};
+use super::{
+    MadeFolders, Opened, PathRefused, Temporary, by_path::open_regular, is_git, joined, temporary_name,
+};
 
 /// A name in a folder inside the working folder.
 #[derive(Debug)]
@@ -19,27 +21,8 @@ pub(in super::super) struct Spot {
     path: String,
 }
 
-/// A temporary file beside the file that it will become. It is removed when dropped, unless its name was given away.
-#[derive(Debug)]
-pub(in super::super) struct Temporary<'s> {
-    spot: &'s Spot,
-    pub(in super::super) file: File,
-    name: String,
-    kept: bool,
-}
-
-/// Folders that were created for a file. They are removed again when dropped, if they are empty and not kept.
-#[derive(Debug, Default)]
-pub(in super::super) struct MadeFolders {
-    made: Vec<PathBuf>,
-}
-
-impl MadeFolders {
-    /// Keeps the folders.
-    pub(in super::super) fn keep(mut self) {
-        self.made.clear();
-    }
-}
+/// A folder that was created for a file.
+pub(super) type MadeFolder = PathBuf;
 
 impl Drop for MadeFolders {
     fn drop(&mut self) {
@@ -186,12 +169,6 @@ impl Temporary<'_> {
     /// Gives the name to the temporary file, if no file has it.
     pub(in super::super) fn put_new(self) -> io::Result<()> {
         fs::hard_link(self.spot.folder.join(&self.name), &self.spot.full)
-    }
-
-    /// Leaves whatever has the temporary name where it is, and returns that name.
-    pub(in super::super) fn leave(mut self) -> String {
-        self.kept = true;
-        self.name.clone()
     }
 }
 

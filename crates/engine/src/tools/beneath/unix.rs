@@ -6,7 +6,7 @@
 
 use std::{
     collections::VecDeque,
-    ffi::{OsStr, OsString},
+    ffi::{CString, OsStr, OsString},
     fs::File,
     io,
     os::{
@@ -222,13 +222,7 @@ fn trace(root: BorrowedFd<'_>, path: &Path) -> Result<Traced, PathRefused> {
         match fs::readlinkat(here, &*name, Vec::new()) {
             Ok(link) => {
                 links += 1;
-                if links > LINKS {
-                    return Err(io::Error::from(Errno::LOOP).into());
-                }
-                let link = PathBuf::from(OsString::from_vec(link.into_bytes()));
-                let mut through = names(&link)?;
-                through.append(&mut ahead);
-                ahead = through;
+                ahead = through(link, links, ahead)?;
             }
             // It is not a link.
             Err(Errno::INVAL) if ahead.is_empty() => {
@@ -277,17 +271,26 @@ fn walk(root: BorrowedFd<'_>, path: &Path, target: Target) -> Result<OwnedFd, Pa
             return Err(io::Error::from(why).into());
         };
         links += 1;
-        if links > LINKS {
-            return Err(io::Error::from(Errno::LOOP).into());
-        }
-        let link = PathBuf::from(OsString::from_vec(link.into_bytes()));
-        let mut through = names(&link)?;
-        through.append(&mut ahead);
-        ahead = through;
+        ahead = through(link, links, ahead)?;
     }
     // The path ended with `..` or was the folder itself.
     let here = way.last().map_or(root, |here| here.as_fd());
     Ok(fs::openat(here, ".", target.flags(), Mode::empty()).map_err(io::Error::from)?)
+}
+
+/// The names ahead of a walk that has met a link, the `links`th of its path.
+fn through(
+    link: CString,
+    links: usize,
+    mut ahead: VecDeque<OsString>,
+) -> Result<VecDeque<OsString>, PathRefused> {
+    if links > LINKS {
+        return Err(io::Error::from(Errno::LOOP).into());
+    }
+    let link = PathBuf::from(OsString::from_vec(link.into_bytes()));
+    let mut names = names(&link)?;
+    names.append(&mut ahead);
+    Ok(names)
 }
 
 /// The names of a path, in order. One that starts at the root of the system leads outside.

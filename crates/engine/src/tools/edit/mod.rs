@@ -8,19 +8,18 @@
 
 mod nearest;
 
-use std::{borrow::Cow, path::PathBuf};
+use std::borrow::Cow;
 
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::Raw;
 
 use super::{
-    FileChange, Plan, RunningCall, Tool, ToolOutput,
+    FileChange, Tool,
     arguments::Given,
-    change::{apply, counted, plan},
+    change::counted,
     work::{cut, grouped},
-    workspace::{CHANGED_FILE, Workspace},
+    workspace::{CHANGED_FILE, Workspace, in_a_workspace, plan_and_run_changing},
 };
-use crate::provider::Doing;
 
 /// The most edits of one call.
 const EDITS: usize = 200;
@@ -44,22 +43,9 @@ struct Edit {
     all: bool,
 }
 
+in_a_workspace!(EditFile, "Edits files");
+
 impl EditFile {
-    /// Edits files in this folder.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self(Workspace::new(folder))
-    }
-
-    /// Edits files in a workspace.
-    pub fn of(workspace: Workspace) -> Self {
-        Self(workspace)
-    }
-
-    /// The workspace, which applies what is planned.
-    pub fn workspace(&self) -> &Workspace {
-        &self.0
-    }
-
     /// The change that a call asks for. Nothing is changed.
     ///
     /// # Errors
@@ -236,15 +222,7 @@ impl Tool for EditFile {
         ToolDeclaration::function(NAME, description, Raw::new(schema))
     }
 
-    fn plan<'a>(&'a self, arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
-        let (tool, arguments) = (self.clone(), arguments.to_owned());
-        plan(move || tool.planned(&arguments))
-    }
-
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
-        let (workspace, change) = (self.0.clone(), call.file.cloned());
-        apply(workspace, change)
-    }
+    plan_and_run_changing!();
 }
 
 #[cfg(test)]

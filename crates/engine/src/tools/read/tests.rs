@@ -4,6 +4,7 @@ use std::fs;
 
 use super::*;
 use crate::tools::ListDir;
+use crate::tools::RunningCall;
 
 /// Reads with these arguments.
 fn read(tool: &ReadFile, arguments: &str) -> Result<String, String> {
