@@ -129,6 +129,7 @@ impl Record {
                     let key = (call["entry"].as_str().unwrap().to_owned(), call["block"].as_u64().unwrap());
                     *record.running.entry(key).or_default() += 1;
                 }
+                "compacted" | "prune" => _ = FITTED.fetch_add(1, Ordering::Relaxed),
                 _ => {}
             }
         }
@@ -195,17 +196,23 @@ fn command(
     server: &Loopback,
     provider: Option<&Provider>,
     arguments: &[&str],
+    window: Option<&str>,
 ) -> std::process::Command {
     let flags = provider.map(|provider| provider.flags(server)).unwrap_or_default();
     let mut all: Vec<&str> = arguments.to_vec();
     all.extend(flags.iter().map(String::as_str));
     let mut command = home.command(&all);
     with_keys(&mut command, server);
+    // A window so small that results are pruned and the conversation is compacted in the middle of turns.
+    command.envs(window.map(|window| ("REJOIN_CONTEXT_WINDOW", window)));
     command
 }
 
 /// How many kills hit an answer of which something was shown.
 static CUT: AtomicUsize = AtomicUsize::new(0);
+
+/// How many compactions and prunes were seen in records.
+static FITTED: AtomicUsize = AtomicUsize::new(0);
 
 /// How many kills left files that a tool had changed.
 static CHANGED: AtomicUsize = AtomicUsize::new(0);
@@ -219,6 +226,7 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
     let mut provider = &PROVIDERS[(number as usize / 2) % PROVIDERS.len()];
     let label = format!("run {number} on {} and {}", provider.label(), home.store.split(':').next().unwrap());
     let fail = |what: String| Err(format!("{label}: {what}"));
+    let window = (number % 3 == 0).then_some("5000");
     let mut id: Option<String> = None;
     let mut known: Option<Record> = None;
     let mut interrupted = false;
@@ -250,7 +258,7 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
             }
         }
         let after = Duration::from_micros(dice.roll(140_000));
-        let seen = run_and_kill(command(&home, server, Some(provider), &arguments), after);
+        let seen = run_and_kill(command(&home, server, Some(provider), &arguments, window), after);
         interrupted |= !seen.finished;
         id = id.or(seen.conversation.clone());
         let Some(id) = &id else { continue };
@@ -302,7 +310,7 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
         known = Some(record);
     }
     let Some(id) = id else { return Ok(interrupted) };
-    let last = command(&home, server, None, &["resume", &id, "and now the end"]).output().unwrap();
+    let last = command(&home, server, None, &["resume", &id, "and now the end"], window).output().unwrap();
     let ran = Ran::of(last);
     if ran.code != 0 {
         return fail(format!("resume failed with {}: {}", ran.code, ran.err));
@@ -363,10 +371,13 @@ fn killed_at_any_moment() {
     println!("{cut} answers were cut after some of their words were shown");
     let changed = CHANGED.load(Ordering::Relaxed);
     println!("{changed} kills left files that tools had changed");
+    let fitted = FITTED.load(Ordering::Relaxed);
+    println!("{fitted} compactions and prunes were in the records");
     assert!(problems.is_empty(), "{} of {runs} runs:\n{}", problems.len(), problems.join("\n"));
     assert!(hit.load(Ordering::Relaxed) * 2 > runs as usize, "most kills hit a turn");
     assert!(runs < 50 || cut > 0, "some kills hit an answer");
     assert!(runs < 50 || changed > 0, "some kills came after a change");
+    assert!(runs < 50 || fitted > 0, "some conversations were made to fit");
 }
 
 /// A turn that is killed while the model speaks, after it has shown a few words.
@@ -379,7 +390,7 @@ struct Cut {
 /// Runs a turn whose answer comes slowly, and kills it when enough of the answer was shown.
 fn cut_in_the_middle(home: &Home, server: &Loopback, arguments: &[&str], enough: usize) -> Cut {
     server.always(Fault::Slow(Duration::from_millis(15)));
-    let mut command = command(home, server, Some(&PROVIDERS[2]), arguments);
+    let mut command = command(home, server, Some(&PROVIDERS[2]), arguments, None);
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut cut = Cut { id: String::new(), text: String::new() };
@@ -456,7 +467,8 @@ fn words_that_were_shown_survive_a_kill() {
         let resumed = home.run(&["resume", &cut.id]);
         let beginning: String = shown.chars().take(20).collect();
         support::has(&resumed.err, &["State: interrupted, 2 messages", "Last exchange", &beginning]);
-        let ran = command(home, &server, None, &["resume", &cut.id, "and now the end"]).output().unwrap();
+        let ran =
+            command(home, &server, None, &["resume", &cut.id, "and now the end"], None).output().unwrap();
         assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stderr));
         assert_eq!(drafts(home).len(), 0);
         let record = home.out(&["history", "export", &cut.id, "--to", "jsonl"]);
@@ -550,7 +562,8 @@ fn a_draft_in_writing_is_its_writers() {
     let server = Loopback::start(Config::default());
     server.always(Fault::Slow(Duration::from_millis(15)));
     Home::each(|home| {
-        let mut command = command(home, &server, Some(&PROVIDERS[2]), &["chat", "--json", "hello words:300"]);
+        let mut command =
+            command(home, &server, Some(&PROVIDERS[2]), &["chat", "--json", "hello words:300"], None);
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();

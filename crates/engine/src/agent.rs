@@ -16,7 +16,10 @@ use crate::{
     digest::digest,
     provider::Provider,
     tools::Tools,
-    turn::{Event, OnBroken, Stop, TurnError, TurnInput, TurnOutcome, TurnSettings, WindowSettings, Worker},
+    turn::{
+        Compaction, Event, OnBroken, Stop, TurnError, TurnInput, TurnOutcome, TurnSettings, WindowSettings,
+        Worker,
+    },
     writer::New,
 };
 
@@ -160,12 +163,18 @@ impl Agent {
         self.worker.conversation_mut()
     }
 
+    /// Puts a summary in the place of older messages now, for the model only. `focus` says what it must keep.
+    pub async fn compact(&mut self, focus: Option<&str>) -> Compaction {
+        let stop = self.stop.clone();
+        self.worker.compact(focus, &mut |_| {}, &stop).await
+    }
+
     /// The share of its window that the conversation fills, by the estimate of [`Conversation::token_count`].
     pub fn filled(&self) -> f64 {
         self.conversation().token_count() as f64 / self.window.max_tokens.max(1) as f64
     }
 
-    /// How much of the conversation a request keeps. Nothing prunes a conversation yet, so requests hold all of it.
+    /// When older turns are pruned, if the agent was made with these numbers.
     pub fn window(&self) -> Window {
         self.window
     }

@@ -446,10 +446,21 @@ impl Conversation {
 
     fn append_as(&mut self, content: &Content, stamp: Stamp) -> Appended {
         let entry = self.add_as(content, stamp);
+        self.saved_as(entry)
+    }
+
+    /// Stores what is in memory only, an entry among it.
+    fn saved_as(&mut self, entry: Entry) -> Appended {
         let saved = self.save();
         // Its place may have changed while it was stored.
         let entry = self.entries.iter().rfind(|other| other.id() == entry.id()).cloned().unwrap_or(entry);
         Appended { entry, saved }
+    }
+
+    /// Appends after the head, to be stored with the next entry that somebody waits for.
+    #[cfg(feature = "agent")]
+    pub(crate) fn append_later(&mut self, content: &Content) -> Appended {
+        Appended { entry: self.add(content), saved: self.saved.clone() }
     }
 
     /// Appends after the head, in memory. The next save stores everything that was added so, in one batch.
@@ -533,14 +544,20 @@ impl Conversation {
             home.lock = Some(home.store.lock(self.id, &Holder::this(command.as_str(), self.clock.now()))?);
         }
         let store = Arc::clone(&home.store);
-        for _ in 0..CATCH_UPS {
-            match store.append(self.id, self.after, &self.entries[self.stored..]) {
+        // A database writes all of them or none. In a file of lines, a power cut may leave the second line without the first.
+        let at_once = if self.numbering == Numbering::Lines { 1 } else { usize::MAX };
+        let mut catch_ups = 0;
+        while catch_ups < CATCH_UPS {
+            let end = self.entries.len().min(self.stored.saturating_add(at_once));
+            match store.append(self.id, self.after, &self.entries[self.stored..end]) {
                 Ok(tail) => {
                     self.after = Some(tail);
-                    self.stored = self.entries.len();
-                    return Ok(());
+                    self.stored = end;
                 }
-                Err(StoreError::TailMoved { .. }) => self.catch_up(&*store)?,
+                Err(StoreError::TailMoved { .. }) => {
+                    self.catch_up(&*store)?;
+                    catch_ups += 1;
+                }
                 Err(why) => return Err(why),
             }
             if self.unsaved().is_empty() {

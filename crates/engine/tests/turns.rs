@@ -286,7 +286,7 @@ fn a_running_turn_is_seen_in_the_store() {
             "call ended: WAITING_FOR_TOOLS, interrupted, Started CallRunning CallRunning",
             "call ended: WAITING_FOR_MODEL, waiting, Started CallRunning CallRunning",
             "asking: WAITING_FOR_MODEL, waiting, Started CallRunning CallRunning Started",
-            "answered: COMPLETE, ready, Started CallRunning CallRunning Started",
+            "answered: COMPLETE, ready, Started CallRunning CallRunning Started Ended",
             "ended: COMPLETE, ready, Started CallRunning CallRunning Started Ended",
         ]
     );
@@ -328,7 +328,10 @@ fn what_is_told_is_stored_already() {
                     Event::Started { .. } => assert!(matches!(last, Some(Content::Context(_))), "{kind}"),
                     Event::Asking { .. } => assert_eq!(last_mark.as_deref(), Some("Started"), "{kind}"),
                     Event::Answered { entry, .. } => {
-                        assert_eq!(entries.last().map(Entry::id), Some(*entry), "{kind}");
+                        // The end of the turn is stored with the last answer.
+                        let answers =
+                            entries.iter().rev().filter(|entry| mark(entry).as_deref() != Some("Ended"));
+                        assert_eq!(answers.map(Entry::id).next(), Some(*entry), "{kind}");
                     }
                     Event::CallStarted { .. } => {
                         calls += 1;

@@ -68,11 +68,24 @@ impl Conversation {
         self.keep_left_draft();
     }
 
-    /// Appends the answer that a draft belongs to.
+    /// Appends an answer, in the place of its draft if it has one, and what follows it in the same write.
     #[cfg(feature = "agent")]
-    pub(crate) fn append_drafted(&mut self, content: &Content, draft: AnswerDraft) -> Appended {
-        self.draft = draft.file.map(|file| Drafted(Some(file)));
-        self.append_as(content, draft.stamp)
+    pub(crate) fn append_answer(
+        &mut self,
+        content: &Content,
+        draft: Option<AnswerDraft>,
+        then: Option<&Content>,
+    ) -> Appended {
+        let stamp = match draft {
+            Some(draft) => {
+                self.draft = draft.file.map(|file| Drafted(Some(file)));
+                draft.stamp
+            }
+            None => stamp(&*self.clock, None),
+        };
+        let entry = self.add_as(content, stamp);
+        then.map(|then| self.add(then));
+        self.saved_as(entry)
     }
 
     /// Removes the draft, because everything is stored.

@@ -494,7 +494,8 @@ impl Worker {
         }
         if let TurnInput::Say(message) = input {
             running.before = Some(self.conversation.head_with_hash());
-            self.say(running, message);
+            // It is stored with the entry that says that the request leaves: one write is enough.
+            self.append_message(running, message, Conversation::append_later);
         }
         loop {
             let ending = if running.stop.is_stopped() {
@@ -522,10 +523,8 @@ impl Worker {
                 // If the turn was stopped meanwhile, the loop ends above.
                 Answer::Calls { entry, message, cut } => self.run_calls(running, entry, &message, cut).await,
                 Answer::Paused => {}
-                Answer::Done(ending) => {
-                    self.turn_entry(running, TurnState::Ended, None);
-                    return Ok(ending);
-                }
+                // Its end was stored with the answer.
+                Answer::Done(ending) => return Ok(ending),
             }
         }
     }

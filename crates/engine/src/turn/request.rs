@@ -8,7 +8,7 @@ use rejoin_formats::{
 };
 use rejoin_record::{
     Content, EntryId, Message, Origin, Text,
-    content::{Branch, TurnState},
+    content::{Branch, Turn, TurnState},
 };
 
 use super::{Ending, Event, Limit, TurnError, TurnInProgress, Worker, compose::Basis};
@@ -108,11 +108,11 @@ impl Worker {
                 match arrived.and_then(|received| received.message) {
                     Some(message) => {
                         drop(partial);
-                        self.record(running, message, basis);
+                        self.record(running, message, basis, None);
                     }
                     None => {
                         if let Some(message) = partial.message(&endpoint) {
-                            self.answer(running, message);
+                            self.answer(running, message, None);
                         }
                     }
                 }
@@ -123,7 +123,7 @@ impl Worker {
             Some(Err(error)) => {
                 // A provider that fails should have said nothing. What it said all the same is kept.
                 if let Some(message) = partial.message(&endpoint) {
-                    self.answer(running, message);
+                    self.answer(running, message, None);
                 }
                 Err(self.failed(error))
             }
@@ -154,19 +154,31 @@ impl Worker {
     }
 
     /// Records a message of the model, with its origin and with names and ids spelled as before the request.
-    fn record(&mut self, running: &mut TurnInProgress<'_>, mut message: Message, basis: Basis) -> EntryId {
+    fn record(
+        &mut self,
+        running: &mut TurnInProgress<'_>,
+        mut message: Message,
+        basis: Basis,
+        then: Option<TurnState>,
+    ) -> EntryId {
         let origin = Origin { prefix: basis.prefix, ..self.provider.endpoint().origin() };
         basis.respelled.restore(&mut message);
         issued(&mut message, &origin);
-        self.answer(running, message)
+        self.answer(running, message, then)
     }
 
-    /// Appends the message of a model, in the place of its draft.
-    fn answer(&mut self, running: &mut TurnInProgress<'_>, message: Message) -> EntryId {
+    /// Appends the message of a model, in the place of its draft, and the state of the turn `then`.
+    fn answer(
+        &mut self,
+        running: &mut TurnInProgress<'_>,
+        message: Message,
+        then: Option<TurnState>,
+    ) -> EntryId {
         let draft = running.draft.take();
-        let entry = self.append_message(running, message, |conversation, content| match draft {
-            Some(draft) => conversation.append_drafted(content, draft),
-            None => conversation.append(content),
+        let then = then
+            .map(|state| Content::Turn(Turn { usage: running.unrecorded.take(), ..Turn::new(state, None) }));
+        let entry = self.append_message(running, message, |conversation, content| {
+            conversation.append_answer(content, draft, then.as_ref())
         });
         running.answer = running.messages.last().cloned();
         entry
@@ -183,8 +195,12 @@ impl Worker {
         running.count(usage);
         self.learn_from(usage.map_or(0, |usage| usage.input));
         let mut entry = None;
+        // A whole answer without calls is the last: then the end of the turn is stored with it.
+        let is_whole = matches!(&end, End::Complete(stop) if *stop != StopReason::Paused);
+        let is_last = |message: &Message| is_whole && message.tool_calls().next().is_none();
+        let ended = message.as_ref().is_some_and(is_last);
         if let Some(message) = message {
-            let id = self.record(running, message, basis);
+            let id = self.record(running, message, basis, ended.then_some(TurnState::Ended));
             entry = Some(id);
             running.tell(Event::Answered { entry: id, usage });
         }
@@ -198,7 +214,12 @@ impl Worker {
             }
             // One that paused without a word would be asked the same again, and again.
             (Some(_), _, StopReason::Paused) => Ok(Answer::Paused),
-            (_, _, StopReason::Length) => Ok(Answer::Done(Ending::Limit(Limit::AnswerLength))),
+            (_, _, StopReason::Length) => {
+                if !ended {
+                    self.turn_entry(running, TurnState::Ended, None);
+                }
+                Ok(Answer::Done(Ending::Limit(Limit::AnswerLength)))
+            }
             (None, ..) => Err(ProviderError::Empty.into()),
             _ => Ok(Answer::Done(Ending::Done)),
         }

@@ -7,6 +7,7 @@ use std::{
 
 use rejoin_engine::{Appended, New, SystemClock, Window};
 use rejoin_record::Message;
+use rejoin_view::TokenCounter;
 
 /// A conversation in memory, and how much of it a request may hold. Everything else that a conversation can do comes from
 /// [`rejoin::Conversation`](crate::Conversation), to which this dereferences.
@@ -62,6 +63,13 @@ impl Conversation {
             self.token_count = usize::try_from(pruned.after).unwrap_or(usize::MAX);
         }
         Ok(())
+    }
+
+    /// A summary of its messages that needs no model: the beginning of each, as many of them as fit into a quarter of `max_tokens`.
+    #[must_use]
+    pub fn create_summary(&self, model: &str) -> String {
+        let room = self.max_tokens as u64 / 4;
+        rejoin_view::window::digest(None, self.inner.messages(), room, &TokenCounter::for_model(model))
     }
 
     /// How many messages lead to its head.

@@ -8,8 +8,11 @@
 //! | `Conversation::new` from three numbers ([`Conversation`]) | `rejoin::Conversation` |
 //! | `RolloutRecorder`, `SqliteStorage` | `open_store` and `rejoin::Conversation` |
 //! | `StateCommand` | `Conversation::add_tool_message` |
+//! | `CompactConfig`, `needs_compaction`, `run_compact_task` | `WindowSettings`, `Agent::compact` |
 //! | `OllamaConfig`, [`convert_messages`] | `engine::provider`, [`convert`](crate::convert()) |
 
+#[cfg(feature = "agent")]
+mod compaction;
 #[cfg(feature = "store")]
 mod conversation;
 mod messages;
@@ -17,6 +20,8 @@ mod messages;
 mod ollama;
 pub mod sequence;
 
+#[cfg(feature = "agent")]
+pub use compaction::{CompactConfig, needs_compaction, run_compact_task};
 #[cfg(feature = "store")]
 pub use conversation::Conversation;
 pub use messages::convert_messages;
@@ -28,6 +33,7 @@ pub use rejoin_engine::provider::scripted::MockProvider;
 pub use rejoin_engine::{
     Agent, Agent as AgentExecutor, ConversationManager, ConversationManager as SessionManager,
     compat::{FromNumbers, StateCommand},
+    turn::{COMPACT_THRESHOLD, COMPACT_USER_MESSAGE_MAX_TOKENS},
 };
 #[cfg(feature = "store")]
 pub use rejoin_engine::{

@@ -176,7 +176,9 @@ impl Talking {
         let tools = tools::tools(desk, &settings.limits);
         let here = desk.folder.to_string_lossy();
         let elsewhere = conversation.directory().filter(|folder| *folder != here);
-        let worker = Worker::new(conversation, answering.provider, tools, settings);
+        let summariser = window::summariser(desk, talk, &conversation, &answering);
+        let mut worker = Worker::new(conversation, answering.provider, tools, settings);
+        worker.set_summariser(summariser);
         keeps_to_its_cost(&worker, talk)?;
         Ok(Self {
             worker,

@@ -1,10 +1,34 @@
 //! The settings of a model's window.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use rejoin::{CompactMode, PrunePolicy, Window, WindowSettings};
+use rejoin::{CompactMode, Conversation, Provider, PrunePolicy, Wanted, Window, WindowSettings};
 
-use crate::settings::Settings;
+use crate::{
+    answering::{self, Answering},
+    args::Talk,
+    desk::Desk,
+    settings::Settings,
+};
+
+/// The provider that writes summaries, if the settings name a model for them. Without it, the one that answers writes them.
+pub fn summariser(
+    desk: &Desk,
+    talk: &Talk,
+    conversation: &Conversation,
+    answering: &Answering,
+) -> Option<Arc<dyn Provider>> {
+    let model = desk.settings.value("compact.model")?;
+    answering.outcome.as_ref()?;
+    let talk = Talk { model: Some(model.to_owned()), ..talk.clone() };
+    match answering::choose_for_turn(desk, &talk, Some(&Wanted::of(conversation))) {
+        Ok(chosen) => Some(chosen.provider),
+        Err(why) => {
+            tracing::warn!("`compact.model` cannot be used: {why}");
+            None
+        }
+    }
+}
 
 /// How conversations are made to fit their model's window, by the settings.
 pub fn fitting(settings: &Settings) -> WindowSettings {

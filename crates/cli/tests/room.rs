@@ -1,0 +1,132 @@
+//! Conversations that are made to fit their model's window: `compact`, `uncompact`, `prune`, `history pin`, and the settings.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+
+use serde_json::Value;
+use support::Home;
+
+fn said(home: &Home, arguments: &[&str]) -> String {
+    let ran = home.run(arguments);
+    assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.err);
+    ran.out
+}
+
+fn object(home: &Home, arguments: &[&str]) -> Value {
+    serde_json::from_str(&said(home, arguments)).unwrap()
+}
+
+/// A conversation with sums and facts in it.
+fn talked(store: &str) -> Home {
+    let home = Home::new(store);
+    said(&home, &["chat", "-p", "offline", "--new", "my dog is called Rex"]);
+    for number in 1..8 {
+        said(
+            &home,
+            &[
+                "chat",
+                &format!(
+                    "what is {number} * 37? And please mind that this is a long sentence with many words in it."
+                ),
+            ],
+        );
+    }
+    home
+}
+
+fn view(home: &Home) -> String {
+    said(home, &["history", "show", "@", "--view"])
+}
+
+/// A compaction is shown before it is made, hides older messages from the model only, and can be taken back.
+#[test]
+fn compact_and_uncompact() {
+    for store in support::STORES {
+        let home = talked(store);
+        let before = view(&home);
+        let plan = object(&home, &["compact", "@", "--dry-run", "--json"]);
+        assert_eq!(plan["changed"], false);
+        assert!(plan["tokens_after"].as_u64() < plan["tokens_before"].as_u64(), "{plan}");
+        assert_eq!(view(&home), before, "a dry run changes nothing");
+        let picture = said(&home, &["compact", "@", "--dry-run"]);
+        assert!(picture.starts_with("before ") && picture.contains("\nafter "), "{picture}");
+        let done = object(&home, &["compact", "@", "--json", "--keep", "the dog"]);
+        assert_eq!(done["changed"], true, "{done}");
+        assert!(done["messages_after"].as_u64() < done["messages_before"].as_u64(), "{done}");
+        let after = view(&home);
+        assert!(after.contains("Summary of earlier conversation:"), "{after}");
+        assert!(after.len() < before.len());
+        // The record keeps every word, and finds it.
+        let all = said(&home, &["history", "show", "@"]);
+        assert!(all.contains("my dog is called Rex") && all.contains("what is 1 * 37?"));
+        assert!(said(&home, &["history", "search", "Rex"]).contains("Rex"));
+        assert_eq!(said(&home, &["verify"]).matches("changed").count(), 0);
+        // The next turn goes on from the summary.
+        assert!(said(&home, &["chat", "what is 2 + 2?"]).contains('4'));
+        assert_eq!(object(&home, &["uncompact", "@", "--dry-run", "--json"])["changed"], false);
+        assert_eq!(object(&home, &["uncompact", "@", "--json"])["changed"], true);
+        assert!(view(&home).contains("my dog is called Rex") && !view(&home).contains("Summary of earlier"));
+        let none = home.run(&["uncompact", "@"]);
+        assert_eq!(none.code, 0);
+        assert!(none.err.contains("Nothing is compacted"), "{}", none.err);
+    }
+}
+
+/// A pinned message stays in the view through a compaction.
+#[test]
+fn pinned_messages_stay() {
+    let home = talked("sqlite");
+    assert_eq!(object(&home, &["history", "pin", "@", "3", "--json"])["changed"], true);
+    assert_eq!(object(&home, &["history", "pin", "@", "3", "--json"])["changed"], false);
+    let pinned = said(&home, &["history", "show", "@", "--json"]);
+    let third: Value = serde_json::from_str(pinned.lines().nth(3).unwrap()).unwrap();
+    said(&home, &["compact", "@"]);
+    let shown = view(&home);
+    let text = third["content"].as_str().unwrap_or("37");
+    assert!(shown.contains(text), "{text}: {shown}");
+    assert_eq!(object(&home, &["history", "pin", "@", "3", "--remove", "--json"])["pinned"], false);
+    let missing = home.run(&["history", "pin", "@", "999"]);
+    assert_eq!(missing.code, 2, "{}", missing.err);
+}
+
+/// Pruning says what would go, and leaves a note that says how to read it again.
+#[test]
+fn prune_leaves_notes() {
+    let home = Home::new("sqlite");
+    std::fs::create_dir_all(home.path("here")).unwrap();
+    std::fs::write(home.path("here").join("long.txt"), "a line of a long file\n".repeat(200)).unwrap();
+    said(&home, &["chat", "-p", "offline", "--new", "read `long.txt`"]);
+    said(&home, &["chat", "what is 1 + 1?"]);
+    let nothing = home.run(&["prune", "@"]);
+    assert!(nothing.err.contains("No result has to go"), "{}", nothing.err);
+    let plan = object(&home, &["prune", "@", "--keep-last", "0", "--dry-run", "--json"]);
+    assert_eq!((plan["changed"].as_bool(), plan["pruned"].as_u64()), (Some(false), Some(1)), "{plan}");
+    assert!(view(&home).contains("a line of a long file"));
+    assert_eq!(object(&home, &["prune", "@", "--keep-last", "0", "--json"])["changed"], true);
+    let shown = view(&home);
+    assert!(shown.contains("was left out to save room") && shown.contains("call recall with"), "{shown}");
+    assert!(said(&home, &["history", "show", "@"]).contains("a line of a long file"));
+}
+
+/// The settings of `compact` share a table with those below it, in whatever order they are set.
+#[test]
+fn settings_below_a_setting() {
+    let home = Home::new("sqlite");
+    said(&home, &["config", "set", "compact", "off"]);
+    said(&home, &["config", "set", "compact.tail_tokens", "0"]);
+    said(&home, &["config", "set", "compact", "auto"]);
+    said(&home, &["config", "set", "compact.model", "small"]);
+    let get = |name: &str| said(&home, &["config", "get", name]).trim().to_owned();
+    assert_eq!((get("compact").as_str(), get("compact.tail_tokens").as_str()), ("auto", "0"));
+    assert_eq!(get("compact.model"), "small");
+    for (name, value) in [
+        ("context_window", "0"),
+        ("compact_threshold", "1.5"),
+        ("prune_threshold", "0"),
+        ("compact", "maybe"),
+    ] {
+        let wrong = home.run(&["config", "set", name, value]);
+        assert_eq!(wrong.code, 2, "{name} {value}: {}", wrong.err);
+    }
+}
