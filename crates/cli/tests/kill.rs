@@ -586,7 +586,7 @@ fn an_answer_without_a_draft_is_an_answer() {
         let folder = if home.is_jsonl() { "chats/drafts" } else { "chats.db.drafts" };
         home.file(folder, "a file where the folder should be");
         let ran = Ran::of(
-            command(home, &server, Some(&PROVIDERS[2]), &["chat", "hello words:30"]).output().unwrap(),
+            command(home, &server, Some(&PROVIDERS[2]), &["chat", "hello words:30"], None).output().unwrap(),
         );
         assert_eq!(ran.code, 0, "{}", ran.err);
         assert!(!ran.out.is_empty());
