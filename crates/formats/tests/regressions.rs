@@ -473,3 +473,16 @@ fn a_failed_result_holds_only_text() {
         assert!(out.body.contains("words"), "{}", out.body);
     }
 }
+
+#[test]
+fn a_role_in_another_case_is_written_as_the_api_spells_it() {
+    for (written, role) in [("develOper", "developer"), ("SYSTEM", "system"), ("User", "user")] {
+        let text = format!(
+            r#"{{"messages":[{{"role":"{written}","content":[{{"type":"text","text":"words"}}]}}]}}"#
+        );
+        let out = converted(&text, OPENAI, OPENAI);
+        let body: Value = serde_json::from_str(&out.body).unwrap();
+        assert_eq!(body["messages"][0]["role"], role);
+        assert_eq!(rules(&out), ["irregular-content"]);
+    }
+}
