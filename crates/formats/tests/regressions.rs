@@ -486,3 +486,11 @@ fn a_role_in_another_case_is_written_as_the_api_spells_it() {
         assert_eq!(rules(&out), ["irregular-content"]);
     }
 }
+
+#[test]
+fn a_content_without_its_list_is_reported() {
+    let text = r#"{"contents":{"role":"user","parts":[{"text":"u"}]}}"#;
+    let out = converted(text, Dialect::Gemini, Dialect::Gemini);
+    assert_eq!(out.body, r#"{"contents":[{"role":"user","parts":[{"text":"u"}]}]}"#);
+    assert_eq!(rules(&out), ["irregular-content"]);
+}
