@@ -473,3 +473,24 @@ fn a_failed_result_holds_only_text() {
         assert!(out.body.contains("words"), "{}", out.body);
     }
 }
+
+#[test]
+fn a_role_in_another_case_is_written_as_the_api_spells_it() {
+    for (written, role) in [("develOper", "developer"), ("SYSTEM", "system"), ("User", "user")] {
+        let text = format!(
+            r#"{{"messages":[{{"role":"{written}","content":[{{"type":"text","text":"words"}}]}}]}}"#
+        );
+        let out = converted(&text, OPENAI, OPENAI);
+        let body: Value = serde_json::from_str(&out.body).unwrap();
+        assert_eq!(body["messages"][0]["role"], role);
+        assert_eq!(rules(&out), ["irregular-content"]);
+    }
+}
+
+#[test]
+fn a_content_without_its_list_is_reported() {
+    let text = r#"{"contents":{"role":"user","parts":[{"text":"u"}]}}"#;
+    let out = converted(text, Dialect::Gemini, Dialect::Gemini);
+    assert_eq!(out.body, r#"{"contents":[{"role":"user","parts":[{"text":"u"}]}]}"#);
+    assert_eq!(rules(&out), ["irregular-content"]);
+}

@@ -202,12 +202,11 @@ fn left_in<'r>(raw: &'r str, held: &[(usize, usize)], known: &[Known], fewest: F
     let mut left = Vec::new();
     walk::unread_strings(raw, held, |path, string| {
         let few = fewest == Fewest::OneLetter && path.keys().last().is_some_and(|key| !is_bookkeeping(&key));
-        if few || walk::literal_has_words(string) {
-            let text = literal::decode(string).0;
+        let text = || literal::decode(string).0;
+        if walk::literal_has_words(string) || (few && walk::has_letters(&text())) {
             let keys: Vec<Cow<'_, str>> = path.keys().collect();
-            let letters = text.chars().any(char::is_alphanumeric);
-            if letters && !known.iter().any(|known| known.covers(&keys, raw)) {
-                left.push(Left { path: keys.join("."), text });
+            if !known.iter().any(|known| known.covers(&keys, raw)) {
+                left.push(Left { path: keys.join("."), text: text() });
             }
         }
     });

@@ -76,12 +76,19 @@ pub(super) fn unread_strings<'r>(
     }
 }
 
-/// Whether a text has at least four words. In scripts without spaces between words, two characters count as one word.
+/// Whether a text has at least four words. In scripts without spaces between words, two characters count as one word. A text
+/// without a letter or a digit, such as a line of dashes, has no words.
 #[must_use]
 pub fn has_words(text: &str) -> bool {
     const FEWEST: usize = 4;
+    let spaced = text.split_whitespace().nth(FEWEST - 1).is_some();
     let unspaced = || text.chars().filter(|c| is_unspaced(*c)).take(2 * FEWEST).count() == 2 * FEWEST;
-    text.split_whitespace().nth(FEWEST - 1).is_some() || (!text.is_ascii() && unspaced())
+    (spaced || (!text.is_ascii() && unspaced())) && has_letters(text)
+}
+
+/// Whether a text has a letter or a digit.
+pub(super) fn has_letters(text: &str) -> bool {
+    text.chars().any(char::is_alphanumeric)
 }
 
 /// Whether a string literal, with its quotes, has at least four words. Most literals are names and ids, which need no
@@ -143,8 +150,16 @@ mod tests {
         {
             assert!(has_words(text), "{text}");
         }
-        for text in ["", "a b c", "/a/path/with/many/steps", "c2tpcF90aG91Z2h0X3NpZ25hdHVyZQ==", "你好世界"]
-        {
+        for text in [
+            "",
+            "a b c",
+            "/a/path/with/many/steps",
+            "c2tpcF90aG91Z2h0X3NpZ25hdHVyZQ==",
+            "你好世界",
+            "- - - - -",
+            "{\n: [ {",
+            "\0 \0 \0 \0",
+        ] {
             assert!(!has_words(text), "{text}");
         }
     }

@@ -215,6 +215,9 @@ pub(crate) fn read<S: Shape>(input: &Input, sample: Sample<'_>, shape: S) -> Res
             builder.add(item, &input.text, 0, None);
         }
     }
+    if list.kind() != Kind::Array {
+        builder.unlisted();
+    }
     if let Some(error) = error {
         let cut = items(list).last().is_some_and(Value::is_cut);
         let message = builder.next - usize::from(cut);
@@ -477,6 +480,15 @@ impl<S: Shape> Builder<S> {
         for mut finding in read.findings {
             finding.at.message = Some(index);
             self.session.findings.push(finding);
+        }
+    }
+
+    /// Marks a message that stands alone where the API has a list. A request is written with the list, and says so.
+    fn unlisted(&mut self) {
+        for message in &mut self.session.messages {
+            if let Some(native) = &mut Arc::make_mut(message).native {
+                native.regular = false;
+            }
         }
     }
 

@@ -123,8 +123,7 @@ impl MessageReader {
             return Some(match roles::named(name) {
                 // Some programs spell it differently.
                 role @ (Role::User | Role::Assistant) => (role.clone(), name == role.as_str()),
-                Role::Tool => (Role::Tool, name == "tool" && self.style == Style::OpenAi),
-                role => (role, self.style == Style::OpenAi),
+                role => (role.clone(), name == role.as_str() && self.style == Style::OpenAi),
             });
         }
         let finding = Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced);

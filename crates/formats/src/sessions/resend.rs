@@ -151,9 +151,7 @@ fn ends_blank(literal: &str) -> bool {
     let body = literal.strip_suffix('"').unwrap_or(literal);
     // Of several backslashes in a row, every second one is the text of an escape.
     let is_escape = |length: usize| {
-        let Some(start) = body.len().checked_sub(length).filter(|start| body.is_char_boundary(*start)) else {
-            return None;
-        };
+        let start = body.len().checked_sub(length).filter(|start| body.is_char_boundary(*start))?;
         let before = body[..start].bytes().rev().take_while(|byte| *byte == b'\\').count();
         body[start..].strip_prefix('\\').filter(|_| before % 2 == 0)
     };
