@@ -36,6 +36,7 @@ use crate::{
     failure::{FAILED, Failure, INTERRUPTED},
     output,
     settings::Settings,
+    windows,
 };
 pub use draw::{Drawing, PrintedWords};
 pub use message::{GivenMessage, has_terminal, said};
@@ -170,7 +171,10 @@ impl Talking {
             on_broken: super::convert::policy(&desk.settings),
             limits: limits(&desk.settings, talk),
             approvals: approving::approvals(talk, &desk.settings, &terminal)?,
-            context_window: desk.settings.number("context_window"),
+            context_window: desk
+                .settings
+                .number("context_window")
+                .or_else(|| windows::told(&desk.home, answering.provider.endpoint())),
         };
         let tools = tools::tools(desk, &settings.limits);
         let here = desk.folder.to_string_lossy();
