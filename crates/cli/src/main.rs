@@ -26,6 +26,7 @@ mod settings;
 mod source;
 mod stream;
 mod subject;
+mod windows;
 
 use std::process::ExitCode;
 

@@ -6,7 +6,8 @@ mod support;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use support::Home;
+use support::{Home, Ran, services::with_keys};
+use testkit::loopback::{Config, Loopback, Service};
 
 fn object(home: &Home, arguments: &[&str]) -> Value {
     let ran = home.run(arguments);
@@ -180,4 +181,34 @@ fn the_end_of_a_turn_says_what_it_took() {
     let answers = answers.filter(|event| event["type"] == "answered");
     let input: u64 = answers.map(|event| event["usage"]["input_tokens"].as_u64().unwrap()).sum();
     assert_eq!(ended["usage"]["input_tokens"], input);
+}
+
+/// What a provider says about its models is kept, and used without asking it again.
+#[test]
+fn a_window_that_a_provider_told_is_remembered() {
+    let server = Loopback::start(Config::default());
+    let home = Home::new("sqlite");
+    let base = server.base(Service::OpenRouter);
+    let asked = ["--provider", "openrouter", "--base-url", &base];
+    let run = |arguments: &[&str]| {
+        let mut command = home.command(&[arguments, &asked].concat());
+        with_keys(&mut command, &server);
+        let ran = Ran::of(command.output().unwrap());
+        assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.err);
+        ran.out
+    };
+    let models = run(&["models", "list", "--json"]);
+    let listed: Value = serde_json::from_str(models.lines().next().unwrap()).unwrap();
+    let model = listed["id"].as_str().unwrap();
+    assert_eq!(listed["window"], 200_000);
+    run(&["chat", "hello", "--model", model]);
+    let window = || object(&home, &["history", "show", "@", "--tokens", "--json"])["window"].clone();
+    assert_eq!(window(), 200_000);
+    // It is the file that says so.
+    let file = home.path("home/windows");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("200000", "77777")).unwrap();
+    assert_eq!(window(), 77_777);
+    run(&["models", "list"]);
+    assert_eq!(window(), 200_000, "what the provider says last counts");
 }

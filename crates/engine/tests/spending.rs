@@ -15,11 +15,11 @@ use rejoin_engine::{
         offline::Offline,
         scripted::{ScriptedProvider, Step},
     },
-    tools::Tools,
+    tools::{Delegate, Tools},
     turn::{Ending, Event, Limit, Limits, Stop, TurnOutcome, TurnSettings, WindowSettings, Worker},
 };
 use rejoin_formats::wire::stream::Usage;
-use rejoin_record::{Content, Message, content::TokenUsage};
+use rejoin_record::{Content, Message, ToolCall, content::TokenUsage};
 use rejoin_store::memory::Memory;
 use support::clock;
 use talk::{call, echo, run};
@@ -208,4 +208,25 @@ fn the_window_is_the_setting_or_what_is_known() {
     let provider = Arc::new(ScriptedProvider::new_default().named("openai", "gpt-4o"));
     let worker = Worker::new(begin(), provider, Tools::default(), TurnSettings::default());
     assert_eq!(worker.window(), Some(128_000));
+}
+
+/// A task gets what its parent may still spend, so that delegating is no way around a limit.
+#[test]
+fn a_delegated_task_gets_what_is_left() {
+    let delegates = ToolCall::new("a", "delegate", r#"{"task":"Say hello."}"#);
+    let script =
+        [taking(Step::calls(vec![delegates]), 9_000, 900), Step::says("Hello."), Step::says("Done.")];
+    let provider = Arc::new(ScriptedProvider::new(script));
+    let limits = Limits { tokens: Some(10_000), ..Limits::default() };
+    let settings = TurnSettings { limits, ..TurnSettings::default() };
+    let mut worker = Worker::new(begin(), provider.clone(), Tools::builtin(".").with(Delegate), settings);
+    let outcome = turn(&mut worker);
+    assert!(matches!(outcome.ending, Ending::Limit(Limit::Tokens { .. })), "{outcome:?}");
+    assert_eq!(
+        provider.requests().len(),
+        1,
+        "the task may take a hundred tokens, and its request takes more"
+    );
+    let result = outcome.messages.last().unwrap().content().unwrap();
+    assert!(result.contains("the limit is 100"), "{result}");
 }

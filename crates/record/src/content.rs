@@ -511,6 +511,22 @@ impl Compacted {
     }
 }
 
+impl TokenUsage {
+    /// Adds the tokens of another request. A provider may count as it likes, so a sum never overflows.
+    pub fn add(&mut self, usage: &Self) {
+        self.input = self.input.saturating_add(usage.input);
+        self.output = self.output.saturating_add(usage.output);
+        self.cached = self.cached.saturating_add(usage.cached);
+        self.reasoning = self.reasoning.saturating_add(usage.reasoning);
+    }
+
+    /// The tokens of the request and the answer.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+}
+
 impl Turn {
     /// A new state, perhaps about a call.
     #[must_use]

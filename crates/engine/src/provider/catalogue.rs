@@ -177,9 +177,12 @@ impl std::fmt::Display for Dollars {
     }
 }
 
-/// Each provider's models: the name, then input, cached input, and output. Left out are models that cost more from some size of
-/// the request on, and those whose price changes on a known date.
-const PRICES: &[(&str, &[(&str, f64, f64, f64)])] = &[
+/// A model's name, then the price of input, cached input, and output.
+type PricedModel = (&'static str, f64, f64, f64);
+
+/// Each provider's models. Left out are models that cost more from some size of the request on, and those whose price changes on a
+/// known date.
+const PRICES: &[(&str, &[PricedModel])] = &[
     (
         "openai",
         &[

@@ -228,8 +228,8 @@ impl TurnInProgress<'_> {
     /// Counts the tokens of a request and its answer. The next `turn` entry records them.
     fn count(&mut self, usage: Option<Usage>) {
         let Some(usage) = usage else { return };
-        self.usage.add(usage);
-        self.unrecorded = Some(usage.into());
+        self.usage.add(&usage);
+        self.unrecorded = Some(usage);
     }
 
     fn ended(&mut self, ending: Ending, cost: Option<Dollars>) -> TurnOutcome {

@@ -18,7 +18,7 @@ impl Worker {
 
     /// What the turn has cost so far, if the model's price is known.
     pub(super) fn cost(&self, running: &TurnInProgress<'_>) -> Option<Dollars> {
-        Some(self.price()?.of(&running.usage.into()))
+        Some(self.price()?.of(&running.usage))
     }
 
     /// The limit that the next request would cross, if any. Nothing is counted unless there is such a limit.
@@ -28,22 +28,22 @@ impl Worker {
             return None;
         }
         let next = self.next_request(running);
-        let spent = running.usage.input.saturating_add(running.usage.output);
-        let more = next.input.saturating_add(next.output);
+        let spent = running.usage.total();
+        let more = next.total();
         if let Some(limit) = tokens
             && spent.saturating_add(more) > limit
         {
             return Some(Ending::Limit(Limit::Tokens { spent, next: more, limit }));
         }
         let (limit, price) = (cost?, self.price()?);
-        let (spent, next) = (price.of(&running.usage.into()), price.of(&next));
+        let (spent, next) = (price.of(&running.usage), price.of(&next));
         (spent + next > limit).then_some(Ending::Limit(Limit::Cost { spent, next, limit }))
     }
 
     /// The limits of a task that this turn delegates: what it may still spend itself.
     pub(super) fn limits_left(&self, running: &TurnInProgress<'_>) -> Limits {
         let limits = self.settings.limits.clone();
-        let spent = running.usage.input.saturating_add(running.usage.output);
+        let spent = running.usage.total();
         let cost = self.cost(running).unwrap_or_default();
         Limits {
             tokens: limits.tokens.map(|limit| limit.saturating_sub(spent)),
@@ -67,7 +67,7 @@ impl Worker {
             let answered = entries.iter().position(|entry| *entry == answer);
             answered.map_or(entries.len(), |place| place + 1)..entries.len()
         });
-        let input = last.input.saturating_add(last.output).saturating_add(since);
+        let input = last.total().saturating_add(since);
         let output = if running.requests > 0 { last.output } else { 0 };
         TokenUsage { input, output, cached: last.cached, reasoning: 0 }
     }

@@ -172,7 +172,7 @@ impl SummaryRequest<'_> {
         let request = Request { view, context: Arc::clone(self.context), body, stop: self.stop.clone() };
         let received = self.provider.send(&request, &mut |_| {}).await?;
         if let Some(usage) = received.usage {
-            summary.usage.add(usage);
+            summary.usage.add(&usage);
         }
         ProviderError::unless_complete(received.end, &endpoint.provider)?;
         summary.text = received.message.and_then(|message| message.content()).unwrap_or_default();

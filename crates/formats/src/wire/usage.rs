@@ -1,36 +1,8 @@
 //! Token counts. Each dialect's descriptor lists the fields that count tokens; this adds them up.
 
-use rejoin_record::{content::TokenUsage, json::Value};
-
 /// Tokens, as the provider counts them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Tokens of the request, including those from the cache.
-    pub input: u64,
-    /// Tokens of the answer, including reasoning.
-    pub output: u64,
-    /// Tokens of the request that came from the provider's cache.
-    pub cached: u64,
-    /// Tokens of the answer that were reasoning.
-    pub reasoning: u64,
-}
-
-impl Usage {
-    /// Adds the tokens of another request. A provider may count as it likes, so this never overflows.
-    pub fn add(&mut self, other: Self) {
-        self.input = self.input.saturating_add(other.input);
-        self.output = self.output.saturating_add(other.output);
-        self.cached = self.cached.saturating_add(other.cached);
-        self.reasoning = self.reasoning.saturating_add(other.reasoning);
-    }
-}
-
-impl From<Usage> for TokenUsage {
-    fn from(usage: Usage) -> Self {
-        let Usage { input, output, cached, reasoning } = usage;
-        Self { input, output, cached, reasoning }
-    }
-}
+pub use rejoin_record::content::TokenUsage as Usage;
+use rejoin_record::json::Value;
 
 /// The fields that count tokens. A dot leads into an object.
 pub(crate) struct UsageFields {

@@ -35,7 +35,7 @@ pub fn event(event: &Event) -> Option<String> {
             Event::Text(text) => object("text").text("text", text),
             Event::Reasoning(text) => object("reasoning").text("text", text),
             Event::Answered { entry, usage } => {
-                let usage = usage.map(|usage| tokens(&usage.into()));
+                let usage = usage.map(|usage| tokens(&usage));
                 object("answered").text("entry", entry).raw_if("usage", usage.as_deref())
             }
             Event::CallStarted { id, name, arguments } => {
@@ -77,7 +77,7 @@ pub fn event(event: &Event) -> Option<String> {
                 object("ended")
                     .text("ending", name)
                     .text_or_null("why", why.as_deref())
-                    .raw("usage", &tokens(&(*usage).into()))
+                    .raw("usage", &tokens(usage))
                     .raw("cost_usd", &dollars(*cost))
             }
             _ => return None,

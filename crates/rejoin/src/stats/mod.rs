@@ -85,7 +85,7 @@ impl Spent {
     /// The tokens of requests and answers.
     #[must_use]
     pub fn tokens(&self) -> u64 {
-        self.usage.input.saturating_add(self.usage.output)
+        self.usage.total()
     }
 
     /// The share of the requests' tokens that came from a provider's cache, from 0 to 1; none if there was no request.
@@ -96,14 +96,10 @@ impl Spent {
 
     fn add(&mut self, usage: &TokenUsage, price: Option<Price>) {
         self.requests += 1;
-        let total = &mut self.usage;
-        total.input = total.input.saturating_add(usage.input);
-        total.output = total.output.saturating_add(usage.output);
-        total.cached = total.cached.saturating_add(usage.cached);
-        total.reasoning = total.reasoning.saturating_add(usage.reasoning);
+        self.usage.add(usage);
         match price {
             Some(price) => self.cost = self.cost + price.of(usage),
-            None => self.unpriced = self.unpriced.saturating_add(usage.input).saturating_add(usage.output),
+            None => self.unpriced = self.unpriced.saturating_add(usage.total()),
         }
     }
 }

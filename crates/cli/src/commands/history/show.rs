@@ -7,11 +7,7 @@ use rejoin::{
     store::Summary,
 };
 
-use super::{
-    shape::numbered,
-    tokens::{self, NamedModel},
-    view,
-};
+use super::{shape::numbered, tokens, view};
 use crate::{
     args::ShowArguments,
     commands::report,
@@ -41,8 +37,7 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
     let head = Head { id: id.to_string(), title, model, count, limit: arguments.limit };
     if arguments.tokens {
         let model = arguments.model.clone().or_else(|| head.model.clone());
-        let named = NamedModel { provider: summary.provider.as_deref(), model: model.as_deref() };
-        let used = tokens::used(&desk, &recorded, &shown, named);
+        let used = tokens::used(&desk, &recorded, &shown, model.as_deref());
         tokens::run(&desk, &used, arguments.json)?;
     } else if arguments.view {
         let viewed = view::Viewed { session: &recorded.session, shown: &shown, lines: &lines, head: &head };

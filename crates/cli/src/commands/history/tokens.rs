@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use rejoin::{
-    Provider as _,
+    Endpoint, Provider as _, Wanted,
     engine::Recorded,
     history::{
         Shown,
@@ -13,6 +13,7 @@ use rejoin::{
         catalogue,
         offline::{self, Offline},
     },
+    record::Content,
 };
 
 use crate::{
@@ -20,24 +21,31 @@ use crate::{
     desk::Desk,
     failure::Failure,
     output::{self, harmless},
+    windows,
 };
 
 /// How wide bars are.
 const COLUMNS: usize = 32;
 
-/// Who answers, as far as the record or the user says.
-#[derive(Debug, Clone, Copy)]
-pub struct NamedModel<'n> {
-    pub provider: Option<&'n str>,
-    pub model: Option<&'n str>,
+/// Counts what a model would get.
+pub fn used(desk: &Desk, recorded: &Recorded, shown: &[Shown<'_>], model: Option<&str>) -> WindowUse {
+    let endpoint = Endpoint { model: model.unwrap_or("unknown").to_owned(), ..endpoint(recorded) };
+    let told = match &*endpoint.provider {
+        offline::NAME => Offline::new(&endpoint.model).window(),
+        _ => windows::told(&desk.home, &endpoint),
+    };
+    let window = catalogue::window(&endpoint.model, told, desk.settings.number("context_window"));
+    WindowUse::of(&recorded.session, &recorded.entries, shown, &endpoint.model, window)
 }
 
-/// Counts what a model would get.
-pub fn used(desk: &Desk, recorded: &Recorded, shown: &[Shown<'_>], named: NamedModel<'_>) -> WindowUse {
-    let model = named.model.unwrap_or("unknown");
-    let told = Offline::new(model).window().filter(|_| named.provider == Some(offline::NAME));
-    let window = catalogue::window(model, told, desk.settings.number("context_window"));
-    WindowUse::of(&recorded.session, &recorded.entries, shown, model, window)
+/// The provider that the newest request went to, without its model.
+fn endpoint(recorded: &Recorded) -> Endpoint {
+    let wanted = recorded.entries.iter().rev().find_map(|entry| match Content::of(entry) {
+        Content::Context(context) => Wanted::in_context(&context),
+        _ => None,
+    });
+    let Wanted { provider, base_url, .. } = wanted.unwrap_or_default();
+    Endpoint { provider: provider.unwrap_or_default(), base_url, ..Endpoint::default() }
 }
 
 pub fn run(desk: &Desk, used: &WindowUse, json: bool) -> Result<(), Failure> {

@@ -12,6 +12,7 @@ use crate::{
     desk::{Desk, Flags},
     failure::Failure,
     output::{self, harmless},
+    windows,
 };
 
 pub fn run(command: Models, flags: &Flags) -> Result<u8, Failure> {
@@ -32,8 +33,13 @@ fn models(asked: &AskedProvider, flags: &Flags) -> Result<(String, Vec<Model>), 
         output::note(harmless(&format!("asking {} ({})", provider.value, provider.from)));
     }
     let name = answering.provider.endpoint().provider.clone();
-    let models = block_on(answering.provider.models())?;
-    Ok((name, models.map_err(|error| Failure::Provider(Box::new(error)))?))
+    let models =
+        block_on(answering.provider.models())?.map_err(|error| Failure::Provider(Box::new(error)))?;
+    // The built-in responder tells a turn itself.
+    if name != offline::NAME {
+        windows::remember(&desk.home, answering.provider.endpoint(), &models);
+    }
+    Ok((name, models))
 }
 
 /// Prints what is known about a model. `unasked` says why no provider was asked.

@@ -198,7 +198,7 @@ impl Drawing {
     /// Shows what the turn took, if anything was counted.
     fn spent(&mut self, usage: &Usage, cost: Option<Dollars>) {
         if *usage != Usage::default() {
-            self.talk(&paint(&amounts::spent(&(*usage).into(), cost), output::DIM));
+            self.talk(&paint(&amounts::spent(usage, cost), output::DIM));
         }
     }
 

@@ -170,7 +170,7 @@ impl Talking {
             system: talk.system.clone().or_else(|| conversation.recorded_system()).or(set),
             on_broken: super::convert::policy(&desk.settings),
             limits: limits(&desk.settings, talk),
-            window: window::fitting(&desk.settings),
+            window: window::fitting(desk, answering.provider.endpoint()),
             approvals: approving::approvals(talk, &desk.settings, &terminal)?,
         };
         let tools = tools::tools(desk, &settings.limits);

@@ -2,13 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rejoin::{CompactMode, Conversation, Provider, PrunePolicy, Wanted, Window, WindowSettings};
+use rejoin::{CompactMode, Conversation, Endpoint, Provider, PrunePolicy, Wanted, Window, WindowSettings};
 
 use crate::{
     answering::{self, Answering},
     args::Talk,
     desk::Desk,
-    settings::Settings,
+    windows,
 };
 
 /// The provider that writes summaries, if the settings name a model for them. Without it, the one that answers writes them.
@@ -31,7 +31,8 @@ pub fn summariser(
 }
 
 /// How conversations are made to fit their model's window, by the settings.
-pub fn fitting(settings: &Settings) -> WindowSettings {
+pub fn fitting(desk: &Desk, endpoint: &Endpoint) -> WindowSettings {
+    let settings = &desk.settings;
     let usual = WindowSettings::default();
     let number = |name: &str| settings.number(name);
     let count = |name: &str| number(name).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
@@ -45,7 +46,7 @@ pub fn fitting(settings: &Settings) -> WindowSettings {
         }
     });
     WindowSettings {
-        context_window: number("context_window"),
+        context_window: number("context_window").or_else(|| windows::told(&desk.home, endpoint)),
         compact: match settings.value("compact") {
             Some("off") => CompactMode::Off,
             _ => CompactMode::Auto,
