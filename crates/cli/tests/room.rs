@@ -87,7 +87,7 @@ fn pinned_messages_stay() {
     assert!(shown.contains(text), "{text}: {shown}");
     assert_eq!(object(&home, &["history", "pin", "@", "3", "--remove", "--json"])["pinned"], false);
     let missing = home.run(&["history", "pin", "@", "999"]);
-    assert_eq!(missing.code, 2, "{}", missing.err);
+    assert_eq!(missing.code, 1, "{}", missing.err);
 }
 
 /// Pruning says what would go, and leaves a note that says how to read it again.
@@ -128,5 +128,47 @@ fn settings_below_a_setting() {
     ] {
         let wrong = home.run(&["config", "set", name, value]);
         assert_eq!(wrong.code, 2, "{name} {value}: {}", wrong.err);
+    }
+}
+
+/// A compaction that is killed at any moment is there as a whole, or not at all; nothing else changes, and the store verifies.
+#[test]
+fn killed_compactions_never_show_in_halves() {
+    for store in support::STORES {
+        let home = Home::new(store);
+        let messages: Vec<Value> = (0..40)
+            .flat_map(|number| {
+                let words = format!("sentence {number} with quite a few words in it ").repeat(8);
+                [
+                    serde_json::json!({"role": "user", "content": words}),
+                    serde_json::json!({"role": "assistant", "content": format!("answer {number}")}),
+                ]
+            })
+            .collect();
+        let body = serde_json::json!({"model": "m", "messages": messages}).to_string();
+        std::fs::write(home.path("talk.json"), body).unwrap();
+        said(&home, &["import", home.path("talk.json").to_str().unwrap()]);
+        let mut whole = 0;
+        for round in 0..24_u64 {
+            let mut command = home.command(&["compact", "@1", "-p", "offline"]);
+            let null = std::process::Stdio::null;
+            let mut child = command.stdin(null()).stdout(null()).stderr(null()).spawn().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(round * 7 % 90));
+            let _ = child.kill();
+            child.wait().unwrap();
+            let export = said(&home, &["history", "export", "@1", "--to", "jsonl"]);
+            let entries = export.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            let compacted = entries.filter(|entry| entry["type"] == "compacted").collect::<Vec<_>>();
+            assert!(compacted.iter().all(|entry| entry["body"]["summary"].as_str().unwrap().len() > 100));
+            let shown = said(&home, &["history", "show", "@1", "--view"]);
+            let summarized = shown.contains("Summary of earlier conversation:");
+            assert_eq!(summarized, !compacted.is_empty(), "{store}, round {round}");
+            assert!(shown.contains("answer 39"), "the newest message stays");
+            assert_eq!(home.run(&["verify"]).code, 0, "{store}, round {round}");
+            whole = compacted.len();
+        }
+        println!("{store}: {whole} of 24 compactions came to an end");
+        let all = said(&home, &["history", "show", "@1"]);
+        assert!((0..40).all(|number| all.contains(&format!("answer {number}"))), "{store}");
     }
 }

@@ -520,7 +520,7 @@ fn config() {
 
     --- on standard error
     error: there is no setting `nonsense`
-    hint: settings are: store, provider, model, api, base_url, auth, keyring, effort, system, context_window, limits.requests, limits.seconds, limits.tokens, limits.retries, limits.answer_tokens, limits.silence_seconds, limits.tool_seconds, limits.tool_output, limits.output_kept, mode, allow, deny, sandbox.read, sandbox.network, tools.fetch, on_broken, persist_special_commands, max_tokens, min_retain_turns, prune_threshold, compact_threshold, audit.full_arguments, addresses.chatgpt, addresses.claude, addresses.github, addresses.github_api, color, pager
+    hint: settings are: store, provider, model, api, base_url, auth, keyring, effort, system, context_window, limits.requests, limits.seconds, limits.tokens, limits.retries, limits.answer_tokens, limits.silence_seconds, limits.tool_seconds, limits.tool_output, limits.output_kept, mode, allow, deny, sandbox.read, sandbox.network, tools.fetch, on_broken, persist_special_commands, max_tokens, min_retain_turns, prune_threshold, prune.keep_last, prune.max_age_seconds, prune.token_budget, prune.batch, compact, compact_threshold, compact.model, compact.tail_tokens, audit.full_arguments, addresses.chatgpt, addresses.claude, addresses.github, addresses.github_api, color, pager
     --- exit code 2
     "#);
     assert_snapshot!(shown(&home, &["config", "list"]), @r#"
@@ -552,9 +552,16 @@ fn config() {
     on_broken  keep  default
     persist_special_commands  true  default
     max_tokens  -  not set
-    min_retain_turns  -  not set
+    min_retain_turns  2  default
     prune_threshold  0.8  default
+    prune.keep_last  -  not set
+    prune.max_age_seconds  -  not set
+    prune.token_budget  -  not set
+    prune.batch  -  not set
+    compact  auto  default
     compact_threshold  0.8  default
+    compact.model  -  not set
+    compact.tail_tokens  -  not set
     audit.full_arguments  false  default
     addresses.chatgpt  -  not set
     addresses.claude  -  not set

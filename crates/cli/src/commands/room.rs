@@ -35,8 +35,11 @@ pub fn compact(arguments: &CompactArguments, flags: &Flags) -> Result<u8, Failur
         }
         picture("before", tokens.0, tokens.0, &plural(messages, "message"))?;
         let kept = plural(plan.kept.len(), "older message");
-        let rest = format!("{kept}, a summary, and the last {}", plural(messages - plan.tail, "message"));
-        picture("after", tokens.1, tokens.0, &format!("{rest}; the summary comes on top"))?;
+        let last = match messages - plan.tail {
+            0 => String::new(),
+            count => format!(" and the last {}", plural(count, "message")),
+        };
+        picture("after", tokens.1, tokens.0, &format!("{kept}{last}, and a summary on top of that"))?;
         output::talk("Nothing was sent and nothing was changed.");
         return Ok(0);
     }
@@ -104,7 +107,10 @@ pub fn prune(arguments: &PruneArguments, flags: &Flags) -> Result<u8, Failure> {
         output::json_data(&shape::pruned(id, &pruned, done))?;
     } else if pruned.results.is_empty() {
         let results = plural(pruned.survivors.len(), "result");
-        output::talk(&format!("No result has to go: {results} stay. `--keep-last N` chooses another limit."));
+        let stay = output::agreeing(pruned.survivors.len() as u64, "stays", "stay");
+        output::talk(&format!(
+            "No result has to go: {results} {stay}. `--keep-last N` chooses another limit."
+        ));
     } else {
         let (results, stay) = (plural(pruned.results.len(), "result"), pruned.survivors.len());
         picture("before", before, before, "")?;

@@ -11,6 +11,8 @@ use rejoin_store::DraftFile;
 use super::{Conversation, Home};
 use crate::draft;
 #[cfg(feature = "agent")]
+use crate::reading::Numbering;
+#[cfg(feature = "agent")]
 use crate::{
     clock::stamp,
     conversation::Appended,
@@ -84,6 +86,10 @@ impl Conversation {
             None => stamp(&*self.clock, None),
         };
         let entry = self.add_as(content, stamp);
+        // Lines are stored one by one, and the draft goes with the line that it stands for.
+        if self.numbering == Numbering::Lines {
+            self.save();
+        }
         then.map(|then| self.add(then));
         self.saved_as(entry)
     }

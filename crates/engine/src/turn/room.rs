@@ -386,7 +386,7 @@ impl Worker {
             sink(Event::Warning(text));
         }
         let text = format!("{SUMMARY}\n\n{}", summary.text);
-        let after = plan.tokens_kept + counter.text(&text);
+        let after = plan.tokens_kept + counter.message(&Message::user(text.as_str()));
         if after >= before {
             self.fit.useless += 1;
             let words = format!(

@@ -11,7 +11,10 @@ use rejoin_record::{
     json::{Doc, Value},
     verify::{Discrepancy, verify, verify_order},
 };
-use rejoin_view::{Action, Finding, Rule, SoundView, path::path};
+use rejoin_view::{
+    Action, Finding, Rule, SoundView,
+    path::{self, path},
+};
 
 use super::{
     lines::{self, Line, LineReader, at},
@@ -182,6 +185,7 @@ impl Record {
         let mut set_aside = Vec::new();
         let shown: HashMap<EntryId, usize> =
             walked.entries.iter().enumerate().map(|(number, id)| (*id, number)).collect();
+        let changed = path::changed(&tree.path().0);
         let mut after = 0;
         for entry in &self.entries {
             // The tree knows the first entry of an id. Another one under the same id is kept as text, unless it is a copy.
@@ -195,6 +199,13 @@ impl Record {
             // The path has already read it.
             if let Some(number) = shown.get(&entry.id()).filter(|_| entry.envelope().kind == Kind::Message) {
                 after = number + 1;
+                // What the path shows differently, pruned or shortened, is kept as it was said.
+                if changed.contains(&entry.id())
+                    && let Content::Message(message) = Content::of(entry)
+                {
+                    let what = Aside::Hidden(Arc::new(message), Detail::default());
+                    set_aside.push(SetAside { place: self.place_of(entry.id()), after, what });
+                }
                 continue;
             }
             let what = match Content::of(entry) {
