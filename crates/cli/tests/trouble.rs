@@ -503,7 +503,7 @@ fn peak_of(mut command: Command) -> (usize, Option<i32>) {
     }
 }
 
-/// An answer that never ends is given up at 64 MiB. Keeping it, also in the index, takes less than seven times that: the allocator
+/// An answer that never ends is given up at 64 MiB. Keeping it, also in the index, takes less than eight times that: the allocator
 /// gives memory back late.
 #[test]
 #[cfg(target_os = "linux")]
@@ -521,7 +521,7 @@ fn an_answer_without_end_takes_a_small_multiple_of_its_bound() {
         println!("{store}: {:.2} times the bound", peak as f64 / f64::from(64 << 20));
         assert_eq!(code, Some(1), "{store}");
         assert!(peak > 64 << 20, "{store}: {peak} bytes, so nothing was kept");
-        assert!(peak < 7 * (64 << 20), "{store}: {peak} bytes");
+        assert!(peak < 8 * (64 << 20), "{store}: {peak} bytes");
         let found = home.run(&["history", "search", "some words"]);
         assert_eq!(found.code, 0, "{store}: {}", found.err);
         has(&found.out, &["*some* *words*"]);
