@@ -229,7 +229,7 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
     let mut provider = &PROVIDERS[(number as usize / 2) % PROVIDERS.len()];
     let label = format!("run {number} on {} and {}", provider.label(), home.store.split(':').next().unwrap());
     let fail = |what: String| Err(format!("{label}: {what}"));
-    let window = (number % 3 == 0).then_some("2200");
+    let window = number.is_multiple_of(3).then_some("2200");
     let mut id: Option<String> = None;
     let mut known: Option<Record> = None;
     let mut interrupted = false;

@@ -1,1 +1,109 @@
+//! Choices about long conversations: what is never split, and what a text keeps.
 
+use rejoin_record::{
+    Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Salt, Timestamp, ToolCall,
+    chain::Stamp,
+    content::{Meta, Metadata},
+};
+
+use super::*;
+
+fn entries(messages: Vec<Message>, pinned: &[usize]) -> Vec<Entry> {
+    let mut chain = Chain::empty();
+    let mut out: Vec<Entry> = Vec::new();
+    let conversation = ConversationId::from_random(1);
+    let header = Metadata { conversation, provider: None, model: None, directory: None, format: None };
+    let contents = std::iter::once(Content::Header(header)).chain(messages.into_iter().map(Content::Message));
+    for content in contents {
+        push(&mut chain, &mut out, &content);
+    }
+    let pinned = Some(pinned.iter().map(|place| out[place + 1].id()).collect());
+    push(&mut chain, &mut out, &Content::Meta(Meta { pinned, ..Meta::default() }));
+    out
+}
+
+fn push(chain: &mut Chain, out: &mut Vec<Entry>, content: &Content) {
+    let number = out.len() as u8;
+    let stamp = Stamp {
+        id: EntryId::new(u64::from(number), [number; 10]),
+        timestamp: Timestamp::UNIX_EPOCH,
+        salt: Salt([0; 16]),
+        source_time: None,
+    };
+    out.push(chain.append(content.kind().unwrap_or(Kind::Raw), content, stamp));
+}
+
+fn walk(entries: &[Entry]) -> Walk {
+    let path: Vec<&Entry> = entries.iter().collect();
+    let mut walk = Walk::begin(&path);
+    path.iter().for_each(|entry| walk.add(entry, Content::of(entry)));
+    walk
+}
+
+fn talk() -> Vec<Message> {
+    let long = "word ".repeat(400);
+    vec![
+        Message::system("be kind"),
+        Message::user("first"),
+        Message::assistant_with_tools(vec![
+            ToolCall::new("a", "look", "{}"),
+            ToolCall::new("b", "look", "{}"),
+        ]),
+        Message::tool("a", long.as_str()),
+        Message::tool("b", long.as_str()),
+        Message::assistant("seen"),
+        Message::user("second"),
+        Message::assistant_with_tools(vec![ToolCall::new("c", "look", "{}")]),
+        Message::tool("c", long.as_str()),
+        Message::assistant("seen"),
+    ]
+}
+
+/// B7: whatever the budget, no call is kept without its result and no result without its call.
+#[test]
+fn pairs_are_never_split() {
+    let entries = entries(talk(), &[]);
+    let walk = walk(&entries);
+    let counter = TokenCounter::for_model("m");
+    for tail_tokens in (0..2_000).step_by(37) {
+        for unanswered in 0..=10 {
+            let policy = CompactPolicy { tail_tokens, user_tokens: 50, turns: 0 };
+            let Some(plan) = compact::plan(&walk, &counter, &policy, unanswered) else { continue };
+            assert!(
+                matches!(plan.tail, 1 | 2 | 5 | 6 | 7 | 9 | 10),
+                "{tail_tokens} {unanswered}: {}",
+                plan.tail
+            );
+            assert!(plan.tail <= unanswered.max(1), "what the model has not seen stays");
+            assert!(plan.kept.iter().any(|kept| kept.entry == walk.entries()[0]), "instructions stay");
+        }
+    }
+}
+
+/// The newest turn and pinned messages are never pruned, and short results are not worth it.
+#[test]
+fn what_is_never_pruned() {
+    let policy = PrunePolicy { keep_last: Some(0), batch: Some(1), ..PrunePolicy::default() };
+    let plan = |pinned: &[usize]| {
+        let entries = entries(talk(), pinned);
+        prune::plan(&walk(&entries), &TokenCounter::for_model("m"), &policy, |_| None)
+    };
+    assert_eq!(plan(&[]).results.len(), 2, "the newest turn stays");
+    assert_eq!(plan(&[3]).results.len(), 1, "a pinned one stays");
+    assert_eq!(plan(&[3]).survivors.len(), 2);
+}
+
+/// B37: a shortened text keeps its budget and says truly how much is missing, in any script.
+#[test]
+fn a_shortened_text_keeps_its_budget() {
+    let counter = TokenCounter::for_model("m");
+    for text in ["word ".repeat(3_000), "漢字かな".repeat(2_000), "😀é ".repeat(2_000)] {
+        let short = middle_left_out(&text, 300, &counter);
+        assert!(counter.text(&short) <= 300);
+        let missing = short.split("[... ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or_default();
+        let missing: usize = missing.parse().unwrap_or_default();
+        let marker = format!("\n[... {missing} characters truncated ...]\n").chars().count();
+        assert_eq!(short.chars().count() - marker + missing, text.chars().count());
+    }
+    assert_eq!(middle_left_out("short", 300, &counter), "short");
+}

@@ -22,7 +22,7 @@ pub struct Utterance {
 }
 
 /// A conversation, as far as the responder understands it.
-pub struct Recall {
+pub struct Remembered {
     pub said: Vec<Utterance>,
     /// The number of calls so far.
     pub calls: usize,
@@ -30,7 +30,7 @@ pub struct Recall {
     notes: Vec<String>,
 }
 
-impl Recall {
+impl Remembered {
     pub fn of(messages: &[Message]) -> Self {
         let mut memory = Self { said: Vec::new(), calls: 0, facts: Vec::new(), notes: Vec::new() };
         // The tool and the first argument of the newest call with each id.

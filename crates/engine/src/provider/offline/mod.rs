@@ -7,7 +7,7 @@ mod intents;
 mod memory;
 
 use intents::Intent;
-use memory::Recall;
+use memory::Remembered;
 use rejoin_formats::wire::stream::{Delta, End, Received, Stop, Usage};
 use rejoin_record::{Block, Message, Role, ToolCall};
 
@@ -107,7 +107,7 @@ impl Provider for Offline {
 
 /// The answer to a conversation: calls of tools, or text.
 fn answer(messages: &[Message], can: &dyn Fn(&str) -> bool) -> Message {
-    let memory = Recall::of(messages);
+    let memory = Remembered::of(messages);
     let Some(said) = memory.last() else {
         return Message::assistant(format!("{WHAT_IT_IS} {WHAT_IT_DOES}"));
     };
@@ -130,7 +130,7 @@ fn answer(messages: &[Message], can: &dyn Fn(&str) -> bool) -> Message {
 }
 
 /// The text of an answer, after the tools have run.
-fn reply(memory: &Recall, intents: &[Intent]) -> String {
+fn reply(memory: &Remembered, intents: &[Intent]) -> String {
     let Some(said) = memory.last() else { return WHAT_IT_IS.to_owned() };
     let mut parts: Vec<String> = Vec::new();
     for result in &said.results {
