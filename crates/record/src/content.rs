@@ -446,10 +446,7 @@ macro_rules! contents {
             pub fn to_body(&self) -> Raw {
                 let mut out = String::new();
                 match self {
-                    Self::Message(message) => {
-                        out.reserve(message_body::room_for(message));
-                        message_body::write(&mut out, message);
-                    }
+                    Self::Message(message) => message_body::write(&mut out, message),
                     $(Self::$variant(body) => Item::write(body, &mut out),)*
                     Self::Unknown(raw) | Self::Unreadable(raw) => return raw.clone(),
                     Self::Gone => out.push_str("{}"),

@@ -14,12 +14,6 @@ use crate::{
     text::{Raw, Span, Text},
 };
 
-/// About as many bytes as a message takes, so that a long one is not moved while it is written.
-pub(crate) fn room_for(message: &Message) -> usize {
-    let raw = message.native.as_ref().map_or("", |native| native.raw.as_str());
-    raw.len() + raw.len() / 16 + 256
-}
-
 pub(crate) fn write(out: &mut String, message: &Message) {
     let item = message.native.as_ref().map(|native| native.raw.as_str());
     out.push('{');

@@ -203,7 +203,7 @@ impl Text {
         match &self.value {
             SharedText::Long(text) if text.decoded.get().is_none() => {
                 let body = text.literal.as_str();
-                out.reserve(write::room_for(body));
+                out.reserve(body.len() + 2);
                 out.push('"');
                 write::rewritten(out, body);
                 out.push('"');

@@ -91,8 +91,6 @@ impl Object {
     /// Adds a value that is JSON already.
     pub fn raw(mut self, name: &str, json: &str) -> Self {
         write::key(&mut self.0, name);
-        // A few more fields and the end fit as well: a long object is not moved for their sake.
-        self.0.reserve(json.len() + 64);
         self.0.push_str(json);
         self
     }
@@ -116,7 +114,7 @@ impl Object {
 /// A string literal.
 #[must_use]
 pub fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(write::room_for(text));
+    let mut out = String::with_capacity(text.len() + 2);
     write::string(&mut out, text);
     out
 }

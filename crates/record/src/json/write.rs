@@ -6,15 +6,10 @@ use super::{Doc, literal};
 
 /// Appends `text` as a string literal.
 pub fn string(out: &mut String, text: &str) {
-    out.reserve(room_for(text));
+    out.reserve(text.len() + 2);
     out.push('"');
     escaped(out, text);
     out.push('"');
-}
-
-/// The bytes that a text usually takes as a literal. With less room at first, a long one would be moved when it is all but written.
-pub(crate) fn room_for(text: &str) -> usize {
-    text.len() + text.len() / 16 + 2
 }
 
 /// Appends a value as it is shown, as a string literal.
