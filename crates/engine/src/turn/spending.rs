@@ -72,7 +72,7 @@ impl Worker {
         TokenUsage { input, output, cached: last.cached, reasoning: 0 }
     }
 
-    /// The counter for the model that answers: see [`count_for_model`](Self::count_for_model). If the provider counted the last
+    /// The counter for the model that answers: see `count_for_model`. If the provider counted the last
     /// request, that corrects it. Nothing is kept for it that the record does not have.
     pub fn counter(&mut self) -> TokenCounter {
         self.composer.read(&self.conversation);
