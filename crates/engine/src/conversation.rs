@@ -457,7 +457,7 @@ impl Conversation {
         Appended { entry, saved }
     }
 
-    /// Appends after the head, to be stored with the next entry that somebody waits for.
+    /// Appends after the head in memory; the next entry that must be durable is stored together with it.
     #[cfg(feature = "agent")]
     pub(crate) fn append_later(&mut self, content: &Content) -> Appended {
         Appended { entry: self.add(content), saved: self.saved.clone() }

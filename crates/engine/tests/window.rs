@@ -241,7 +241,7 @@ fn shared(one: &str, other: &str) -> u64 {
         .sum()
 }
 
-/// A provider that answers "OK." and summarizes as `summary` says, for a window of so many tokens.
+/// A provider that answers "OK." and summarizes as `summary` says. It refuses requests larger than `window`.
 fn answering(
     window: u64,
     summary: impl Fn(usize) -> Step + Send + Sync + 'static,
@@ -274,7 +274,7 @@ fn agent(provider: &Arc<ScriptedProvider>, window: u64) -> Agent {
     Agent::builder(provider.clone()).system("Be kind.").fitting(fitting).build()
 }
 
-/// A text of about so many tokens.
+/// A text of about that many tokens.
 fn words(tokens: usize) -> String {
     "word ".repeat(tokens * 4 / 5)
 }
@@ -417,25 +417,62 @@ fn a_refusal_in_the_middle_of_a_turn_compacts_and_goes_on() {
     assert!(course.refused >= 1 && course.summaries >= 1, "{course:?}");
 }
 
-/// A summary that is no shorter is not used, and after two of them no more are asked for.
+/// A summary that would make the conversation longer is not used.
+#[test]
+fn a_summary_that_is_no_shorter_is_not_used() {
+    let (provider, course) = answering(100_000, |_| Step::says(&words(2_000)));
+    let fitting = WindowSettings { context_window: Some(4_000), ..WindowSettings::default() };
+    let mut agent = Agent::builder(provider).fitting(fitting).build();
+    agent.conversation_mut().say(Message::user(words(300)));
+    agent.conversation_mut().say(Message::assistant(words(350)));
+    let mut told = Vec::new();
+    let mut sink = |event: Event| match event {
+        Event::Warning(text) => told.push(text),
+        Event::Asking { .. } => told.push(String::from("asked")),
+        _ => {}
+    };
+    run(agent.ask_with(words(2_800).as_str(), &mut sink)).unwrap();
+    assert!(told[0].contains("would not be shorter") && told[1] == "asked", "{told:?}");
+    assert!(course.lock().unwrap().bodies[1].contains(&words(350)), "the request shows everything");
+}
+
+/// After two summaries in a row that did not help, no more are asked for, and that is said once.
 #[test]
 fn useless_summaries_stop() {
-    let (provider, course) = answering(100_000, |_| Step::says(&words(500)));
-    let fitting =
-        WindowSettings { context_window: Some(1_000), tail_tokens: Some(400), ..WindowSettings::default() };
-    let mut agent = Agent::builder(provider).fitting(fitting).build();
+    let (provider, course) = answering(1_000_000, |_| Step::fails(too_long()));
+    let mut agent = agent(&provider, 100_000);
     let mut warned = Vec::new();
-    for number in 0..8 {
+    for _ in 0..14 {
         let mut sink = |event: Event| {
             if let Event::Warning(text) = event {
                 warned.push(text);
             }
         };
-        run(agent.ask_with(format!("{number} {}", words(210)).as_str(), &mut sink)).unwrap();
+        run(agent.ask_with(words(9_000).as_str(), &mut sink)).unwrap();
     }
-    let summaries = course.lock().unwrap().summaries;
-    assert!(summaries <= 16, "{summaries}: never a loop");
-    println!("{summaries} summaries, {warned:?}");
+    let failed = warned.iter().filter(|text| text.starts_with("Cannot compact")).count();
+    let stopped = warned.iter().filter(|text| text.contains("not compacted any more")).count();
+    assert_eq!((failed, stopped), (2, 1), "{warned:?}");
+    assert!(course.lock().unwrap().summaries <= 2 * 7, "each attempt is bounded");
+}
+
+/// Where no summary can help, none is asked for: instructions that fill the window, or messages that are all needed.
+#[test]
+fn no_summary_is_paid_for_in_vain() {
+    let (provider, course) = answering(100_000, short_summary);
+    let fitting = WindowSettings { context_window: Some(500), ..WindowSettings::default() };
+    let mut agent = Agent::builder(provider).system(words(600)).fitting(fitting).build();
+    let mut warned = Vec::new();
+    for _ in 0..3 {
+        let mut sink = |event: Event| {
+            if let Event::Warning(text) = event {
+                warned.push(text);
+            }
+        };
+        run(agent.ask_with("hello", &mut sink)).unwrap();
+    }
+    assert_eq!(course.lock().unwrap().summaries, 0);
+    assert!(warned.len() == 1 && warned[0].contains("the instructions and tools alone take"), "{warned:?}");
 }
 
 /// A pinned message, and what belongs to it, stays through compactions; one that is pinned later comes back; and an undone compaction

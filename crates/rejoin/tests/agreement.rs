@@ -201,7 +201,7 @@ impl Talk {
         self.entries[number % self.entries.len()].id()
     }
 
-    /// Whoever follows the path entry by entry, and begins again where it has to, comes to the same messages.
+    /// Following the path entry by entry, and starting again where necessary, gives the same messages.
     fn follow(&self) {
         let tree = Tree::new(&self.entries);
         let path = tree.path().0;

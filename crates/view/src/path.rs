@@ -66,6 +66,16 @@ pub fn changed(path: &[&Entry]) -> HashSet<EntryId> {
     changed
 }
 
+/// Whether an entry has a number in its conversation: messages, commands and summaries do, whether they can be read or not.
+/// Without a summary, what follows a compaction is the summary.
+#[must_use]
+pub fn is_numbered(entry: &Entry, content: &Content) -> bool {
+    match content {
+        Content::Compacted(compacted) => !compacted.summary.is_blank(),
+        _ => matches!(entry.envelope().kind, Kind::Message | Kind::Command | Kind::Compacted),
+    }
+}
+
 /// A path as it is walked, entry by entry. A running conversation keeps it and adds to it.
 #[derive(Debug, Default)]
 pub struct Walk {
@@ -165,18 +175,15 @@ impl Walk {
 
     /// Takes the next entry of the path.
     pub fn add(&mut self, entry: &Entry, content: Content) {
-        let (kind, id) = (&entry.envelope().kind, entry.id());
+        let id = entry.id();
         if let Content::Message(message) = content {
             return self.message(id, Arc::new(message));
         }
         let is_new = self.foreseen == 0;
         self.foreseen = self.foreseen.saturating_sub(1);
+        let numbered = is_numbered(entry, &content);
         match content {
-            Content::Compacted(compacted) => {
-                self.meet_compaction(id, is_new);
-                self.next_number += usize::from(!compacted.summary.is_blank());
-                return;
-            }
+            Content::Compacted(_) => self.meet_compaction(id, is_new),
             Content::Uncompacted(_) => self.stale |= is_new,
             Content::Prune(prune) => self.prune(&prune.results),
             Content::Meta(meta) => {
@@ -203,7 +210,7 @@ impl Walk {
             }
             _ => {}
         }
-        self.next_number += usize::from(matches!(kind, Kind::Message | Kind::Command | Kind::Compacted));
+        self.next_number += usize::from(numbered);
     }
 
     fn is_past_cut(&self) -> bool {

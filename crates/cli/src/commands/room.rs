@@ -34,12 +34,12 @@ pub fn compact(arguments: &CompactArguments, flags: &Flags) -> Result<u8, Failur
             return output::json_data(&shape::compaction(id, tokens, (messages, staying), false)).map(|()| 0);
         }
         picture("before", tokens.0, tokens.0, &plural(messages, "message"))?;
-        let kept = plural(plan.kept.len(), "older message");
-        let last = match messages - plan.tail {
-            0 => String::new(),
-            count => format!(" and the last {}", plural(count, "message")),
-        };
-        picture("after", tokens.1, tokens.0, &format!("{kept}{last}, and a summary on top of that"))?;
+        let older = (!plan.kept.is_empty()).then(|| plural(plan.kept.len(), "older message"));
+        let last =
+            (messages > plan.tail).then(|| format!("the last {}", plural(messages - plan.tail, "message")));
+        let stay: Vec<String> = [older, last].into_iter().flatten().collect();
+        let stay = if stay.is_empty() { String::from("nothing stays") } else { stay.join(" and ") };
+        picture("after", tokens.1, tokens.0, &format!("{stay}; the summary is added to this"))?;
         output::talk("Nothing was sent and nothing was changed.");
         return Ok(0);
     }

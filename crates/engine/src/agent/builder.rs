@@ -169,7 +169,7 @@ impl<Start> AgentBuilder<Start> {
         self
     }
 
-    /// Prunes older turns without a model once the conversation has so many tokens.
+    /// Prunes older turns without a model once the conversation has reached these numbers.
     pub fn window(mut self, window: Window) -> Self {
         self.window = Some(window);
         self

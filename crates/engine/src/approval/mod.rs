@@ -132,7 +132,7 @@ pub struct Approvals {
 }
 
 impl Default for Approvals {
-    /// Asks about everything that changes something, and there is nobody to ask.
+    /// Every change needs approval, and nobody is there to give it.
     fn default() -> Self {
         Self { mode: ApprovalMode::Ask, rules: Rules::default(), approve: Arc::new(Unattended) }
     }

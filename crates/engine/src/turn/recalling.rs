@@ -1,6 +1,7 @@
 //! What the tool `recall` returns: messages of the path that a view may no longer show, by their numbers or by words in them.
 
-use rejoin_record::{Block, BlockKind, Content, Kind, Message, Tree};
+use rejoin_record::{Content, Tree};
+use rejoin_view::{path::is_numbered, window::told};
 
 use super::Worker;
 use crate::tools::{ToolOutput, recall};
@@ -28,13 +29,12 @@ impl Worker {
         let mut numbered = Vec::new();
         let mut next = 0;
         for entry in path {
-            let kind = &entry.envelope().kind;
-            if !matches!(kind, Kind::Message | Kind::Command | Kind::Compacted) {
+            let content = Content::of(entry);
+            if !is_numbered(entry, &content) {
                 continue;
             }
-            match Content::of(entry) {
-                Content::Message(message) => numbered.push((next, said(&message))),
-                Content::Compacted(compacted) if compacted.summary.is_blank() => continue,
+            match content {
+                Content::Message(message) => numbered.push((next, told(&message))),
                 Content::Compacted(compacted) => numbered.push((next, compacted.summary.to_string())),
                 _ => {}
             }
@@ -99,24 +99,4 @@ fn around(text: &str, at: usize) -> String {
     let before = if start > 0 { "… " } else { "" };
     let after = if end < text.len() { " …" } else { "" };
     format!("{before}{}{after}", &text[start..end])
-}
-
-/// Everything that a message says, with calls and results.
-fn said(message: &Message) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for block in &message.blocks {
-        match &block.kind {
-            BlockKind::Text(text) => parts.push(text.to_string()),
-            BlockKind::ToolCall(call) => {
-                parts.push(format!("[call of {}: {}]", call.name, call.arguments.text()));
-            }
-            BlockKind::ToolResult(result) => {
-                parts.extend(result.content.iter().filter_map(Block::as_text).map(ToString::to_string));
-            }
-            BlockKind::Image(_) => parts.push(String::from("[an image]")),
-            BlockKind::Document(_) => parts.push(String::from("[a document]")),
-            BlockKind::Reasoning(_) | BlockKind::Opaque(_) => {}
-        }
-    }
-    format!("({}) {}", message.role.as_str(), parts.join("\n"))
 }

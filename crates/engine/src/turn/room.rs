@@ -67,6 +67,9 @@ const ANSWER: u64 = 8_192;
 /// What a window is taken for that nothing is known about, in tokens.
 const UNKNOWN_WINDOW: u64 = 128_000;
 
+/// The tokens of the shortest summary that is worth a request.
+const SHORTEST_SUMMARY: u64 = 30;
+
 /// How often in a row a compaction may turn out to be useless.
 const USELESS: u32 = 2;
 
@@ -107,7 +110,7 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// Learns from the tokens that a provider reports for what is counted as so many here.
+    /// Learns from the tokens that a provider reports for a count made here.
     fn learn(&mut self, counted: u64, reported: u64) {
         if counted > 0 && reported > 0 {
             // A provider that reports nonsense must not make everything fit, or nothing.
@@ -115,12 +118,12 @@ impl Fit {
         }
     }
 
-    /// The tokens that the provider will count for what is counted as so many here.
+    /// The tokens that the provider will count for a count made here.
     fn corrected(&self, tokens: u64) -> u64 {
         (tokens as f64 * self.factor.unwrap_or(1.0)).ceil() as u64
     }
 
-    /// The tokens that may be counted here for what the provider counts as so many.
+    /// The tokens that may be counted here for a count of the provider's.
     fn uncorrected(&self, tokens: u64) -> u64 {
         (tokens as f64 / self.factor.unwrap_or(1.0)).floor() as u64
     }
@@ -216,6 +219,16 @@ impl Worker {
         }
         for attempt in 0..TRIES {
             if self.next_request_tokens() <= Self::room(window) || running.stop.is_stopped() {
+                return;
+            }
+            let context = self.fit.corrected(self.fit.context);
+            if context >= Self::room(window) {
+                if !std::mem::replace(&mut self.fit.has_given_up, true) {
+                    running.tell(Event::Warning(format!(
+                        "the instructions and tools alone take {context} of the window's {window} tokens, so no summary can make \
+                         room; a larger `context_window` or fewer tools would"
+                    )));
+                }
                 return;
             }
             // Each attempt keeps less.
@@ -344,6 +357,10 @@ impl Worker {
             return Compaction::Nothing;
         };
         let before = plan.tokens_before;
+        // A summary is paid for, so none is asked for that cannot make the conversation shorter.
+        if plan.tokens_kept + counter.text(SUMMARY) + SHORTEST_SUMMARY >= before {
+            return Compaction::Nothing;
+        }
         sink(Event::Compacting { tokens: self.fit.corrected(before), window });
         let Some(context) = self.context.clone() else { return Compaction::Nothing };
         let provider = self.summariser.clone().unwrap_or_else(|| Arc::clone(&self.provider));

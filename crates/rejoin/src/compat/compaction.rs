@@ -20,7 +20,7 @@ impl Default for CompactConfig {
     }
 }
 
-/// Whether a conversation of so many tokens is compacted after a turn.
+/// Whether a conversation with this many tokens is compacted after a turn.
 ///
 /// ```
 /// use rejoin::compat::{CompactConfig, needs_compaction};

@@ -28,7 +28,7 @@ use rejoin_record::{
     Content, Entry, EntryId, Kind, Message, Role, Tree,
     content::{self, TurnState},
 };
-use rejoin_view::Finding;
+use rejoin_view::{Finding, path::is_numbered};
 pub use shape::text_of;
 pub(crate) use shape::with_message;
 
@@ -82,15 +82,17 @@ pub fn shown(entries: &[Entry]) -> Vec<Shown<'_>> {
 }
 
 fn what(entry: &Entry) -> Option<ShownContent> {
-    let kind = &entry.envelope().kind;
-    if !matches!(kind, Kind::Message | Kind::Command | Kind::Compacted) {
+    // Most entries are of another kind, and are not parsed.
+    if !matches!(entry.envelope().kind, Kind::Message | Kind::Command | Kind::Compacted) {
         return None;
     }
-    Some(match Content::of(entry) {
+    let content = Content::of(entry);
+    if !is_numbered(entry, &content) {
+        return None;
+    }
+    Some(match content {
         Content::Message(message) => ShownContent::Message(message),
         Content::Command(command) => ShownContent::Command(command),
-        // Without a summary, what follows is the summary.
-        Content::Compacted(compacted) if compacted.summary.is_blank() => return None,
         Content::Compacted(compacted) => ShownContent::Summary(compacted),
         Content::Gone => ShownContent::Erased,
         _ => ShownContent::Unreadable,

@@ -11,7 +11,7 @@ use rejoin_record::{Block, BlockKind, EntryId, Message, Role};
 
 pub use compact::{CompactPolicy, CompactionPlan};
 pub use prune::{PrunePolicy, Pruned};
-pub use text::{digest, middle_left_out, transcript};
+pub use text::{digest, middle_left_out, told, transcript};
 
 use crate::{Pairing, TokenCounter, path::Walk};
 

@@ -14,7 +14,7 @@ pub struct PrunePolicy {
     pub keep_last: Option<usize>,
     /// Results that are older go.
     pub max_age: Option<Duration>,
-    /// The oldest results go until the others take at most so many tokens.
+    /// The oldest results go until the rest fit into this many tokens.
     pub token_budget: Option<u64>,
     /// How many results go at once, at least. One prunes as soon as a rule says so; without a number, pruning waits until much can
     /// go, because every change makes the provider read everything after it again.

@@ -6,7 +6,7 @@ use rejoin_record::{Block, BlockKind, Message};
 
 use crate::TokenCounter;
 
-/// A text without its middle, of at most so many tokens.
+/// Shortens a text to at most `tokens` by leaving out its middle.
 #[must_use]
 pub fn middle_left_out(text: &str, tokens: u64, counter: &TokenCounter) -> String {
     let all = counter.text(text);
@@ -28,14 +28,15 @@ pub fn middle_left_out(text: &str, tokens: u64, counter: &TokenCounter) -> Strin
     }
 }
 
-/// A conversation as plain text, for a model that reads it rather than takes part. Each message has at most so many tokens.
+/// A conversation as plain text, for a model that reads it rather than takes part. Each message is shortened to at most `longest` tokens.
 #[must_use]
 pub fn transcript(messages: &[Arc<Message>], longest: u64, counter: &TokenCounter) -> Vec<String> {
     messages.iter().map(|message| middle_left_out(&told(message), longest, counter)).collect()
 }
 
-/// A message as plain text.
-fn told(message: &Message) -> String {
+/// A message as plain text, with its calls and results.
+#[must_use]
+pub fn told(message: &Message) -> String {
     let mut out = format!("{}:", message.role.as_str());
     for block in &message.blocks {
         // Writing to a string cannot fail.
