@@ -32,7 +32,7 @@ pub fn count(number: u64) -> String {
     out
 }
 
-/// A bar `width` columns wide that shows an amount as a part of the largest. An amount above zero is always visible.
+/// A bar, at most `columns` wide, that shows an amount as a part of the largest. An amount above zero is always visible.
 pub fn bar(amount: u64, largest: u64, columns: usize) -> String {
     if amount == 0 || largest == 0 {
         return String::new();

@@ -6,6 +6,7 @@ use rejoin::{Compaction, Event, PrunePolicy, Stop, shape, store::Store};
 
 use super::talking::{self, Drawing, Opening, PrintedWords, Saving, Talking, block_on};
 use crate::{
+    amounts,
     args::{CompactArguments, PruneArguments, Talk, UncompactArguments},
     desk::{self, Desk, Flags},
     failure::{FAILED, Failure},
@@ -185,9 +186,8 @@ fn saved(talking: &Talking, store: &dyn Store) -> Result<(), Failure> {
 
 /// One line with a bar.
 fn picture(name: &str, tokens: u64, most: u64, about: &str) -> Result<(), Failure> {
-    const WIDTH: u64 = 30;
-    let filled = (tokens * WIDTH).checked_div(most).unwrap_or(0).min(WIDTH);
-    let bar = format!("{}{}", "█".repeat(filled as usize), "·".repeat((WIDTH - filled) as usize));
+    const WIDTH: usize = 30;
+    let bar = format!("{:<WIDTH$}", amounts::bar(tokens, most, WIDTH));
     let about = if about.is_empty() { String::new() } else { format!(": {about}") };
     output::data(&format!("{name:<7}{} {tokens} tokens{about}", paint(&bar, output::DIM)))
 }
