@@ -3,13 +3,18 @@
 //! An append is durable when it returns, or says that it is not and why. Entries that are not durable are kept in memory and
 //! stored before anything newer, so the store never has a gap.
 
+#[cfg(feature = "agent")]
+mod checkpoint;
 mod drafts;
 mod pruning;
 mod sharing;
 
+#[cfg(feature = "agent")]
+pub(crate) use checkpoint::keep as keep_checkpoint;
 pub use pruning::{Pinning, PruneReport, TurnsPruned, Window};
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     ops::ControlFlow,
     sync::{Arc, OnceLock},
@@ -17,7 +22,7 @@ use std::{
 
 use rejoin_formats::{ConvertError, Converted, Dialect, Session, convert, session::Detail, session::Place};
 use rejoin_record::{
-    Block, BlockKind, Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Tail, Text,
+    Block, BlockKind, Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Tail, Text, Tree,
     chain::Stamp, content::RawItem,
 };
 use rejoin_store::{Damage, Holder, Item, Lock, Store, StoreError};
@@ -33,6 +38,23 @@ use crate::{
 
 /// How often a save reads the entries of other writers before it gives up until the next append.
 const CATCH_UPS: usize = 4;
+
+/// The lock of a conversation. One that cannot be locked can still be used.
+fn locked(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    id: ConversationId,
+    command: &str,
+) -> Result<Option<Lock>, EngineError> {
+    match store.lock(id, &Holder::this(command, clock.now())) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(why @ StoreError::Locked(_)) => Err(why.into()),
+        Err(why) => {
+            tracing::warn!("Failed to lock conversation {id}: {why}");
+            Ok(None)
+        }
+    }
+}
 
 /// The bytes of a token, on average.
 const BYTES_OF_TOKEN: usize = 4;
@@ -79,6 +101,18 @@ pub struct Appended {
     pub saved: Saved,
 }
 
+/// When a conversation that is opened for turns is locked.
+#[cfg(feature = "agent")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// At once, until it is dropped.
+    Now,
+    /// At the first turn: see [`Conversation::reclaim`]. Until then others may write to it.
+    Later,
+    /// Never: it is only read, and what is appended stays in memory.
+    Never,
+}
+
 /// The store of a conversation, and the lock in it.
 struct Home {
     store: Arc<dyn Store>,
@@ -93,8 +127,14 @@ pub struct Conversation {
     clock: Arc<dyn Clock>,
     home: Option<Home>,
     numbering: Numbering,
-    /// The entries that can be read, in the order of appending.
+    /// The entries that were read, in the order of appending.
     entries: Vec<Entry>,
+    /// What was left out, if only a part of the conversation was read.
+    #[cfg(feature = "agent")]
+    part: Option<checkpoint::Part>,
+    /// The path to the head as it was read, until a worker takes it.
+    #[cfg(feature = "agent")]
+    walk: Option<rejoin_view::path::Walk>,
     damage: Vec<Damage>,
     /// The number of entries that are stored.
     stored: usize,
@@ -181,6 +221,10 @@ impl Conversation {
             numbering: Numbering::Rows,
             head: entries.last().map(|entry| (entry.id(), entry.hash())),
             entries,
+            #[cfg(feature = "agent")]
+            part: None,
+            #[cfg(feature = "agent")]
+            walk: None,
             damage: Vec::new(),
             stored: 0,
             after: None,
@@ -205,14 +249,7 @@ impl Conversation {
         command: &str,
     ) -> Result<Self, EngineError> {
         // Nothing changes what is read under the lock.
-        let lock = match store.lock(id, &Holder::this(command, clock.now())) {
-            Ok(lock) => Some(lock),
-            Err(why @ StoreError::Locked(_)) => return Err(why.into()),
-            Err(why) => {
-                tracing::warn!("Failed to lock conversation {id}: {why}");
-                None
-            }
-        };
+        let lock = locked(&*store, &*clock, id, command)?;
         Self::opened(store, clock, id, Some(command.to_owned()), lock)
     }
 
@@ -223,6 +260,70 @@ impl Conversation {
         id: ConversationId,
     ) -> Result<Self, EngineError> {
         Self::opened(store, clock, id, None, None)
+    }
+
+    /// Opens a conversation to continue it with turns. If it is long and was compacted, only the entries that the next turn needs are read:
+    /// [`Conversation::is_whole`] is false then, and damage to what was not read is not noticed. Whatever needs more, reads it.
+    ///
+    /// # Errors
+    /// As [`Conversation::open_with_clock`].
+    #[cfg(feature = "agent")]
+    pub fn open_for_turns(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        id: ConversationId,
+        command: &str,
+        hold: Hold,
+    ) -> Result<Self, EngineError> {
+        let lock = match hold {
+            Hold::Now => locked(&*store, &*clock, id, command)?,
+            Hold::Later | Hold::Never => None,
+        };
+        let command = (hold != Hold::Never).then(|| command.to_owned());
+        let read = checkpoint::read(&*store, id).or_else(|| checkpoint::read_whole(&*store, id));
+        let Some(checkpoint::Opened { entries, part, walk }) = read else {
+            return Self::opened(store, clock, id, command, lock);
+        };
+        let newest = entries.last().map(Tail::of);
+        let conversation = Self {
+            id,
+            clock,
+            numbering: Numbering::of(store.location()),
+            home: Some(Home { store, command, lock }),
+            head: newest.map(|tail| (tail.id, tail.hash)),
+            stored: entries.len(),
+            entries,
+            part,
+            walk: Some(walk),
+            damage: Vec::new(),
+            after: newest,
+            saved: Saved::Durable,
+            draft: None,
+            session: OnceLock::new(),
+            added_messages: 0,
+            findings: OnceLock::from(Vec::new()),
+        };
+        if conversation.is_whole() {
+            conversation.keep_checkpoint();
+        }
+        Ok(conversation)
+    }
+
+    /// Keeps a checkpoint in the store, with which the conversation is opened faster the next time.
+    #[cfg(feature = "agent")]
+    pub(crate) fn keep_checkpoint(&self) {
+        if let Some(store) = self.store()
+            && self.unsaved().is_empty()
+            && self.damage.is_empty()
+        {
+            checkpoint::keep_of_part(&**store, self.id, &self.entries, self.part.as_ref());
+        }
+    }
+
+    /// The path to the head, if it was walked when the conversation was opened and nothing was added since.
+    #[cfg(feature = "agent")]
+    pub(crate) fn take_walk(&mut self) -> Option<rejoin_view::path::Walk> {
+        self.walk.take().filter(|_| self.stored == self.entries.len())
     }
 
     fn opened(
@@ -263,6 +364,10 @@ impl Conversation {
             home: Some(Home { store, command, lock }),
             head,
             entries,
+            #[cfg(feature = "agent")]
+            part: None,
+            #[cfg(feature = "agent")]
+            walk: None,
             damage: recorded.damage,
             stored,
             after,
@@ -282,6 +387,11 @@ impl Conversation {
     pub fn attach(&mut self, store: Arc<dyn Store>, command: &str) -> Saved {
         let same = self.after.is_some() && store.tail(self.id).ok().flatten() == self.after;
         if !same {
+            // Another store gets all of it.
+            if let Err(why) = self.read_all() {
+                self.saved = Saved::not(why);
+                return self.saved.clone();
+            }
             (self.stored, self.after) = (0, None);
         }
         self.set_home(store, Some(command.to_owned()));
@@ -316,7 +426,8 @@ impl Conversation {
         &self.clock
     }
 
-    /// Every entry that can be read, in the order of appending; those that are in memory only come last.
+    /// The entries that were read, in the order of appending; those that are in memory only come last. These are all entries that can be
+    /// read, unless the conversation was opened for its next turns only: see [`Conversation::is_whole`].
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -356,12 +467,59 @@ impl Conversation {
         &self.damage
     }
 
+    /// The tree of the entries that were read.
+    pub(crate) fn tree(&self) -> Tree<'_> {
+        #[cfg(feature = "agent")]
+        if let Some(part) = &self.part {
+            return Tree::of_part(&self.entries, &part.gaps);
+        }
+        Tree::new(&self.entries)
+    }
+
+    /// Whether everything was read, not only what the next turn needs.
+    pub fn is_whole(&self) -> bool {
+        #[cfg(feature = "agent")]
+        return self.part.is_none();
+        #[cfg(not(feature = "agent"))]
+        true
+    }
+
+    /// Every entry that can be read, in the order of appending. What was left out when the conversation was opened is read from the store.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn all_entries(&self) -> Result<Cow<'_, [Entry]>, StoreError> {
+        match self.store().filter(|_| !self.is_whole()) {
+            None => Ok(Cow::Borrowed(&self.entries)),
+            Some(store) => {
+                let mut entries = store.entries(self.id)?;
+                entries.extend_from_slice(self.unsaved());
+                Ok(Cow::Owned(entries))
+            }
+        }
+    }
+
+    /// Reads what was left out when the conversation was opened.
+    ///
+    /// # Errors
+    /// If the store cannot be read. Then nothing changes.
+    pub fn read_all(&mut self) -> Result<(), StoreError> {
+        if self.is_whole() {
+            return Ok(());
+        }
+        let Some(store) = self.store().cloned() else { return Ok(()) };
+        self.read_stored_again(&*store)
+    }
+
     /// The session that leads to the head.
     pub fn session(&self) -> &Session {
         self.session.get_or_init(|| {
+            // If the rest cannot be read, the session of what was read says so.
+            let entries = self.all_entries().unwrap_or(Cow::Borrowed(&self.entries));
             // After an append the lines are not known, but the order is.
-            let numbered = self.entries.iter().zip(1..);
-            self.numbering.name(reading::session(self.id, numbered, &self.damage, self.numbering))
+            let numbered = entries.iter().zip(1..);
+            let session = reading::session(self.id, numbered, &self.damage, self.numbering);
+            self.numbering.name(session)
         })
     }
 
@@ -572,6 +730,9 @@ impl Conversation {
         let Some(after) = store.tail(self.id)? else {
             // Deleting a conversation takes its lock, which is held here. So the store was replaced by another one, which gets
             // everything.
+            if !self.is_whole() {
+                return Err(StoreError::NotFound(self.id));
+            }
             (self.stored, self.after) = (0, None);
             return Ok(());
         };

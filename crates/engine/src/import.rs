@@ -57,7 +57,11 @@ impl Writer<'_> {
             import.head(head, wanted.iter().filter_map(time).max());
         }
         let added = import.added.len() as u64;
-        append_in_batches(self.store, id, tail, import.added)?;
+        append_in_batches(self.store, id, tail, &import.added)?;
+        #[cfg(feature = "agent")]
+        if tail.is_none() {
+            crate::conversation::keep_checkpoint(self.store, id, &import.added);
+        }
         Ok(Imported { id, new: tail.is_none(), added, messages: session.messages.len() as u64 })
     }
 }

@@ -43,6 +43,8 @@ mod writer;
 pub use agent::Agent;
 pub use calls::{CallKey, CallRecord, CallStatus};
 pub use clock::{Clock, SystemClock};
+#[cfg(feature = "agent")]
+pub use conversation::Hold;
 pub use conversation::{Appended, Conversation, Pinning, PruneReport, Saved, TurnsPruned, Window};
 pub use digest::{digest, time_of};
 pub use draft::{list, summary};

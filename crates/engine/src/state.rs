@@ -1,6 +1,5 @@
 //! The state of a conversation, derived from its record.
 
-use rejoin_record::Tree;
 use rejoin_store::SessionState;
 use rejoin_view::{LastWord, PathState, PendingCall};
 
@@ -9,7 +8,7 @@ use crate::conversation::Conversation;
 impl Conversation {
     /// The conversation's state. Costs a walk along the path to the head.
     pub fn state(&self) -> SessionState {
-        let path = PathState::of(&Tree::new(self.entries()));
+        let path = PathState::of(&self.tree());
         // If the user spoke after a call, the turn does not wait for it: the next request decides about it.
         state_of(&path, |call| path.waits_for(call))
     }

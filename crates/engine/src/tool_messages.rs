@@ -62,7 +62,7 @@ impl Conversation {
                 already(&since, &result).map_or(Placed::Here, Placed::Already)
             }
             None => {
-                let tree = Tree::new(self.entries());
+                let tree = self.tree();
                 let Some(asking) = tree.get(parent) else {
                     return Err(EngineError::NoSuchMessage(parent.to_string()));
                 };

@@ -2,7 +2,7 @@
 //! it is an [`Endpoint`](crate::provider::Endpoint).
 
 use rejoin_record::{
-    Content, Kind, Role,
+    Content, Entry, Kind, Role,
     content::{Context, Metadata},
     json::Doc,
 };
@@ -46,7 +46,7 @@ impl Wanted {
     /// The header is written before anything is said. It counts only if there is an answer and no context, so that settings made
     /// after `rejoin new` count.
     pub fn of(conversation: &Conversation) -> Self {
-        let (context, answered) = last_context(conversation);
+        let (context, answered) = last_context(conversation.entries());
         if let Some(context) = context {
             return Self::in_context(&context).unwrap_or_default();
         }
@@ -78,7 +78,7 @@ impl Wanted {
 impl Conversation {
     /// The system prompt of the last answered turn.
     pub fn recorded_system(&self) -> Option<String> {
-        last_context(self).0?.system.map(|system| system.to_string())
+        last_context(self.entries()).0?.system.map(|system| system.to_string())
     }
 
     /// The working directory that the conversation was begun in.
@@ -97,9 +97,9 @@ fn header(conversation: &Conversation) -> Option<Metadata> {
 
 /// The newest context that names a target and that a model answered in, else the newest that names one; and whether a model
 /// answered at all.
-fn last_context(conversation: &Conversation) -> (Option<Context>, bool) {
+pub(crate) fn last_context(entries: &[Entry]) -> (Option<Context>, bool) {
     let (mut newest, mut answered) = (None, false);
-    for entry in conversation.entries().iter().rev() {
+    for entry in entries.iter().rev() {
         match entry.envelope().kind {
             Kind::Message if !answered => {
                 answered = matches!(Content::of(entry), Content::Message(message) if message.role == Role::Assistant);

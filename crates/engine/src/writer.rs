@@ -220,9 +220,9 @@ pub(crate) fn append_in_batches(
     store: &dyn Store,
     id: ConversationId,
     mut tail: Option<Tail>,
-    entries: Vec<Entry>,
+    entries: &[Entry],
 ) -> Result<Option<Tail>, StoreError> {
-    let mut rest = &entries[..];
+    let mut rest = entries;
     while !rest.is_empty() {
         let mut bytes = 0;
         let fits = |entry: &&Entry| {

@@ -13,11 +13,24 @@ pub struct BrokenLink {
     pub parent: EntryId,
 }
 
+/// What was left out before an entry, where only a part of a conversation was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryGap {
+    /// The entry that comes before it in this part; none if it is the first.
+    pub before: Option<EntryId>,
+    /// Its number among the messages of the path: the number of messages, commands and summaries before it.
+    pub number: usize,
+}
+
+/// The gaps of a part of a conversation, by the entry after each. Empty if everything was read.
+pub type EntryGaps = HashMap<EntryId, EntryGap>;
+
 /// The entries of one conversation by id, in the order of appending.
 #[derive(Debug)]
 pub struct Tree<'e> {
     by_seq: Vec<&'e Entry>,
     index: HashMap<EntryId, usize>,
+    gaps: Option<&'e EntryGaps>,
 }
 
 impl<'e> Tree<'e> {
@@ -28,7 +41,17 @@ impl<'e> Tree<'e> {
         let mut known = HashSet::with_capacity(by_seq.len());
         by_seq.retain(|entry| known.insert(entry.id()));
         let index = by_seq.iter().enumerate().map(|(place, entry)| (entry.id(), place)).collect();
-        Self { by_seq, index }
+        Self { by_seq, index, gaps: None }
+    }
+
+    /// Builds the tree of a part of a conversation. Its path leads across the gaps.
+    pub fn of_part(entries: impl IntoIterator<Item = &'e Entry>, gaps: &'e EntryGaps) -> Self {
+        Self { gaps: Some(gaps), ..Self::new(entries) }
+    }
+
+    /// What was left out before an entry.
+    pub fn gap_before(&self, entry: EntryId) -> Option<EntryGap> {
+        self.gaps?.get(&entry).copied()
     }
 
     /// The newest entry.
@@ -54,6 +77,10 @@ impl<'e> Tree<'e> {
         while let Some(entry) = current {
             path.push(entry);
             let seq = entry.envelope().seq;
+            if let Some(gap) = self.gap_before(entry.id()) {
+                current = gap.before.and_then(|before| self.get(before));
+                continue;
+            }
             current = entry.envelope().parent.and_then(|parent| {
                 // A parent is older than its child; otherwise there would be a circle.
                 let found = self.get(parent).filter(|found| found.envelope().seq < seq);

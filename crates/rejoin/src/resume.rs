@@ -45,7 +45,7 @@ impl Resumption {
             id,
             state: state.unwrap_or_default(),
             unanswered: worker.unanswered().len(),
-            messages: worker.conversation().messages().len(),
+            messages: worker.shown_messages(),
             damaged,
             calls: open_calls(worker),
         }

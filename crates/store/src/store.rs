@@ -56,6 +56,38 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Reads a conversation from a `seq` on, oldest entry first, until its end or until `each` breaks.
     fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()>;
 
+    /// Reads single entries by their `seq`, in the given order. A place without an entry is handed out as damage.
+    fn read_at(&self, conversation: ConversationId, places: &[u64], each: Each<'_>) -> StoreResult<()> {
+        for place in places {
+            let mut flow = ControlFlow::Continue(());
+            self.read(conversation, *place, &mut |item| {
+                flow = each(item);
+                ControlFlow::Break(())
+            })?;
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it keeps checkpoints.
+    fn keeps_checkpoints(&self) -> bool {
+        false
+    }
+
+    /// What was last kept with [`keep_checkpoint`](Self::keep_checkpoint); none if there is nothing.
+    fn checkpoint(&self, conversation: ConversationId) -> Option<String> {
+        let _ = conversation;
+        None
+    }
+
+    /// Keeps a text with which the caller can open a conversation faster. It is only a cache: the store does not look into it, and may
+    /// lose it at any time. It must not hold content.
+    fn keep_checkpoint(&self, conversation: ConversationId, text: &str) {
+        let _ = (conversation, text);
+    }
+
     /// Conversations, newest first. No content is loaded.
     fn list(&self, query: &Query) -> StoreResult<Page>;
 

@@ -38,6 +38,7 @@ pub fn path(tree: &Tree<'_>) -> Path {
     let mut broken = broken.into_iter().peekable();
     let mut walk = Walk::begin(&entries);
     for entry in entries {
+        walk.cross(tree, entry.id());
         if let Some(link) = broken.next_if(|link| link.entry == entry.id()) {
             let at = Position::message(walk.messages.len());
             let finding = Finding::new(Rule::BrokenChain, at, Action::Kept);
@@ -74,6 +75,20 @@ pub fn is_numbered(entry: &Entry, content: &Content) -> bool {
         Content::Compacted(compacted) => !compacted.summary.is_blank(),
         _ => matches!(entry.envelope().kind, Kind::Message | Kind::Command | Kind::Compacted),
     }
+}
+
+/// Whether a walk looks at the content of entries of a kind.
+fn looks_at(kind: &Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::Raw
+            | Kind::Header
+            | Kind::Context
+            | Kind::Branch
+            | Kind::Erased
+            | Kind::Snapshot
+            | Kind::Change
+    )
 }
 
 /// A path as it is walked, entry by entry. A running conversation keeps it and adds to it.
@@ -171,6 +186,57 @@ impl Walk {
     #[must_use]
     pub fn begin_without(path: &[&Entry], compaction: EntryId) -> Self {
         Self { cut: Cut::of(path, Some(compaction)), foreseen: path.len(), ..Self::default() }
+    }
+
+    /// Walks the path to the head of a tree. None if a parent cannot be read.
+    #[must_use]
+    pub fn along(tree: &Tree<'_>) -> Option<Self> {
+        Self::along_with(tree, &mut HashMap::new())
+    }
+
+    /// The same with messages that were parsed already. They are taken out of the map, if they are on the path.
+    #[must_use]
+    pub fn along_with(tree: &Tree<'_>, parsed: &mut HashMap<EntryId, Arc<Message>>) -> Option<Self> {
+        let (path, broken) = tree.path();
+        let mut walk = Self::begin(&path);
+        for entry in path {
+            walk.cross(tree, entry.id());
+            match parsed.remove(&entry.id()) {
+                Some(message) => walk.message(entry.id(), message),
+                None if looks_at(&entry.envelope().kind) => walk.add(entry, Content::of(entry)),
+                None => walk.foreseen = walk.foreseen.saturating_sub(1),
+            }
+        }
+        broken.is_empty().then_some(walk)
+    }
+
+    /// Counts the messages that were left out before the next entry, if this is a part of a conversation.
+    pub fn cross(&mut self, tree: &Tree<'_>, next: EntryId) {
+        if let Some(gap) = tree.gap_before(next) {
+            self.next_number = gap.number;
+        }
+    }
+
+    /// Whether both walks came to the same: the same messages under the same numbers, with the same known about their calls.
+    #[must_use]
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        let cut = |walk: &Self| walk.cut.as_ref().map(|cut| (cut.entry, cut.progress));
+        self.entries == other.entries
+            && self.numbers == other.numbers
+            && self.next_number == other.next_number
+            && self.messages == other.messages
+            && self.calls.fates == other.calls.fates
+            && self.sent == other.sent
+            && self.in_turn == other.in_turn
+            && self.summary == other.summary
+            && self.pinned == other.pinned
+            && self.pruned == other.pruned
+            && cut(self) == cut(other)
+    }
+
+    /// What was found on the way, each with the entry that it is about.
+    pub fn findings(&self) -> &[(EntryId, Finding)] {
+        &self.findings
     }
 
     /// Takes the next entry of the path.

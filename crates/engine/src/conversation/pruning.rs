@@ -1,7 +1,7 @@
 //! Pruning without a model: older turns give way to a short list of what was said in them.
 
 use rejoin_record::{
-    CallId, Content, EntryId, Message, Tree,
+    CallId, Content, EntryId, Message,
     content::{CallAt, Compacted, KeptMessage, Meta, Uncompacted},
 };
 use rejoin_view::{
@@ -56,9 +56,13 @@ const HEADING: &str = "Summary of earlier conversation:\n\n";
 impl Conversation {
     /// The path to the head, with the last compaction and all prunes applied.
     pub(crate) fn walk(&self) -> Walk {
-        let path = Tree::new(self.entries()).path().0;
+        let tree = self.tree();
+        let path = tree.path().0;
         let mut walk = Walk::begin(&path);
-        path.iter().for_each(|entry| walk.add(entry, Content::of(entry)));
+        for entry in path {
+            walk.cross(&tree, entry.id());
+            walk.add(entry, Content::of(entry));
+        }
         walk
     }
 
@@ -143,6 +147,7 @@ impl Conversation {
     /// Undoes the last compaction: from now on a model sees the messages again that it hid. Returns its entry; none if nothing is
     /// compacted.
     pub fn uncompact(&mut self) -> Option<EntryId> {
+        self.need_all();
         let compaction = self.walk().compaction()?;
         self.append(&Content::Uncompacted(Uncompacted { compaction }));
         Some(compaction)
@@ -150,6 +155,7 @@ impl Conversation {
 
     /// Keeps the message of an entry in every view, together with the calls and results that belong to it.
     pub fn pin(&mut self, entry: EntryId) -> Pinning {
+        self.need_all();
         let walk = self.walk();
         let mut pinned = walk.pinned().to_vec();
         if pinned.contains(&entry) {
@@ -180,9 +186,16 @@ impl Conversation {
         Pinning::Changed
     }
 
+    /// Reads what was left out when the conversation was opened. If that fails, the next command goes on with what is there.
+    pub(crate) fn need_all(&mut self) {
+        if let Err(why) = self.read_all() {
+            tracing::warn!("the beginning of conversation {} could not be read: {why}", self.id());
+        }
+    }
+
     /// A message with the messages that hold its results, or the call that it answers.
     fn belonging_to(&self, entry: EntryId) -> Vec<EntryId> {
-        let path = Tree::new(self.entries()).path().0;
+        let path = self.tree().path().0;
         let messages: Vec<(EntryId, Message)> = path
             .iter()
             .filter_map(|entry| match Content::of(entry) {

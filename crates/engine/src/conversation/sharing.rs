@@ -58,7 +58,7 @@ impl Conversation {
         self.catch_up(&*store)?;
         let added: Vec<Entry> =
             self.entries.iter().filter(|entry| !known.contains(&entry.id())).cloned().collect();
-        if added.iter().any(|entry| entry.envelope().kind == Kind::Erased) {
+        if added.iter().any(|entry| entry.envelope().kind == Kind::Erased) || self.lacks_entries() {
             self.read_stored_again(&*store)?;
         }
         let newest = self.entries.iter().max_by_key(|entry| entry.envelope().seq);
@@ -66,13 +66,25 @@ impl Conversation {
         Ok(added)
     }
 
-    /// Reads all stored entries again, because content was erased and must not stay in memory either.
-    fn read_stored_again(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+    /// Whether entries are needed that were left out when the conversation was opened.
+    fn lacks_entries(&self) -> bool {
+        #[cfg(feature = "agent")]
+        return self.part.as_ref().is_some_and(|part| !part.suffices(&self.entries));
+        #[cfg(not(feature = "agent"))]
+        false
+    }
+
+    /// Reads all stored entries again: what was erased must not stay in memory either, and what was left out may be needed.
+    pub(super) fn read_stored_again(&mut self, store: &dyn Store) -> Result<(), StoreError> {
         let entries = store.entries(self.id)?;
         let unsaved = self.entries.split_off(self.stored);
         self.stored = entries.len();
         self.entries = entries;
         self.entries.extend(unsaved);
+        #[cfg(feature = "agent")]
+        {
+            (self.part, self.walk) = (None, None);
+        }
         self.forget();
         Ok(())
     }

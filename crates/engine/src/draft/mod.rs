@@ -202,7 +202,7 @@ pub(crate) fn read_entries(store: &dyn Store, id: ConversationId) -> Result<(Vec
     Ok((entries, drafted))
 }
 
-fn is_left_behind(store: &dyn Store, id: ConversationId) -> bool {
+pub(crate) fn is_left_behind(store: &dyn Store, id: ConversationId) -> bool {
     store.drafts().is_some_and(|drafts| drafts.left_behind(id).is_some())
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rejoin_formats::{Context, Draft, draft::Drafted, wire::names::Respelled};
 use rejoin_record::{
-    Block, BlockKind, Content, ConversationId, EntryId, Kind, Message, Tree,
+    Block, BlockKind, Content, ConversationId, EntryId, Kind, Message,
     content::{CallAt, ClosedCall, Decision},
 };
 use rejoin_view::{
@@ -107,13 +107,13 @@ impl Composer {
 
     /// Walks the whole path.
     fn read_all(&mut self, conversation: &Conversation) {
-        let entries = conversation.entries();
-        let tree = Tree::new(entries);
+        let tree = conversation.tree();
         let path = tree.path().0;
         self.walk = Walk::begin(&path);
         let read = conversation.messages_read();
         let changed = path::changed(&path);
         for entry in path {
+            self.walk.cross(&tree, entry.id());
             // A compaction is not a message, though it shows one, and a message that a view shows differently is read again.
             let is_as_read = entry.envelope().kind == Kind::Message && !changed.contains(&entry.id());
             match read.get(&entry.id()).filter(|_| is_as_read) {
@@ -121,7 +121,20 @@ impl Composer {
                 None => self.walk.add(entry, Content::of(entry)),
             }
         }
-        self.walked = entries.len();
+        self.has_walked_all(conversation);
+    }
+
+    /// Takes the path of a conversation as it was walked when the conversation was opened.
+    pub(super) fn take(&mut self, conversation: &mut Conversation) {
+        if let Some(walk) = conversation.take_walk() {
+            self.walk = walk;
+            self.has_walked_all(conversation);
+        }
+    }
+
+    fn has_walked_all(&mut self, conversation: &Conversation) {
+        self.walked = conversation.entries().len();
+        self.last = conversation.entries().last().map(rejoin_record::Entry::id);
         self.prunes = self.walk.prunes();
         self.recovering = Some(conversation.id()).filter(|_| !self.walk.messages().is_empty());
         self.start_over();

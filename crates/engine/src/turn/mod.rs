@@ -182,8 +182,8 @@ pub struct Worker {
     /// Who writes summaries, if it is not the provider.
     summariser: Option<Arc<dyn Provider>>,
     fit: room::Fit,
-    /// How many entries were measured, and their bytes.
-    measured: (usize, u64),
+    /// The list of messages that was measured, how many of them were, and the most tokens that they can have.
+    measured: (usize, usize, u64),
 }
 
 impl std::fmt::Debug for Worker {
@@ -247,13 +247,14 @@ impl TurnInProgress<'_> {
 impl Worker {
     /// A worker for a conversation and a provider.
     pub fn new(
-        conversation: Conversation,
+        mut conversation: Conversation,
         provider: Arc<dyn Provider>,
         tools: Tools,
         settings: TurnSettings,
     ) -> Self {
         let policy = settings.on_broken;
-        let composer = compose::Composer::new(policy, settings.limits.tool_output);
+        let mut composer = compose::Composer::new(policy, settings.limits.tool_output);
+        composer.take(&mut conversation);
         let ledger = TokenLedger::new(TokenCounter::for_model(&provider.endpoint().model));
         Self {
             conversation,
@@ -269,7 +270,7 @@ impl Worker {
             depth: 0,
             summariser: None,
             fit: room::Fit::default(),
-            measured: (0, 0),
+            measured: (0, 0, 0),
         }
     }
 

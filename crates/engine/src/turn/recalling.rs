@@ -24,7 +24,8 @@ impl Worker {
 
     /// The messages of the path in the order of their numbers. Commands and summaries have numbers too.
     fn numbered(&self) -> Vec<(usize, String)> {
-        let entries = self.conversation.entries();
+        let read = self.conversation.all_entries();
+        let entries = read.as_deref().unwrap_or(self.conversation.entries());
         let path = Tree::new(entries).path().0;
         let mut numbered = Vec::new();
         let mut next = 0;

@@ -4,7 +4,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use rejoin_record::{
-    Content, EntryId, Message, Role, Tree,
+    Content, EntryId, Message, Role,
     content::{Prune, TokenUsage},
     text::plural,
 };
@@ -161,9 +161,11 @@ impl Worker {
 
     /// The tokens of the messages that the next request shows. Only new ones are counted.
     fn message_tokens(&mut self) -> u64 {
-        let counter = self.plain_counter();
+        let list = (self.composer.lists(), self.plain_counter().is_exact());
+        if self.fit.list.1 != list.1 && self.context.is_some() {
+            self.fit.context = self.count_context();
+        }
         let (messages, entries) = self.composer.messages();
-        let list = (self.composer.lists(), counter.is_exact());
         if self.fit.list != list || self.fit.counted > messages.len() {
             (self.fit.sum, self.fit.counted, self.fit.list) = (0, 0, list);
         }
@@ -425,6 +427,7 @@ impl Worker {
             reasoning: summary.usage.reasoning,
         });
         self.conversation.append(&Content::Compacted(compacted));
+        self.conversation.keep_checkpoint();
         self.recount();
         self.composer.read(&self.conversation);
         let (before, after) = (self.fit.corrected(before), self.fit.corrected(after));
@@ -491,10 +494,11 @@ impl Worker {
     /// Undoes the last compaction, and returns the tokens and messages that a model sees then; none if nothing is compacted. A dry run
     /// changes nothing.
     pub fn uncompact(&mut self, dry_run: bool) -> Option<(u64, usize)> {
+        self.conversation.need_all();
         let compaction = self.conversation.walk().compaction()?;
         let counter = self.plain_counter();
-        let entries = self.conversation.entries();
-        let path = Tree::new(entries).path().0;
+        let tree = self.conversation.tree();
+        let path = tree.path().0;
         let mut walk = Walk::begin_without(&path, compaction);
         path.iter().for_each(|entry| walk.add(entry, Content::of(entry)));
         let shown = (window::tokens(&walk, &counter), walk.messages().len());

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rejoin_record::{Content, Entry, EntryId, Kind, Role, content::TokenUsage};
+use rejoin_record::{Content, EntryId, Kind, Role, content::TokenUsage};
 use rejoin_view::TokenCounter;
 
 use super::{Ending, Limit, Limits, TurnInProgress, Worker};
@@ -98,10 +98,14 @@ impl Worker {
         let counter = TokenCounter::for_model(&self.provider.endpoint().model);
         let counter = match self.window() {
             Some(window) => {
-                let bodies = self.conversation.entries().iter().skip(self.measured.0).filter_map(Entry::body);
-                self.measured.1 += bodies.map(|body| body.as_str().len() as u64).sum::<u64>();
-                self.measured.0 = self.conversation.entries().len();
-                counter.near(self.measured.1, window)
+                let (messages, _) = self.composer.messages();
+                let (list, measured, most) = &mut self.measured;
+                if *list != self.composer.lists() || *measured > messages.len() {
+                    (*list, *measured, *most) = (self.composer.lists(), 0, 0);
+                }
+                *most += messages[*measured..].iter().map(|message| TokenCounter::most(message)).sum::<u64>();
+                *measured = messages.len();
+                counter.near(*most, window)
             }
             None => counter.estimating(),
         };

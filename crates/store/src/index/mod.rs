@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The version of the file. An index of another version is deleted and rebuilt.
-const FORM: i64 = 8;
+const FORM: i64 = 9;
 
 /// `state` is used by the feed of a database; `file`, `place` and `going` by that of a folder.
 const SCHEMA: &str = "
@@ -52,6 +52,7 @@ const SCHEMA: &str = "
         tokenize = \"unicode61 remove_diacritics 2\");
     CREATE TABLE lost (id TEXT NOT NULL, seq INTEGER NOT NULL, hash BLOB NOT NULL, rest INTEGER,
         PRIMARY KEY (id, seq)) STRICT, WITHOUT ROWID;
+    CREATE TABLE checkpoint (id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
 /// How often an operation is repeated because another process replaced the index or removed something from the record.
@@ -245,6 +246,28 @@ impl Index {
     /// The entries that match a search, best first.
     pub(crate) fn search(&self, feed: &dyn Feed, search: &Search) -> Result<Vec<Hit>, StoreError> {
         self.with(feed, |index| words::search(feed, index, search))
+    }
+
+    /// The checkpoint of a conversation. The index is not updated.
+    pub(crate) fn checkpoint(&self, feed: &dyn Feed, conversation: ConversationId) -> Option<String> {
+        if !self.exists(feed) {
+            return None;
+        }
+        let mut open = guard(&self.open);
+        let index = &opened(feed, &mut open).ok()?.connection;
+        let query = "SELECT text FROM checkpoint WHERE id = ?1";
+        sql::one(index, query, [conversation.to_string()]).ok().flatten()
+    }
+
+    /// Keeps the checkpoint of a conversation, if there is an index.
+    pub(crate) fn keep_checkpoint(&self, feed: &dyn Feed, conversation: ConversationId, text: &str) {
+        let insert = "INSERT OR REPLACE INTO checkpoint (id, text) VALUES (?1, ?2)";
+        if self.exists(feed)
+            && let Err(why) =
+                self.write(feed, |index| sql::run(index, insert, (conversation.to_string(), text)))
+        {
+            tracing::debug!("the checkpoint is not kept: {why}");
+        }
     }
 
     /// Notes that a part of a conversation cannot be read. Without an index nothing happens: the next one finds out by itself.

@@ -427,6 +427,22 @@ impl Store for Sqlite {
         reading::read(&self.inner, conversation, from, each)
     }
 
+    fn read_at(&self, conversation: ConversationId, places: &[u64], each: Each<'_>) -> StoreResult<()> {
+        reading::read_at(&self.inner, conversation, places, each)
+    }
+
+    fn keeps_checkpoints(&self) -> bool {
+        true
+    }
+
+    fn checkpoint(&self, conversation: ConversationId) -> Option<String> {
+        self.inner.index.checkpoint(&*self.inner, conversation)
+    }
+
+    fn keep_checkpoint(&self, conversation: ConversationId, text: &str) {
+        self.inner.index.keep_checkpoint(&*self.inner, conversation, text);
+    }
+
     fn list(&self, query: &Query) -> StoreResult<Page> {
         let inner = &*self.inner;
         let mut page = match self.attempt(|| inner.index.list(inner, query)) {

@@ -38,6 +38,51 @@ pub(super) fn read(
     }
 }
 
+/// Reads single entries by their `seq`.
+pub(super) fn read_at(
+    inner: &Inner,
+    conversation: ConversationId,
+    places: &[u64],
+    each: Each<'_>,
+) -> StoreResult<()> {
+    let mut reader = inner.moment()?;
+    let reader = &mut *reader;
+    reader.unpacker.limit(inner.bytes());
+    let key = key(&reader.connection, conversation)?;
+    for place in places {
+        let mut item = Item::Damage(lost(*place, *place));
+        rows_from(reader, key, *place, 1, &mut |(seq, unverified)| {
+            if seq == *place {
+                let verified =
+                    unverified.map_err(|broken| broken.damage).and_then(rows::UnverifiedRow::verify);
+                item = match verified {
+                    Err(damage) => Item::Damage(damage),
+                    Ok(verified) => verified.doubt().map_or(Item::Entry(verified.entry), Item::Damage),
+                };
+            }
+            ControlFlow::Continue(())
+        })
+        .during("reading an entry")?;
+        if each(item).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The key of a conversation.
+fn key(connection: &Connection, conversation: ConversationId) -> StoreResult<i64> {
+    match Inner::key_of(connection, conversation)? {
+        Some(key) => Ok(key),
+        // A damaged index does not find an existing row.
+        None if key_without_index(connection, conversation)?.is_some() => {
+            let why = String::from("the index of conversations does not find one that is in the table");
+            Err(StoreError::Damaged { place: Place::Store, why })
+        }
+        None => Err(StoreError::NotFound(conversation)),
+    }
+}
+
 /// Hands out everything from a `seq` on, and keeps count.
 pub(super) fn walk(
     inner: &Inner,
@@ -48,15 +93,7 @@ pub(super) fn walk(
     let mut reader = inner.moment()?;
     let reader = &mut *reader;
     reader.unpacker.limit(inner.bytes());
-    let key = match Inner::key_of(&reader.connection, conversation)? {
-        Some(key) => key,
-        // A damaged index does not find an existing row.
-        None if key_without_index(&reader.connection, conversation)?.is_some() => {
-            let why = String::from("the index of conversations does not find one that is in the table");
-            return Err(StoreError::Damaged { place: Place::Store, why });
-        }
-        None => return Err(StoreError::NotFound(conversation)),
-    };
+    let key = key(&reader.connection, conversation)?;
     let mut page = None;
     let mut stopped = false;
     let (from, last) = (*next, Cell::new(*next));

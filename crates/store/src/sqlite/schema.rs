@@ -103,8 +103,9 @@ fn make(path: &Path) -> StoreResult<()> {
         .and_then(|()| files::sync_folder(files::above(path)).map_err(failed()));
     if made.is_err() {
         let _ = fs::remove_file(&part);
-        let _ = remove_logs();
     }
+    // The log was emptied.
+    let _ = remove_logs();
     made
 }
 

@@ -1,8 +1,9 @@
 //! What is kept as it was, what is gone for good, and what another program changed.
 
-use std::path::PathBuf;
+use std::{ops::ControlFlow, path::PathBuf};
 
 use rejoin_record::EntryId;
+use rejoin_store::Item;
 
 use super::*;
 
@@ -39,6 +40,48 @@ fn erased_content_is_gone() {
             "{}: the test can see content",
             home.name
         );
+    });
+}
+
+/// Entries are read by their places, in any order. A place without one is damage.
+#[test]
+fn entries_by_their_places() {
+    in_every_home(|home| {
+        let (store, talk, entries) = home.with_texts(&["one", "two", "three"]);
+        let read = |places: &[u64]| {
+            let mut found = Vec::new();
+            let mut take = |item| {
+                found.push(match item {
+                    Item::Entry(entry) => Some(entry.envelope().seq),
+                    Item::Damage(_) => None,
+                });
+                ControlFlow::Continue(())
+            };
+            store.read_at(talk.id, places, &mut take).unwrap();
+            found
+        };
+        assert_eq!(read(&[2, 0, 1]), [Some(2), Some(0), Some(1)], "{}", home.name);
+        assert_eq!(read(&[]), [], "{}", home.name);
+        let beyond = read(&[entries.len() as u64]);
+        assert!(beyond.iter().all(Option::is_none), "{}: {beyond:?}", home.name);
+    });
+}
+
+/// A checkpoint stays until something is erased, and is the newest that was kept.
+#[test]
+fn checkpoints_are_a_cache() {
+    in_every_home(|home| {
+        let (store, mut talk, entries) = home.with_texts(&["one", "two"]);
+        store.settle().unwrap();
+        assert_eq!(store.checkpoint(talk.id), None, "{}", home.name);
+        store.keep_checkpoint(talk.id, "first");
+        store.keep_checkpoint(talk.id, "second");
+        let kept = store.keeps_checkpoints().then(|| String::from("second"));
+        let store = home.reopen(store);
+        assert_eq!(store.checkpoint(talk.id), kept, "{}", home.name);
+        let note = talk.erased(entries[2].id());
+        store.erase(talk.id, tail(&entries).unwrap(), entries[2].id(), &note).unwrap();
+        assert_eq!(store.checkpoint(talk.id), None, "{}", home.name);
     });
 }
 

@@ -20,6 +20,10 @@ pub struct TokenCounter {
     factor: f64,
 }
 
+/// The bytes of a token, at the very most, in texts that people and programs write. Only a few texts, such as long lines of blanks, have
+/// longer ones.
+const FAR: u64 = 16;
+
 /// A message takes a few tokens besides its text.
 const MESSAGE: u64 = 4;
 
@@ -57,13 +61,20 @@ impl TokenCounter {
         false
     }
 
-    /// The counter to compare about so many bytes of text with a budget of tokens: this one, or one that only estimates if the
-    /// text certainly fits. A token is at least one byte, so fewer bytes than the budget always fit.
+    /// The counter to compare messages with a budget, given the most tokens that they can have: this one, or one that only estimates
+    /// because it makes no difference. Then they certainly fit, or are too long by far.
     ///
     /// Loading a vocabulary takes a tenth of a second. A process that sends one short message should not wait for it.
     #[must_use]
-    pub fn near(&self, bytes: u64, budget: u64) -> Self {
-        if bytes < budget { self.estimating() } else { *self }
+    pub fn near(&self, most: u64, budget: u64) -> Self {
+        let is_far = most < budget || most / FAR > budget;
+        if is_far { self.estimating() } else { *self }
+    }
+
+    /// The most tokens that a message can have, by any tokenizer: a token is at least one byte.
+    #[must_use]
+    pub fn most(message: &Message) -> u64 {
+        plain_message(message, &|text| text.len() as u64)
     }
 
     /// A counter for the same model that estimates.
@@ -103,7 +114,7 @@ impl TokenCounter {
     /// The tokens of a block.
     #[must_use]
     pub fn block(&self, block: &Block) -> u64 {
-        self.scaled(self.plain_block(block))
+        self.scaled(plain_block(block, &|text| self.plain_text(text)))
     }
 
     /// The tokens of a tool's declaration: its name, its description and the schema of its parameters.
@@ -125,22 +136,25 @@ impl TokenCounter {
     }
 
     fn plain_message(&self, message: &Message) -> u64 {
-        MESSAGE + message.blocks.iter().map(|block| self.plain_block(block)).sum::<u64>()
+        plain_message(message, &|text| self.plain_text(text))
     }
+}
 
-    fn plain_block(&self, block: &Block) -> u64 {
-        match &block.kind {
-            BlockKind::Text(text) => self.plain_text(text),
-            BlockKind::Reasoning(reasoning) => self.plain_text(&reasoning.text),
-            BlockKind::ToolCall(call) => {
-                MESSAGE + self.plain_text(&call.name) + self.plain_text(call.arguments.text())
-            }
-            BlockKind::ToolResult(result) => {
-                MESSAGE + result.content.iter().map(|block| self.plain_block(block)).sum::<u64>()
-            }
-            BlockKind::Image(_) | BlockKind::Document(_) => MEDIUM,
-            BlockKind::Opaque(opaque) => self.plain_text(opaque.raw.as_str()),
+/// Counts a message, its texts by a function.
+fn plain_message(message: &Message, count: &dyn Fn(&str) -> u64) -> u64 {
+    MESSAGE + message.blocks.iter().map(|block| plain_block(block, count)).sum::<u64>()
+}
+
+fn plain_block(block: &Block, count: &dyn Fn(&str) -> u64) -> u64 {
+    match &block.kind {
+        BlockKind::Text(text) => count(text),
+        BlockKind::Reasoning(reasoning) => count(&reasoning.text),
+        BlockKind::ToolCall(call) => MESSAGE + count(&call.name) + count(call.arguments.text()),
+        BlockKind::ToolResult(result) => {
+            MESSAGE + result.content.iter().map(|block| plain_block(block, count)).sum::<u64>()
         }
+        BlockKind::Image(_) | BlockKind::Document(_) => MEDIUM,
+        BlockKind::Opaque(opaque) => count(opaque.raw.as_str()),
     }
 }
 

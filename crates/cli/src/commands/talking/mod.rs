@@ -20,7 +20,7 @@ use std::{
 use rejoin::{
     Conversation, ConversationId, OnBroken,
     engine::{
-        New, SystemClock, Wanted,
+        Hold, New, SystemClock, Wanted,
         provider::Endpoint,
         turn::{Ending, Event, Limits, Stop, TurnInput, TurnSettings, Worker},
     },
@@ -142,11 +142,12 @@ impl Talking {
         (command, opening): (&'static str, Opening),
     ) -> Result<Self, Failure> {
         let (kept, clock) = (Arc::clone(store), Arc::new(SystemClock));
-        let opened = match opening {
-            _ if store.read_only().is_some() => Conversation::open_read_only(kept, clock, id),
-            Opening::Say | Opening::Look => Conversation::open_with_clock(kept, clock, id, command),
-            Opening::Prompt => Conversation::open_released(kept, clock, id, command),
+        let hold = match opening {
+            _ if store.read_only().is_some() => Hold::Never,
+            Opening::Say | Opening::Look => Hold::Now,
+            Opening::Prompt => Hold::Later,
         };
+        let opened = Conversation::open_for_turns(kept, clock, id, command, hold);
         let conversation = opened.map_err(|error| desk::loading(&**store, error))?;
         let recorded = Wanted::of(&conversation);
         let answering = match opening {

@@ -4,6 +4,7 @@
 //! A prompt that waits for a line holds no lock. It takes the lock when something is said, and first shows what others added.
 
 use std::{
+    borrow::Cow,
     collections::HashSet,
     sync::{
         Arc,
@@ -183,7 +184,9 @@ impl Talking {
     /// Shows what other processes added.
     fn show(&self, added: &[Entry]) {
         let new: HashSet<EntryId> = added.iter().map(Entry::id).collect();
-        let shown = history::shown(self.worker.conversation().entries());
+        let conversation = self.worker.conversation();
+        let entries = conversation.all_entries().unwrap_or(Cow::Borrowed(conversation.entries()));
+        let shown = history::shown(&entries);
         let shown = shown.iter().enumerate().filter(|(_, shown)| new.contains(&shown.entry.id()));
         let text: String = shown.map(|(number, shown)| numbered(shown, number)).collect();
         if !text.is_empty() {
@@ -195,7 +198,7 @@ impl Talking {
     fn keep_command(&mut self, command: &str, output: &str) {
         // A conversation in which nothing was said yet is not made of commands.
         // While another process is answering, the command is not worth waiting for.
-        let keeps = self.keeps_commands && !self.worker.conversation().messages().is_empty();
+        let keeps = self.keeps_commands && self.worker.shown_messages() > 0;
         if keeps && self.reclaim_now() {
             let command = Command { command: Text::new(command), output: Text::new(output), failed: false };
             self.worker.conversation_mut().append(&Content::Command(command));

@@ -1,0 +1,185 @@
+//! A long conversation that is opened by its checkpoint goes on exactly as if all of it had been read.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod support;
+mod talk;
+
+use std::{path::Path, sync::Arc};
+
+use rejoin_engine::{
+    Conversation, Hold, New, Writer, open_store,
+    provider::{
+        Request,
+        scripted::{ScriptedProvider, Step},
+    },
+    tools::Tools,
+    turn::{Stop, TurnInput, TurnSettings, WindowSettings, Worker},
+};
+use rejoin_formats::Dialect;
+use rejoin_record::{Content, ConversationId, EntryId, Kind, Message, Role, ToolCall, content::Branch};
+use rejoin_store::{Access, Store};
+use rejoin_view::window::PrunePolicy;
+use support::clock;
+use talk::{echo, run};
+
+fn open(folder: &Path) -> Arc<dyn Store> {
+    let location = format!("sqlite:{}", folder.join("rejoin.db").display()).parse().unwrap();
+    Arc::from(open_store(&location, Access::Write).unwrap())
+}
+
+/// A model that calls a tool now and then, and writes short summaries.
+fn provider() -> ScriptedProvider {
+    ScriptedProvider::answering(|request: &Request| {
+        let messages = request.messages();
+        let last = messages.last().unwrap();
+        let said = last.content().unwrap_or_default();
+        match &last.role {
+            Role::User if said.contains("concise summary") => Step::says("We spoke about numbers."),
+            Role::User if said.contains("call") => {
+                let arguments = format!("{said} {}", "and so on ".repeat(12));
+                Step::calls(vec![ToolCall::new(format!("c{}", said.len()), "echo", arguments)])
+            }
+            _ => Step::says("Good. What comes next is another number."),
+        }
+    })
+    .speaking(Dialect::OpenAiChat)
+    .named("scripted", "some-model")
+}
+
+fn worker(conversation: Conversation, provider: Arc<ScriptedProvider>, window: u64) -> Worker {
+    let tools: Tools = echo().1;
+    let window = WindowSettings { context_window: Some(window), ..WindowSettings::default() };
+    Worker::new(conversation, provider, tools, TurnSettings { window, ..TurnSettings::default() })
+}
+
+fn say(worker: &mut Worker, text: &str) {
+    run(worker.turn(TurnInput::from(text), &mut |_| {}, &Stop::new())).unwrap();
+}
+
+/// The next request of a conversation that is only read, and the numbers of its messages.
+fn next_request(conversation: Conversation) -> String {
+    let provider = Arc::new(provider());
+    let mut worker = worker(conversation, Arc::clone(&provider), 1_000_000);
+    say(&mut worker, "And now?");
+    provider.last_body().unwrap()
+}
+
+/// Whether the conversation is opened by its checkpoint. Either way the next request is the same.
+fn goes_on_as_ever(store: &Arc<dyn Store>, id: ConversationId) -> bool {
+    let whole = Conversation::open_read_only(Arc::clone(store), clock(), id).unwrap();
+    let part = Conversation::open_for_turns(Arc::clone(store), clock(), id, "test", Hold::Never).unwrap();
+    let is_part = !part.is_whole();
+    assert_eq!(part.head(), whole.head());
+    assert_eq!(part.state(), whole.state());
+    assert_eq!(part.all_entries().unwrap(), whole.entries());
+    assert_eq!(part.recorded_system(), whole.recorded_system());
+    assert_eq!(part.title(), whole.title());
+    assert_eq!(next_request(part), next_request(whole));
+    is_part
+}
+
+/// A source of arbitrary numbers.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// One arbitrary step, as another process would take it.
+fn step(store: &Arc<dyn Store>, id: ConversationId, dice: &mut Dice) {
+    let open = || Conversation::open_for_turns(Arc::clone(store), clock(), id, "test", Hold::Now).unwrap();
+    let any_message = |dice: &mut Dice| -> Option<EntryId> {
+        let entries = store.entries(id).unwrap();
+        let messages: Vec<_> =
+            entries.iter().filter(|entry| entry.envelope().kind == Kind::Message).collect();
+        Some(messages.get(dice.roll(messages.len().max(1) as u64) as usize)?.id())
+    };
+    match dice.roll(14) {
+        0 => {
+            let mut worker = worker(open(), Arc::new(provider()), 1_000_000);
+            run(worker.compact(None, &mut |_| {}, &Stop::new()));
+        }
+        1 => {
+            let policy = PrunePolicy { keep_last: Some(1), ..PrunePolicy::default() };
+            worker(open(), Arc::new(provider()), 1_000_000).prune_with(&policy);
+        }
+        2 => {
+            let Some(entry) = any_message(dice) else { return };
+            open().pin(entry);
+        }
+        3 => {
+            open().uncompact();
+        }
+        4 => {
+            // Somebody goes back to an earlier message.
+            let Some(entry) = any_message(dice) else { return };
+            let entries = store.entries(id).unwrap();
+            let under = entries.iter().find(|other| other.id() == entry).unwrap();
+            let tail = store.tail(id).unwrap().unwrap();
+            let stamp = rejoin_record::chain::Stamp {
+                id: EntryId::from_bytes([dice.roll(256) as u8; 16]),
+                timestamp: clock().now(),
+                salt: rejoin_record::Salt([7; 16]),
+                source_time: None,
+            };
+            if entries.iter().any(|other| other.id() == stamp.id) {
+                return;
+            }
+            let branch = Content::Branch(Branch { reason: None });
+            let entry = rejoin_record::Chain::at(Some(tail)).append_under(
+                Some((under.id(), under.hash())),
+                Kind::Branch,
+                &branch,
+                stamp,
+            );
+            store.append(id, Some(tail), &[entry]).unwrap();
+        }
+        5 => {
+            let Some(entry) = any_message(dice) else { return };
+            let writer = Writer { store: &**store, clock: &*clock(), command: "test" };
+            let _ = writer.erase(id, &[entry], None);
+        }
+        6 => {
+            open().append(&Content::Message(Message::assistant_with_tools(vec![ToolCall::new(
+                format!("lost{}", dice.roll(1_000)),
+                "echo",
+                "{}",
+            )])));
+        }
+        _ => {
+            let text = if dice.roll(2) == 0 { "A number" } else { "A call" };
+            let text =
+                format!("{text}: {} {}", dice.roll(1_000_000), "words ".repeat(dice.roll(60) as usize));
+            // A small window compacts by itself.
+            let window = if dice.roll(4) == 0 { 900 } else { 1_000_000 };
+            say(&mut worker(open(), Arc::new(provider()), window), &text);
+        }
+    }
+}
+
+#[test]
+fn a_part_goes_on_as_the_whole_does() {
+    let (mut parts, mut wholes) = (0, 0);
+    let seeds =
+        std::env::var("REJOIN_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000u64) / 250;
+    for seed in 0..seeds.max(1) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        let id =
+            Writer { store: &*store, clock: &*clock(), command: "test" }.create(&New::default()).unwrap();
+        let mut dice = Dice(seed * 7_919 + 1);
+        for _ in 0..45 {
+            step(&store, id, &mut dice);
+            if goes_on_as_ever(&store, id) {
+                parts += 1
+            } else {
+                wholes += 1
+            };
+        }
+    }
+    assert!(parts > 50 && wholes > 50, "{parts} parts, {wholes} wholes");
+}
