@@ -23,8 +23,8 @@ use rejoin_view::window::PrunePolicy;
 use support::clock;
 use talk::{echo, run};
 
-fn open(folder: &Path) -> Arc<dyn Store> {
-    let location = format!("sqlite:{}", folder.join("rejoin.db").display()).parse().unwrap();
+fn open(folder: &Path, kind: &str) -> Arc<dyn Store> {
+    let location = format!("{kind}:{}", folder.join("store").display()).parse().unwrap();
     Arc::from(open_store(&location, Access::Write).unwrap())
 }
 
@@ -163,23 +163,27 @@ fn step(store: &Arc<dyn Store>, id: ConversationId, dice: &mut Dice) {
 
 #[test]
 fn a_part_goes_on_as_the_whole_does() {
-    let (mut parts, mut wholes) = (0, 0);
+    let (mut parts, mut wholes) = (std::collections::HashMap::new(), 0);
     let seeds =
         std::env::var("REJOIN_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000u64) / 250;
     for seed in 0..seeds.max(1) {
         let folder = tempfile::tempdir().unwrap();
-        let store = open(folder.path());
+        let kind = if seed % 2 == 0 { "jsonl" } else { "sqlite" };
+        let store = open(folder.path(), kind);
         let id =
             Writer { store: &*store, clock: &*clock(), command: "test" }.create(&New::default()).unwrap();
         let mut dice = Dice(seed * 7_919 + 1);
         for _ in 0..45 {
             step(&store, id, &mut dice);
-            if goes_on_as_ever(&store, id) {
-                parts += 1
-            } else {
-                wholes += 1
-            };
+            store.settle().unwrap();
+            match goes_on_as_ever(&store, id) {
+                true => *parts.entry(kind).or_insert(0) += 1,
+                false => wholes += 1,
+            }
         }
     }
-    assert!(parts > 50 && wholes > 50, "{parts} parts, {wholes} wholes");
+    assert!(
+        parts.len() == 2 && parts.values().all(|count| *count > 5) && wholes > 50,
+        "{parts:?}, {wholes} wholes"
+    );
 }

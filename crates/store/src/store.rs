@@ -56,19 +56,25 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Reads a conversation from a `seq` on, oldest entry first, until its end or until `each` breaks.
     fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()>;
 
-    /// Reads single entries by their `seq`, in the given order. A place without an entry is handed out as damage.
-    fn read_at(&self, conversation: ConversationId, places: &[u64], each: Each<'_>) -> StoreResult<()> {
-        for place in places {
-            let mut flow = ControlFlow::Continue(());
-            self.read(conversation, *place, &mut |item| {
+    /// Reads a part of a conversation: the entries with these `seq`s, in rising order, and all from another `seq` on. Damage that only
+    /// concerns other entries is not noticed. A store may hand out damage if it cannot read the part alone.
+    fn read_part(
+        &self,
+        conversation: ConversationId,
+        earlier: &[u64],
+        from: u64,
+        each: Each<'_>,
+    ) -> StoreResult<()> {
+        let mut flow = ControlFlow::Continue(());
+        let mut wanted = earlier.iter().copied().peekable();
+        self.read(conversation, 0, &mut |item| {
+            let skips = matches!(&item, Item::Entry(entry)
+                if entry.envelope().seq < from && wanted.next_if_eq(&entry.envelope().seq).is_none());
+            if !skips {
                 flow = each(item);
-                ControlFlow::Break(())
-            })?;
-            if flow.is_break() {
-                break;
             }
-        }
-        Ok(())
+            flow
+        })
     }
 
     /// Whether it keeps checkpoints.

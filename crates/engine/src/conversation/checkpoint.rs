@@ -138,8 +138,7 @@ pub(super) fn read(store: &dyn Store, id: ConversationId) -> Option<Opened> {
         whole &= flow.is_continue();
         flow
     };
-    store.read_at(id, &earlier, &mut each).ok()?;
-    store.read(id, checkpoint.from, &mut each).ok()?;
+    store.read_part(id, &earlier, checkpoint.from, &mut each).ok()?;
     let part = checkpoint.part(&entries).filter(|_| whole)?;
     let walk = Walk::along(&Tree::of_part(&entries, &part.gaps)).filter(|walk| walk.findings().is_empty())?;
     Some(Opened { entries, part: Some(part), walk })

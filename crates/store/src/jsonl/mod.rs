@@ -12,6 +12,7 @@ mod erase;
 mod feed;
 mod known;
 mod lines;
+mod part;
 mod pieces;
 mod read;
 mod resolve;
@@ -220,6 +221,29 @@ impl Store for Jsonl {
         let file = self.file(conversation)?;
         read::read(&file, Span { from, locked: false }, &mut |read| each(read.item))
             .map_err(self.failed("reading", conversation))
+    }
+
+    fn read_part(
+        &self,
+        conversation: ConversationId,
+        earlier: &[u64],
+        from: u64,
+        each: Each<'_>,
+    ) -> StoreResult<()> {
+        let file = self.file(conversation)?;
+        part::read(&file, earlier, from, each).map_err(self.failed("reading", conversation))
+    }
+
+    fn keeps_checkpoints(&self) -> bool {
+        true
+    }
+
+    fn checkpoint(&self, conversation: ConversationId) -> Option<String> {
+        self.index.checkpoint(&self.no_files(), conversation)
+    }
+
+    fn keep_checkpoint(&self, conversation: ConversationId, text: &str) {
+        self.index.keep_checkpoint(&self.no_files(), conversation, text);
     }
 
     fn list(&self, query: &Query) -> StoreResult<Page> {

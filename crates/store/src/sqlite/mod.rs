@@ -427,8 +427,20 @@ impl Store for Sqlite {
         reading::read(&self.inner, conversation, from, each)
     }
 
-    fn read_at(&self, conversation: ConversationId, places: &[u64], each: Each<'_>) -> StoreResult<()> {
-        reading::read_at(&self.inner, conversation, places, each)
+    fn read_part(
+        &self,
+        conversation: ConversationId,
+        earlier: &[u64],
+        from: u64,
+        each: Each<'_>,
+    ) -> StoreResult<()> {
+        let mut stopped = false;
+        reading::read_at(&self.inner, conversation, earlier, &mut |item| {
+            let flow = each(item);
+            stopped = flow.is_break();
+            flow
+        })?;
+        if stopped { Ok(()) } else { self.read(conversation, from, each) }
     }
 
     fn keeps_checkpoints(&self) -> bool {

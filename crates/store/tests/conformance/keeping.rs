@@ -43,27 +43,36 @@ fn erased_content_is_gone() {
     });
 }
 
-/// Entries are read by their places, in any order. A place without one is damage.
+/// A part of a conversation is read by its places.
 #[test]
-fn entries_by_their_places() {
+fn a_part_by_its_places() {
     in_every_home(|home| {
-        let (store, talk, entries) = home.with_texts(&["one", "two", "three"]);
-        let read = |places: &[u64]| {
-            let mut found = Vec::new();
+        let texts: Vec<String> =
+            (0..300).map(|number| format!("{number} {}", "word ".repeat(number))).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let (store, talk, entries) = home.with_texts(&texts);
+        let last = entries.len() as u64 - 1;
+        let read = |earlier: &[u64], from: u64| {
+            let (mut found, mut damage) = (Vec::new(), 0);
             let mut take = |item| {
-                found.push(match item {
-                    Item::Entry(entry) => Some(entry.envelope().seq),
-                    Item::Damage(_) => None,
-                });
+                match item {
+                    Item::Entry(entry) => found.push(entry),
+                    Item::Damage(_) => damage += 1,
+                }
                 ControlFlow::Continue(())
             };
-            store.read_at(talk.id, places, &mut take).unwrap();
-            found
+            store.read_part(talk.id, earlier, from, &mut take).unwrap();
+            (found, damage)
         };
-        assert_eq!(read(&[2, 0, 1]), [Some(2), Some(0), Some(1)], "{}", home.name);
-        assert_eq!(read(&[]), [], "{}", home.name);
-        let beyond = read(&[entries.len() as u64]);
-        assert!(beyond.iter().all(Option::is_none), "{}: {beyond:?}", home.name);
+        let parts: [(&[u64], u64); 5] =
+            [(&[0, 1, 7, 150], last - 3), (&[], 0), (&[0], 1), (&[3], last), (&[0, 299, 300], last)];
+        for (earlier, from) in parts {
+            let places = earlier.iter().copied().chain(from..=last);
+            let wanted: Vec<Entry> = places.map(|place| entries[place as usize].clone()).collect();
+            assert_eq!(read(earlier, from), (wanted, 0), "{}: {earlier:?} {from}", home.name);
+        }
+        let (found, _) = read(&[], last + 1);
+        assert!(found.is_empty(), "{}: {found:?}", home.name);
     });
 }
 
