@@ -25,7 +25,7 @@ const HELP: &str = "cargo xtask COMMAND
   rows [--missing]    show which test proves which row of docs/requirements.md
   tidy                check the house rules: edges between rooms, file headers, registries, documents
   coverage            measure line coverage per room against its floor (needs cargo-llvm-cov and LLVM tools)
-  bench [NAME]        run benchmarks, as ratios within one run: `conversation [MESSAGES]`, `rollout`, `store [PART]` (takes
+  bench [NAME]        run benchmarks, as ratios within one run: `conversation [MESSAGES]`, `rollout`, `resume`, `store [PART]` (takes
                       minutes and disk space), `tokens`, `turn [PART]`; only if named `peers`, against rig-core (needs the network once)
   docs                write docs/reference from the registries and the command line
   loopback [OPTIONS]  start a provider on 127.0.0.1 that speaks every provider's API, for any client: `loopback --help`
