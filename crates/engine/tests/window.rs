@@ -5,10 +5,13 @@
 mod support;
 mod talk;
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use rejoin_engine::{
-    Agent, Window,
+    Agent, Conversation, New, PruneReport, Window,
     provider::{
         Doing, ProviderError, ProviderFault, Request,
         scripted::{ScriptedAnswer, ScriptedProvider, Step},
@@ -531,6 +534,35 @@ fn a_pruned_result_is_read_again() {
         .collect();
     assert!(results[0].contains("zebra") && results[0].starts_with("message 2:"));
     assert!(results[1].contains("there is no message 99") && results[2].contains("say what to look for"));
+}
+
+/// S1-18, S1-20, S1-24: a program may prune the results of a conversation by itself. Their age is told by the conversation's clock,
+/// everything else stays, and without a policy nothing changes.
+#[test]
+fn old_results_are_pruned_on_demand() {
+    let mut conversation = Conversation::in_memory(support::clock(), &New::default());
+    for id in ["a", "b"] {
+        conversation.say(Message::user("look"));
+        conversation.say(Message::assistant_with_tools(vec![ToolCall::new(id, "look", "{}")]));
+        conversation.say(Message::tool(id, words(200)));
+    }
+    let (before, entries) = (conversation.messages().to_vec(), conversation.entries().len());
+    assert_eq!(conversation.prune_tool_calls("m", None), PruneReport::default());
+    let policy = |seconds| PrunePolicy {
+        max_age: Some(Duration::from_secs(seconds)),
+        batch: Some(1),
+        ..PrunePolicy::default()
+    };
+    // A second passes whenever the clock is read, so an hour is more than the whole conversation takes.
+    let kept = conversation.prune_tool_calls("m", Some(&policy(3_600)));
+    assert_eq!((kept.pruned.len(), kept.survivors.len()), (0, 2));
+    assert_eq!((conversation.messages(), conversation.entries().len()), (&before[..], entries));
+    let pruned = conversation.prune_tool_calls("m", Some(&policy(0)));
+    assert_eq!((pruned.pruned.len(), pruned.survivors.len()), (1, 1), "the newest turn stays");
+    let text = |message: &Message| message.content().map(|text| text.to_string());
+    let (old, new): (Vec<_>, Vec<_>) = before.iter().zip(conversation.messages()).unzip();
+    let changed: Vec<usize> = (0..old.len()).filter(|place| old[*place] != new[*place]).collect();
+    assert_eq!(changed, [2], "{:?}", new.iter().map(|message| text(message)).collect::<Vec<_>>());
 }
 
 /// What a tool leaves as a snapshot is in the record, and no model sees it.
