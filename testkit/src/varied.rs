@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-/// An OpenAI Chat body with so many messages, of 1.4 KB on average: what a person says, calls with JSON arguments, results,
+/// An OpenAI Chat body with this many messages, of 1.4 KB on average: what a person says, calls with JSON arguments, results,
 /// answers. In a broken one every tenth result is missing and every tenth turn has a result that belongs to no call.
 #[must_use]
 pub fn chat_body(messages: usize, broken: bool) -> String {
@@ -44,7 +44,7 @@ pub fn chat_body(messages: usize, broken: bool) -> String {
     out
 }
 
-/// A Codex rollout of at least so many bytes, most of them in what tools printed: turns with reasoning, calls and outputs, and
+/// A Codex rollout of at least this many bytes, most of them in what tools printed: turns with reasoning, calls and outputs, and
 /// the events that Codex writes between them.
 #[must_use]
 pub fn rollout(bytes: usize) -> String {

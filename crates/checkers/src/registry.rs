@@ -85,7 +85,7 @@ impl Checker {
         if is_list(body) { self.check_list(body) } else { (self.judge)(body, Scope::Draft) }
     }
 
-    /// Judges a list of messages that was parsed already, in a request of so many bytes.
+    /// Judges a list of messages that was parsed already, in a request of this many bytes.
     #[must_use]
     pub fn check_messages(&self, messages: Vec<Value>, bytes: usize) -> Verdict {
         (self.judge_list)(self.list, messages, bytes)

@@ -210,7 +210,7 @@ fn walk(path: &Path) -> (Vec<PathBuf>, Vec<(PathBuf, &'static str)>) {
 }
 
 /// The name that Claude Code gives the folder of a project: its path, with a dash for everything but letters and digits.
-/// It shortens longer names in a way of its own, and finds a session by its id in any folder.
+/// Claude Code shortens longer names by other rules, but finds a session by its id in any folder.
 fn project_name(directory: &str) -> String {
     const LONGEST: usize = 200;
     let legal = |unit: u16| match u8::try_from(unit) {

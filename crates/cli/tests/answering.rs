@@ -39,7 +39,7 @@ impl Scene {
         self.two.base(Service::OpenAi)
     }
 
-    /// Runs a command with a key for OpenAI and for nobody else.
+    /// Runs a command with a key for OpenAI only.
     fn run(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
         let mut command = self.home.command(arguments);
         // A name that leads nowhere: nothing here may reach the network.
@@ -219,8 +219,8 @@ fn a_recorded_address_that_is_not_trusted_gets_nothing() {
     assert_eq!(scene.heard(), (3, 0));
 }
 
-/// Trust in an address belongs to a provider and its key. Whoever points rejoin to a server of their own, under any name and by any
-/// means, sends that server no key of a provider that only an imported conversation names.
+/// An address is trusted for one provider and its key. If you point rejoin to your own server, under any name and by any means, it
+/// does not send that server the key of a provider that only an imported conversation names.
 #[test]
 fn a_conversation_does_not_choose_whose_key_an_address_gets() {
     for means in

@@ -13,10 +13,7 @@ use std::{
 };
 
 use serde_json::Value;
-use support::{
-    BROKEN, Home, Ran, has,
-    services::{PROVIDERS, with_keys},
-};
+use support::{BROKEN, Home, Ran, has, services::PROVIDERS};
 use testkit::loopback::{Config, Fault, Loopback};
 
 fn offline(home: &Home, message: &str) -> Ran {
@@ -336,11 +333,7 @@ fn answers_stream_through_pipes() {
     // Chat Completions: each word is an event of its own.
     let provider = &PROVIDERS[1];
     let chat = |said: &str| {
-        let flags = provider.flags(&server);
-        let mut arguments = vec!["chat", said];
-        arguments.extend(flags.iter().map(String::as_str));
-        let mut command = home.command(&arguments);
-        with_keys(&mut command, &server);
+        let mut command = provider.command(&home, &server, &["chat", said]);
         command.env("REJOIN_LIMITS_SILENCE_SECONDS", "30");
         command
     };

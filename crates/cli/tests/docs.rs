@@ -241,7 +241,7 @@ fn commands_that_are_not_run_exist() {
     assert!(wrong("rejoin resume @ --on-broken=rrun").unwrap().contains("rrun"));
 }
 
-/// What is wrong with a command line, as far as its help tells.
+/// What is wrong with a command line, judged by its help.
 fn complaint(words: &[String], helps: &mut BTreeMap<Vec<String>, String>) -> Option<String> {
     let mut path = Vec::new();
     let mut known = help(&["--help"]).unwrap();

@@ -115,7 +115,7 @@ fn trouble_is_told_and_ends_nothing() {
     });
 }
 
-/// A folder that nobody may write to; whoever runs as root may all the same, and then there is nothing to see.
+/// A folder without write permission. Root may write to it all the same, so then there is nothing to test.
 #[cfg(unix)]
 #[test]
 fn a_store_that_cannot_be_written_is_named() {

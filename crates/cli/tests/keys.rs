@@ -1,4 +1,4 @@
-//! Who answers and how to prove who you are: `set-provider`, `set-auth`, `auth`, `models`, and what is chosen if nobody chose.
+//! Choosing a provider and authenticating: `set-provider`, `set-auth`, `auth`, `models`, and the defaults.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 

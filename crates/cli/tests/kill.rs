@@ -198,10 +198,11 @@ fn command(
     arguments: &[&str],
     window: Option<&str>,
 ) -> std::process::Command {
-    let flags = provider.map(|provider| provider.flags(server)).unwrap_or_default();
-    let mut all: Vec<&str> = arguments.to_vec();
-    all.extend(flags.iter().map(String::as_str));
-    let mut command = home.command(&all);
+    let mut command = match provider {
+        Some(provider) => provider.command(home, server, arguments),
+        // The conversation says who answers.
+        None => home.command(arguments),
+    };
     with_keys(&mut command, server);
     // A window so small that results are pruned and the conversation is compacted in the middle of turns.
     if let Some(window) = window {

@@ -7,10 +7,7 @@ mod support;
 use std::time::Duration;
 
 use expectrl::{ControlCode, Eof, Expect as _, session::OsSession};
-use support::{
-    BROKEN, Home,
-    services::{PROVIDERS, with_keys},
-};
+use support::{BROKEN, Home, services::PROVIDERS};
 use testkit::loopback::{Config, Fault, Loopback};
 
 fn on_terminal(home: &Home, arguments: &[&str]) -> OsSession {
@@ -122,12 +119,7 @@ fn control_c_stops_a_turn() {
     server.always(Fault::Slow(Duration::from_millis(20)));
     let home = Home::new("sqlite");
     let provider = &PROVIDERS[2];
-    let flags = provider.flags(&server);
-    let mut arguments = vec!["--color", "never", "chat"];
-    arguments.extend(flags.iter().map(String::as_str));
-    let mut command = home.command(&arguments);
-    with_keys(&mut command, &server);
-    let mut session = spawn(command);
+    let mut session = spawn(provider.command(&home, &server, &["--color", "never", "chat"]));
     session.expect("›").unwrap();
     session.send_line("hello words:500").unwrap();
     session.expect("word").unwrap();
@@ -232,7 +224,7 @@ fn a_conversation_that_was_deleted_stays_deleted() {
     assert_eq!(home.lines(&["list", "--json"]).len(), 0);
 }
 
-/// Whoever gives up while a key is asked for sees again what is typed.
+/// After giving up at the question for a key, typed text is visible again.
 #[test]
 fn giving_up_a_key_leaves_the_terminal_as_it_was() {
     let home = Home::new("sqlite");

@@ -20,12 +20,7 @@ use testkit::loopback::{Config, Loopback};
 
 /// Runs a command with this provider.
 fn ask(home: &Home, server: &Loopback, provider: &Provider, arguments: &[&str]) -> Ran {
-    let flags = provider.flags(server);
-    let mut all: Vec<&str> = arguments.to_vec();
-    all.extend(flags.iter().map(String::as_str));
-    let mut command = home.command(&all);
-    with_keys(&mut command, server);
-    Ran::of(command.output().unwrap())
+    Ran::of(provider.command(home, server, arguments).output().unwrap())
 }
 
 /// Nothing that the provider heard was wrong.

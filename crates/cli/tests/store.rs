@@ -205,7 +205,7 @@ fn a_conversation_is_shown_for_people() {
     });
 }
 
-/// S0-39: the last so many, under the numbers that they have in the whole.
+/// S0-39: the last N messages keep their numbers.
 #[test]
 fn a_limit_shows_the_last_ones() {
     Home::each(|home| {
@@ -309,8 +309,8 @@ fn a_store_that_cannot_be_read_says_why() {
     });
 }
 
-/// S0-29: showing a conversation logs its id and the number of its messages, before and after, in every form; only whoever
-/// asks with RUST_LOG sees it.
+/// S0-29: showing a conversation logs its id and the number of its messages, before and after, in every form. The
+/// lines show only with RUST_LOG.
 #[test]
 fn showing_is_logged() {
     Home::each(|home| {
@@ -436,7 +436,7 @@ fn a_view_shows_what_was_mended_where() {
     });
 }
 
-/// B51: the last so many of a view never begin between a call and its result.
+/// B51: the last N messages of a view never begin between a call and its result.
 #[test]
 fn a_limit_never_cuts_through_a_pair() {
     Home::each(|home| {
@@ -573,7 +573,7 @@ fn a_damaged_conversation_is_listed_as_damaged() {
                     let index = if home.is_jsonl() { "chats/.index" } else { "chats.db-index" };
                     let _ = fs::remove_file(home.path(index));
                 }
-                // Of a database, what was read before is looked at again only at its beginning; whoever reads it finds the rest.
+                // Of a database that was read before, only the beginning is checked again; reading the conversation finds the rest.
                 let first = home.lines(&["history", "show", &id, "--json"]).len();
                 let what = format!("{known}, entry {seq}, {first} messages, {}", home.store);
                 assert_eq!(listed(&id), "damaged", "{what}");

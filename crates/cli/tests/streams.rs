@@ -116,7 +116,7 @@ fn pipes_are_read() {
     }
 }
 
-/// Whoever waits for a pipe is told so, and goes on when something comes.
+/// While rejoin waits for a pipe it says so, and it continues when something arrives.
 #[test]
 fn waiting_for_a_pipe_is_said() {
     let home = Home::new("sqlite");

@@ -29,11 +29,7 @@ fn named(label: &str) -> &'static Provider {
 }
 
 fn command(home: &Home, server: &Loopback, provider: &Provider, arguments: &[&str]) -> Command {
-    let flags = provider.flags(server);
-    let mut all: Vec<&str> = arguments.to_vec();
-    all.extend(flags.iter().map(String::as_str));
-    let mut command = home.command(&all);
-    with_keys(&mut command, server);
+    let mut command = provider.command(home, server, arguments);
     command.env("REJOIN_LIMITS_RETRIES", "1");
     command
 }
@@ -89,7 +85,7 @@ fn every_answer_that_is_none() {
     }
 }
 
-/// Nobody answers at all: connection refused, a name that nobody knows, a provider that falls silent.
+/// There is no answer at all: connection refused, an unknown host, a provider that falls silent.
 #[test]
 fn nobody_answers() {
     let home = Home::new("sqlite");

@@ -18,7 +18,7 @@ use std::{
 
 use support::{Home, Ran, STORES, has};
 
-/// Nobody in particular.
+/// The user id of `nobody`.
 const SOMEBODY: u32 = 65534;
 
 /// A store with two conversations of someone who is not root, of which the first is active.
@@ -34,7 +34,7 @@ struct Place {
 }
 
 impl Place {
-    /// None where this process can become nobody else.
+    /// None if this process cannot change its user.
     fn new(kind: &str) -> Option<Self> {
         let mut home = Home::new(kind);
         let outer = home.path("outer");
@@ -108,7 +108,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Whoever is not root must be let in again to clear it away.
+        // A user other than root needs permission again to remove it.
         for path in [&self.outer, &self.folder, &self.file] {
             let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
         }

@@ -205,13 +205,18 @@ fn escapes_in_previews_and_output_are_shown() {
     }
 }
 
+/// A turn that overwrites a file with this content.
+fn overwrite(home: &Home, content: &str) {
+    fs::create_dir_all(home.path("here/notes")).unwrap();
+    fs::write(home.path("here/notes/a.txt"), content).unwrap();
+    home.out(&task(&["--mode", "auto", WRITE]));
+}
+
 /// `undo` restores the files of the last turn, and leaves alone what something else has changed since.
 #[test]
 fn undo_restores_and_leaves_alone() {
     Home::each(|home| {
-        fs::create_dir_all(home.path("here/notes")).unwrap();
-        fs::write(home.path("here/notes/a.txt"), "before\n").unwrap();
-        home.out(&task(&["--mode", "auto", WRITE]));
+        overwrite(home, "before\n");
         let dry = home.run(&["undo", "--dry-run"]);
         assert_eq!((dry.code, dry.out.as_str()), (0, "notes/a.txt: would be restored\n"));
         assert_eq!(home.out(&["undo"]), "notes/a.txt: restored\n");
@@ -237,9 +242,7 @@ fn undo_restores_and_leaves_alone() {
 #[test]
 fn erasing_a_call_erases_the_file_before() {
     Home::each(|home| {
-        fs::create_dir_all(home.path("here/notes")).unwrap();
-        fs::write(home.path("here/notes/a.txt"), "swordfish is the password\n").unwrap();
-        home.out(&task(&["--mode", "auto", WRITE]));
+        overwrite(home, "swordfish is the password\n");
         assert!(home.out(&["history", "export", "@", "--to", "jsonl"]).contains("swordfish"));
         let dry = home.out(&["history", "erase", "@", "-m", "1", "--dry-run"]);
         assert!(dry.contains("  1 message and 2 recorded changes in 3 entries, "), "{dry}");

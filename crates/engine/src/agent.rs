@@ -87,7 +87,7 @@ impl Agent {
         self.worker.conversation_mut().attach(store, COMMAND)
     }
 
-    /// Runs one turn with the agent's own tools: those of [`AgentBuilder::tools`], or of the last [`Agent::execute`].
+    /// Runs one turn with the agent's own tools, set by [`AgentBuilder::tools`] or by the last [`Agent::execute`].
     ///
     /// # Errors
     /// If the provider does not answer. Everything until then is kept, and the next turn continues from there.
@@ -169,7 +169,7 @@ impl Agent {
         self.worker.compact(focus, &mut |_| {}, &stop).await
     }
 
-    /// The share of its window that the conversation fills, by the estimate of [`Conversation::token_count`].
+    /// The share of its window that the conversation fills, as [`Conversation::token_count`] estimates it.
     pub fn filled(&self) -> f64 {
         self.conversation().token_count() as f64 / self.window.max_tokens.max(1) as f64
     }

@@ -196,8 +196,8 @@ pub enum Undoing {
     DryRun,
 }
 
-/// Takes back the changes of the newest turn that has any, newest first, also those of delegated tasks. Returns none if there is no such
-/// turn. A file that something else has changed since is left alone.
+/// Undoes the changes of the newest turn that made any, including those of delegated tasks, newest first. The list is empty if there is
+/// no such turn. A file that something else has changed since is left alone.
 ///
 /// # Errors
 /// If a conversation cannot be read, or another process writes to it.

@@ -22,11 +22,11 @@ use std::{
 
 use rejoin_formats::{ConvertError, Converted, Dialect, Session, convert, session::Detail, session::Place};
 use rejoin_record::{
-    Block, BlockKind, Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Tail, Text, Tree,
-    chain::Stamp, content::RawItem,
+    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Tail, Text, Tree, chain::Stamp,
+    content::RawItem,
 };
 use rejoin_store::{Damage, Holder, Item, Lock, Store, StoreError};
-use rejoin_view::{Finding, History, OnBroken, Repaired, repair};
+use rejoin_view::{Finding, History, OnBroken, Repaired, TokenCounter, repair};
 
 use self::drafts::Drafted;
 use crate::{
@@ -55,11 +55,6 @@ fn locked(
         }
     }
 }
-
-/// The bytes of a token, on average.
-const BYTES_OF_TOKEN: usize = 4;
-/// The bytes of text that a picture or a document counts as.
-const BYTES_OF_MEDIA: usize = 4_000;
 
 /// Whether the entries of a conversation are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -538,21 +533,11 @@ impl Conversation {
         self.session().headline()
     }
 
-    /// An estimate of the tokens that a model would read, at about four bytes per token. Only a provider counts exactly.
+    /// Estimates the tokens of all messages, as [`TokenCounter`] does for a model that it does not know.
     pub fn token_count(&self) -> usize {
-        let of_block = |block: &Block| match &block.kind {
-            BlockKind::Text(text) => text.len(),
-            BlockKind::Reasoning(reasoning) => reasoning.text.len(),
-            BlockKind::ToolCall(call) => call.name.len() + call.arguments.text().len(),
-            BlockKind::ToolResult(result) => {
-                result.content.iter().filter_map(Block::as_text).map(|text| text.len()).sum()
-            }
-            BlockKind::Opaque(opaque) => opaque.raw.as_str().len(),
-            // A picture counts by its size in pixels, which is not known here.
-            BlockKind::Image(_) | BlockKind::Document(_) => BYTES_OF_MEDIA,
-        };
-        let bytes: usize = self.messages().iter().flat_map(|message| &message.blocks).map(of_block).sum();
-        bytes.div_ceil(BYTES_OF_TOKEN)
+        let counter = TokenCounter::for_model("").estimating();
+        let tokens: u64 = self.messages().iter().map(|message| counter.message(message)).sum();
+        usize::try_from(tokens).unwrap_or(usize::MAX)
     }
 
     /// The messages that lead to the head.

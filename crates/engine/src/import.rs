@@ -331,7 +331,7 @@ impl Import {
         self.entry(entry, parent, true, None)
     }
 
-    /// Moves the head to that of the source, unless entries were appended here since, or the source is an older copy.
+    /// Moves the head to the source's head, unless entries were appended here since, or the source is an older copy.
     fn head(&mut self, wanted: EntryId, newest: Option<Timestamp>) {
         let kept = self.known.head.filter(|_| self.known.has_own_entries || newest < self.known.newest);
         let Some(last) = self.added.last().map(Entry::id) else { return };

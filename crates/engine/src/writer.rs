@@ -196,8 +196,8 @@ impl New {
         entries
     }
 
-    /// The target of requests, as far as it is named. A missing provider is `null`, which tells this from the target of an imported
-    /// request.
+    /// The provider and model of requests; none if neither is named. A missing provider is written as `null`, which distinguishes
+    /// this from the target of an imported request.
     fn target(&self) -> Option<Raw> {
         self.provider.as_ref().or(self.model.as_ref())?;
         let target = Object::new()

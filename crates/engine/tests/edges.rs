@@ -118,8 +118,8 @@ fn there_is_nothing_to_go_on_with() {
     assert_eq!(stored(&*store, id).len(), before);
 }
 
-/// Durability: a call that never began is run again, and the turn is given up while it runs. From then on it has begun: nobody
-/// may say that nothing of it ran.
+/// Durability: a call that never began is run again, and the turn is given up while it runs. From then on it has begun, so
+/// no result may say that it never ran.
 #[test]
 fn what_is_given_up_while_it_runs_again_has_begun() {
     let (store, conversation) = begin();

@@ -632,7 +632,7 @@ fn a_turn_that_drops_leaves_a_broken_batch_out() {
 }
 
 /// A message is read from its entry once: the request of a conversation that was opened shows the very messages that its
-/// session has, and not copies of them. What was said since is read from its entry, as it will be by whoever opens it next.
+/// session has, and not copies of them. What was said since is read from its entry, as it will be when it is opened again.
 #[test]
 fn what_was_read_is_not_read_again() {
     let store = store();

@@ -5,10 +5,13 @@
 mod support;
 mod talk;
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use rejoin_engine::{
-    Agent, Window,
+    Agent, Conversation, New, PruneReport, Window,
     provider::{
         Doing, ProviderError, ProviderFault, Request,
         scripted::{ScriptedAnswer, ScriptedProvider, Step},
@@ -48,6 +51,20 @@ fn too_long() -> ProviderError {
         kind: None,
         message: "too long".into(),
     })
+}
+
+/// The warnings of some turns in which the user says the same.
+fn warnings(agent: &mut Agent, turns: usize, said: &str) -> Vec<String> {
+    let mut warned = Vec::new();
+    let mut sink = |event: Event| {
+        if let Event::Warning(text) = event {
+            warned.push(text);
+        }
+    };
+    for _ in 0..turns {
+        run(agent.ask_with(said, &mut sink)).unwrap();
+    }
+    warned
 }
 
 /// What a run of many turns came to.
@@ -153,7 +170,7 @@ fn fact(number: usize) -> (String, String) {
     (format!("the secret word of place {number}"), format!("zq{:05}x", number * 7919 % 100_000))
 }
 
-/// Works for so many turns. Every tenth turn plants a fact: in what the user says, or in what the tool puts out.
+/// Works for this many turns. Every tenth turn plants a fact: in what the user says, or in the output of the tool.
 fn work(turns: usize, fitting: WindowSettings) -> (Agent, Arc<Mutex<Course>>, Vec<usize>) {
     let course = Arc::new(Mutex::new(Course::default()));
     let provider = Arc::new(working_provider(WINDOW, course.clone()));
@@ -296,7 +313,7 @@ fn a_summary_is_asked_for_above_the_threshold_only() {
 }
 
 /// S3-53, S3-54, S3-56, S3-58, B10, B11, B35: the summary is a message of the user that says what it is, instructions stay, the newest
-/// messages of the user stay, older ones only as far as they fit, and one that is too long loses its middle.
+/// messages of the user stay, older ones only if they fit, and one that is too long loses its middle.
 #[test]
 fn what_a_compaction_keeps() {
     let (provider, course) = answering(100_000, short_summary);
@@ -343,15 +360,7 @@ fn a_summary_that_does_not_fit_is_asked_for_with_less() {
         .speaking(Dialect::OpenAiChat),
     );
     let mut agent = agent(&provider, 100_000);
-    let mut warned = Vec::new();
-    for _ in 0..5 {
-        let mut sink = |event: Event| {
-            if let Event::Warning(text) = event {
-                warned.push(text);
-            }
-        };
-        run(agent.ask_with(words(18_000).as_str(), &mut sink)).unwrap();
-    }
+    let warned = warnings(&mut agent, 5, &words(18_000));
     assert_eq!(course.lock().unwrap().summaries, 2);
     assert!(warned.iter().any(|text| text.contains("older item(s) before compacting")), "{warned:?}");
     assert!(shown(&agent).iter().any(|text| text.contains("They talked about fruit.")));
@@ -374,15 +383,7 @@ fn summaries_that_do_not_come() {
         })
     });
     let mut agent = self::agent(&provider, 100_000);
-    let mut warned = Vec::new();
-    for _ in 0..8 {
-        let mut sink = |event: Event| {
-            if let Event::Warning(text) = event {
-                warned.push(text);
-            }
-        };
-        run(agent.ask_with(words(11_000).as_str(), &mut sink)).unwrap();
-    }
+    let warned = warnings(&mut agent, 8, &words(11_000));
     assert!(warned[0].starts_with("Compression failed, conversation may hit limits soon"), "{warned:?}");
     assert_eq!(course.lock().unwrap().summaries, 1);
     assert_eq!(shown(&agent).len(), 16, "nothing is hidden");
@@ -404,7 +405,7 @@ fn compaction_can_be_switched_off() {
     assert_eq!(course.lock().unwrap().summaries, 0);
 }
 
-/// A window that nobody knew is found out when the provider refuses: the turn compacts and goes on.
+/// If the window is not known, a refusal reveals it: the turn compacts and goes on.
 #[test]
 fn a_refusal_in_the_middle_of_a_turn_compacts_and_goes_on() {
     let (provider, course) = answering(20_000, short_summary);
@@ -441,15 +442,7 @@ fn a_summary_that_is_no_shorter_is_not_used() {
 fn useless_summaries_stop() {
     let (provider, course) = answering(1_000_000, |_| Step::fails(too_long()));
     let mut agent = agent(&provider, 100_000);
-    let mut warned = Vec::new();
-    for _ in 0..14 {
-        let mut sink = |event: Event| {
-            if let Event::Warning(text) = event {
-                warned.push(text);
-            }
-        };
-        run(agent.ask_with(words(9_000).as_str(), &mut sink)).unwrap();
-    }
+    let warned = warnings(&mut agent, 14, &words(9_000));
     let failed = warned.iter().filter(|text| text.starts_with("Cannot compact")).count();
     let stopped = warned.iter().filter(|text| text.contains("not compacted any more")).count();
     assert_eq!((failed, stopped), (2, 1), "{warned:?}");
@@ -462,15 +455,7 @@ fn no_summary_is_paid_for_in_vain() {
     let (provider, course) = answering(100_000, short_summary);
     let fitting = WindowSettings { context_window: Some(500), ..WindowSettings::default() };
     let mut agent = Agent::builder(provider).system(words(600)).fitting(fitting).build();
-    let mut warned = Vec::new();
-    for _ in 0..3 {
-        let mut sink = |event: Event| {
-            if let Event::Warning(text) = event {
-                warned.push(text);
-            }
-        };
-        run(agent.ask_with("hello", &mut sink)).unwrap();
-    }
+    let warned = warnings(&mut agent, 3, "hello");
     assert_eq!(course.lock().unwrap().summaries, 0);
     assert!(warned.len() == 1 && warned[0].contains("the instructions and tools alone take"), "{warned:?}");
 }
@@ -549,6 +534,35 @@ fn a_pruned_result_is_read_again() {
         .collect();
     assert!(results[0].contains("zebra") && results[0].starts_with("message 2:"));
     assert!(results[1].contains("there is no message 99") && results[2].contains("say what to look for"));
+}
+
+/// S1-18, S1-20, S1-24: a program may prune the results of a conversation by itself. Their age is told by the conversation's clock,
+/// everything else stays, and without a policy nothing changes.
+#[test]
+fn old_results_are_pruned_on_demand() {
+    let mut conversation = Conversation::in_memory(support::clock(), &New::default());
+    for id in ["a", "b"] {
+        conversation.say(Message::user("look"));
+        conversation.say(Message::assistant_with_tools(vec![ToolCall::new(id, "look", "{}")]));
+        conversation.say(Message::tool(id, words(200)));
+    }
+    let (before, entries) = (conversation.messages().to_vec(), conversation.entries().len());
+    assert_eq!(conversation.prune_tool_calls("m", None), PruneReport::default());
+    let policy = |seconds| PrunePolicy {
+        max_age: Some(Duration::from_secs(seconds)),
+        batch: Some(1),
+        ..PrunePolicy::default()
+    };
+    // A second passes whenever the clock is read, so an hour is more than the whole conversation takes.
+    let kept = conversation.prune_tool_calls("m", Some(&policy(3_600)));
+    assert_eq!((kept.pruned.len(), kept.survivors.len()), (0, 2));
+    assert_eq!((conversation.messages(), conversation.entries().len()), (&before[..], entries));
+    let pruned = conversation.prune_tool_calls("m", Some(&policy(0)));
+    assert_eq!((pruned.pruned.len(), pruned.survivors.len()), (1, 1), "the newest turn stays");
+    let text = |message: &Message| message.content().map(|text| text.to_string());
+    let (old, new): (Vec<_>, Vec<_>) = before.iter().zip(conversation.messages()).unzip();
+    let changed: Vec<usize> = (0..old.len()).filter(|place| old[*place] != new[*place]).collect();
+    assert_eq!(changed, [2], "{:?}", new.iter().map(|message| text(message)).collect::<Vec<_>>());
 }
 
 /// What a tool leaves as a snapshot is in the record, and no model sees it.

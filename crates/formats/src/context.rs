@@ -38,7 +38,7 @@ pub struct Context {
     pub before_messages: usize,
     /// Instructions that belong to the conversation and to no dialect. They come first in every request.
     pub instructions: Option<Text>,
-    /// Tools that belong to the conversation and to no dialect. They are declared before those of the fields.
+    /// Tools of the conversation itself, in no dialect. They are declared before the tools of the fields.
     pub offered: Vec<ToolDeclaration>,
 }
 

@@ -24,5 +24,6 @@ pub use context::Context;
 pub use convert::{Choice, ConvertError, Converted, Target, convert, convert_with};
 pub use draft::Draft;
 pub use input::Input;
+pub use media::image_type;
 pub use session::{ReadError, Session};
 pub use wire::registry::Dialect;

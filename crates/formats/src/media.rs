@@ -223,7 +223,7 @@ fn bytes<'m>(named: Option<&str>, data: &'m str, media: &Media, is_image: bool) 
     let data = base64::strict(data).ok_or_else(|| Fault::NotBase64(words()))?;
     let named = named.map(canonical).filter(|named| !is_generic(named));
     let found = sniff(&base64::head(&data, PDF_LEAD + 8));
-    // A text may begin with a mark that is text itself, such as that of a PDF.
+    // A text may begin with the mark of another type, because some marks are text, such as `%PDF-`.
     let is_text = named.as_ref().is_some_and(|named| named.starts_with("text/"));
     let found = found.filter(|found| !is_text || matches!(*found, "image/png" | "image/jpeg"));
     let media_type = match (named, found) {
@@ -264,15 +264,22 @@ fn is_sniffed(media_type: &str) -> bool {
     PICTURES.contains(&media_type) || media_type == "application/pdf"
 }
 
-/// The type that the first bytes show.
-fn sniff(head: &[u8]) -> Option<&'static str> {
+/// The type of an image that providers accept, by its first bytes.
+#[must_use]
+pub fn image_type(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => head.windows(5).take(PDF_LEAD).any(|window| window == b"%PDF-").then_some("application/pdf"),
+        _ => None,
     }
+}
+
+/// The type that the first bytes show.
+fn sniff(head: &[u8]) -> Option<&'static str> {
+    let is_pdf = || head.windows(5).take(PDF_LEAD).any(|window| window == b"%PDF-");
+    image_type(head).or_else(|| is_pdf().then_some("application/pdf"))
 }
 
 /// The extensions of the types in [`DOCUMENTS`], in the same order.

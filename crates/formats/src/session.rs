@@ -99,7 +99,7 @@ pub struct Session {
     pub details: Vec<Detail>,
     /// What the source records about calls: that they ran, wait for approval, or were decided about.
     pub known: Vec<KnownCall>,
-    /// The messages before which requests were sent, as far as the source records it.
+    /// The messages before which requests were sent, if the source records it.
     pub sent: Vec<usize>,
     /// The findings of the reader, at positions in the source.
     pub findings: Vec<Finding>,

@@ -26,7 +26,7 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A line of a rollout, so many minutes after noon.
+/// A line of a rollout, this many minutes after noon.
 fn line(minute: u32, kind: &str, payload: &Value) -> String {
     let time = format!("2026-11-15T12:{minute:02}:00.000Z");
     format!("{}\n", json!({"timestamp": time, "type": kind, "payload": payload}))

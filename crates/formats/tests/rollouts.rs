@@ -292,7 +292,7 @@ fn what_is_written_is_read_back() {
     }
 }
 
-/// S3-08, S3-13, B40: turns are read line by line and flattened; a time keeps its unit, and whoever asks gets the instant.
+/// S3-08, S3-13, B40: turns are read line by line and flattened; a time keeps its unit, and can be read as an instant.
 #[test]
 fn turns_are_flattened() {
     let turns = concat!(

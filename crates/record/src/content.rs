@@ -101,14 +101,7 @@ ids!(EntryId ConversationId);
 
 impl<T: Item> Item for Vec<T> {
     fn write(&self, out: &mut String) {
-        out.push('[');
-        for (index, item) in self.iter().enumerate() {
-            if index > 0 {
-                out.push(',');
-            }
-            item.write(out);
-        }
-        out.push(']');
+        write::list(out, self, |out, item| item.write(out));
     }
     fn read(value: Value<'_>) -> Option<Self> {
         (value.kind() == json::Kind::Array).then(|| value.items().map(T::read).collect())?
@@ -247,11 +240,11 @@ body! {
         kept: Option<Vec<KeptMessage>>,
         /// The model that wrote the summary.
         model: Option<Text>,
-        /// The tokens that the messages took before, as far as they were counted.
+        /// The tokens of the messages before, if they were counted.
         tokens_before: Option<u64>,
-        /// The tokens that they take now.
+        /// The tokens of the messages now.
         tokens_after: Option<u64>,
-        /// The tokens that writing the summary took.
+        /// The tokens that were used to write the summary.
         usage: Option<TokenUsage>,
     }
 }

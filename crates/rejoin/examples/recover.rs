@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     fs::write(&file, fs::read_to_string(&file)?.replace("An example.", "Another one"))?;
     fs::OpenOptions::new().append(true).open(&file)?.write_all(br#"{"v":"1.0","id":"0199"#)?;
 
-    // Whoever wants to know exactly reads strictly, and gets the line.
+    // Reading strictly fails, and names the damaged line.
     if let Err(error) = engine::read(&*open()?, id, Mode::Strict) {
         println!("strictly: {error} [{}]", error.code());
     }

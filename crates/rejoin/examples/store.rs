@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         repaired.view.to_messages().len()
     );
 
-    // The same for any provider, whoever the conversation was begun with.
+    // This works for any provider, not only the one that the conversation began with.
     let request = conversation.request(Dialect::Anthropic, Some("claude-x"), OnBroken::Keep)?;
     println!("{}", request.body);
     Ok(())

@@ -32,7 +32,7 @@ pub struct Asking {
     pub options: HttpOptions,
 }
 
-/// Why nobody answers.
+/// Why no provider answers.
 #[derive(Debug, thiserror::Error)]
 pub enum AnsweringError {
     /// Only the conversation names an address, and it is not trusted.
@@ -55,7 +55,7 @@ pub enum AnsweringError {
 pub struct Answering {
     /// Who answers.
     pub provider: Arc<dyn Provider>,
-    /// How that came about; none where nobody is asked.
+    /// How the provider was chosen; none where no choice was needed.
     pub outcome: Option<Outcome>,
     /// An address that the user named for this provider: a later turn may follow the conversation there with a key.
     pub named: Option<TrustedAddress>,
@@ -82,7 +82,7 @@ impl Asking {
     /// Chooses who answers, and connects.
     ///
     /// # Errors
-    /// If nobody can be asked.
+    /// If no provider can be reached.
     pub async fn choose(&self) -> Result<Answering, AnsweringError> {
         let (decision, wanted, reason) = self.decided().await?;
         let provider = connect(&wanted, decision.keys(&self.keys), &self.options)?;
@@ -253,7 +253,7 @@ fn origin(key: &str, sourced: Option<&Sourced<String>>) -> String {
     }
 }
 
-/// The endpoint of a provider that cannot be connected to, as far as it can be told.
+/// What is known about the endpoint of a provider that cannot be reached.
 fn unreached(wanted: &Wanted) -> Endpoint {
     let provider = wanted.provider.clone().unwrap_or_default();
     let service = registry::find(&provider).unwrap_or(registry::custom());

@@ -29,7 +29,7 @@ pub struct Resumption {
     pub messages: usize,
     /// How many places cannot be read.
     pub damaged: usize,
-    /// The calls without a result, as far as they can be read.
+    /// The calls without a result that can be read.
     pub calls: Vec<OpenCall>,
 }
 

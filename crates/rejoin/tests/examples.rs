@@ -44,6 +44,14 @@ fn run_everywhere(name: &str) -> [Vec<String>; 3] {
     lines
 }
 
+/// Runs an example that keeps its conversations in the folder `kept` of this one.
+fn run_in_a_folder(name: &str) -> (tempfile::TempDir, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = run(name, &[&folder.path().join("kept").display().to_string()]);
+    println!("{}", lines.join("\n"));
+    (folder, lines)
+}
+
 /// The texts of the last line, which is a request body that its provider takes.
 fn body_of(lines: &[String], dialect: Dialect) -> String {
     let body = lines.last().unwrap();
@@ -64,10 +72,7 @@ fn store() {
 
 #[test]
 fn recover() {
-    let folder = tempfile::tempdir().unwrap();
-    let place = folder.path().join("chats");
-    let lines = run("recover", &[&place.display().to_string()]);
-    println!("{}", lines.join("\n"));
+    let (folder, lines) = run_in_a_folder("recover");
     assert!(
         lines[0].contains(" is damaged at line 3: ") && lines[0].ends_with("[CORRUPTED_ROLLOUT]"),
         "{}",
@@ -83,7 +88,7 @@ fn recover() {
     );
     assert!(body_of(&lines, Dialect::OpenAiChat).contains("And 3 + 3?"));
     // Both of them, with the bytes that they had.
-    let kept: Vec<String> = fs::read_dir(place.join("aside"))
+    let kept: Vec<String> = fs::read_dir(folder.path().join("kept/aside"))
         .unwrap()
         .map(|file| String::from_utf8(fs::read(file.unwrap().path()).unwrap()).unwrap())
         .collect();
@@ -93,10 +98,7 @@ fn recover() {
 
 #[test]
 fn turns() {
-    let folder = tempfile::tempdir().unwrap();
-    let place = folder.path().join("turns");
-    let lines = run("turns", &[&place.display().to_string()]);
-    println!("{}", lines.join("\n"));
+    let (folder, lines) = run_in_a_folder("turns");
     assert_eq!(
         lines[..6],
         [
@@ -112,7 +114,7 @@ fn turns() {
     assert!(body.contains("Alice said hello.") && body.contains("You are Alice."), "{body}");
     assert!(!body.contains("Little."), "what was compacted is not sent: {body}");
     // The file is in the format that everybody reads.
-    let bytes = fs::read(place.join("demo.jsonl")).unwrap();
+    let bytes = fs::read(folder.path().join("kept/demo.jsonl")).unwrap();
     let input = Input::new("demo.jsonl", &bytes).unwrap();
     let read: Result<_, ReadError> = sessions::read(&input, None);
     assert_eq!(read.unwrap()[0].format, "turns");

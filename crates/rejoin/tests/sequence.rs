@@ -389,7 +389,7 @@ fn results_without_an_id_and_early_ones_are_orphans() {
     }
 }
 
-/// S2-17: whoever gives a logger gets the line, and it goes nowhere else; without anything to say, nothing is logged.
+/// S2-17: a logger that is passed gets the line, and it goes nowhere else. If nothing was removed, nothing is logged.
 #[test]
 fn a_logger_may_be_given() {
     let list = [Message::user("go"), says_and_calls("looking", &["c1"]), Message::tool("x", "lost")];

@@ -25,7 +25,7 @@ fn part() -> Option<PathBuf> {
     env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// This test again, in a process whose files may not grow beyond so many blocks.
+/// This test again, in a process whose files may not grow beyond this many blocks.
 fn again(test: &str, folder: &Path, blocks: &str) -> Command {
     let mut command = Command::new("sh");
     // Without the signal a write that is too much fails, as it does on a full disk.

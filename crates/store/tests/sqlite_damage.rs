@@ -83,7 +83,7 @@ fn made(folder: &Path) -> (PathBuf, Vec<ConversationId>, Lines) {
     made_with(folder, 12)
 }
 
-/// The same with at least so many entries each.
+/// The same with at least this many entries each.
 fn made_with(folder: &Path, count: u64) -> (PathBuf, Vec<ConversationId>, Lines) {
     let path = folder.join("rejoin.db");
     let ids: Vec<ConversationId> = (1..=3).map(id).collect();

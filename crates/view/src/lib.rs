@@ -29,4 +29,4 @@ pub use path_state::{LastWord, PathState, PendingCall};
 pub use repair::{OnBroken, Refused, Repaired, Repairer, recovery_lines, removals, repair, repair_or_refuse};
 pub use rules::Rule;
 pub use sound::{ArgumentsUse, Chunk, ExchangeRef, ItemRef, PartRef, ResultRef, SoundRole, SoundView};
-pub use tokens::{TokenCounter, TokenLedger};
+pub use tokens::{Correction, TokenCounter, TokenLedger};

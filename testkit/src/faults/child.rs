@@ -35,7 +35,7 @@ pub struct Job {
     pub conversation: ConversationId,
     /// Which script.
     pub seed: u64,
-    /// So many steps.
+    /// This many steps.
     pub steps: u64,
     /// Not longer than this, if it is not zero.
     pub time: Duration,

@@ -57,7 +57,7 @@ pub struct Journal {
 /// A moment at which the power may go, and what becomes of what was not synced.
 #[derive(Debug, Clone, Copy)]
 pub struct Cut {
-    /// So many calls were made.
+    /// This many calls were made.
     pub at: usize,
     /// What is left of the rest: all of it, none, names only, content only, or (from 4 on) as chance has it.
     pub way: u64,

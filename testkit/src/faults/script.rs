@@ -103,7 +103,7 @@ impl Script {
         }
     }
 
-    /// The same with one erasure where there were so many.
+    /// The same with one erasure where there were this many.
     #[must_use]
     pub fn rarely_erasing(self, rarely: u64) -> Self {
         Self { rarely, ..self }

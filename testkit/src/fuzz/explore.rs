@@ -26,14 +26,14 @@ const MOST_FAILURES: usize = 20;
 /// What a failing input may take to become small.
 const MINIMISING: Duration = Duration::from_secs(4);
 
-/// Every so many runs, an input is stretched to see how time grows.
+/// The number of runs after which an input is stretched to see how time grows.
 const PROBE_EVERY: u64 = 1_000;
 
 /// The lengths whose times are compared with that of the first, in bytes. One after the other, so that what is steep is
 /// noticed before it takes minutes.
 const PROBED: [usize; 4] = [64 * 1024, 128 * 1024, 256 * 1024, 512 * 1024];
 
-/// A stretched input that takes so many times longer than its length says is worth a look.
+/// A stretched input that takes this many times longer than its length says is worth a look.
 const TOO_STEEP: f64 = 3.0;
 
 /// Below these, times are noise: of the first length and of any other.
@@ -47,7 +47,7 @@ const TOO_LONG: Duration = Duration::from_secs(5);
 pub struct Limits {
     /// After so long.
     pub time: Option<Duration>,
-    /// After so many mutations.
+    /// After this many mutations.
     pub runs: Option<u64>,
     /// Whether times are measured.
     pub probes: bool,

@@ -27,7 +27,29 @@ use std::{
 };
 
 pub use guard::{guarded, watched};
+use rejoin_record::Message;
+use rejoin_view::Fate;
 pub use targets::Target;
+
+/// Everything that may be known of a call.
+const FATES: [Fate; 7] = [
+    Fate::Unknown,
+    Fate::Started,
+    Fate::NotStarted,
+    Fate::AwaitingApproval,
+    Fate::ClosedLeftOut,
+    Fate::ClosedInterrupted,
+    Fate::ClosedWithBatch,
+];
+
+/// What is known of the calls of a message, with the place of each: any of `FATES`, but always the same for the same seed.
+#[must_use]
+pub fn fates(message: &Message, index: usize, seed: u8) -> Vec<(usize, Fate)> {
+    let calls = message.blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some());
+    calls
+        .map(|(block, _)| (block, FATES[(index * 5 + block * 3 + usize::from(seed)) % FATES.len()]))
+        .collect()
+}
 
 /// Something that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]

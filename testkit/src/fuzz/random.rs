@@ -30,7 +30,7 @@ impl Random {
         (self.bits() % (limit.max(1) as u64)) as usize
     }
 
-    /// Whether something happens that happens once in so many times.
+    /// True once in this many times, on average.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

@@ -20,7 +20,9 @@ use rejoin_record::{
     Arguments, Block, BlockKind, CallId, Form, Media, MediaSource, Message, Opaque, Origin, Raw, Reasoning,
     Role, Text, ToolCall, ToolResult,
 };
-use rejoin_view::{Fate, KnownCall};
+use rejoin_view::KnownCall;
+
+use super::FATES;
 
 /// More messages say nothing new, and cost time.
 const MOST_MESSAGES: usize = 60;
@@ -174,15 +176,7 @@ impl Pen<'_> {
     }
 
     fn fate(&mut self) {
-        let fates = [
-            Fate::Unknown,
-            Fate::Started,
-            Fate::NotStarted,
-            Fate::AwaitingApproval,
-            Fate::ClosedLeftOut,
-            Fate::ClosedInterrupted,
-        ];
-        let fate = fates[usize::from(self.choice()) % fates.len()];
+        let fate = FATES[usize::from(self.choice()) % FATES.len()];
         let Some(message) = &self.message else { return };
         if let Some(block) = message.blocks.iter().rposition(|block| block.as_call().is_some()) {
             self.sketch.known.push(KnownCall { message: self.sketch.messages.len(), block, fate });

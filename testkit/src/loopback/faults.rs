@@ -23,15 +23,15 @@ pub enum Hangup {
 /// Something that goes wrong with an answer. Bytes are those of the body, without what HTTP puts around them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// The connection is closed after so many bytes.
+    /// The connection is closed after this many bytes.
     CutAfter(usize),
-    /// The connection is reset after so many bytes.
+    /// The connection is reset after this many bytes.
     ResetAfter(usize),
-    /// The answer ends after so many bytes, as HTTP wants it, and nothing says that there should be more.
+    /// The answer ends after this many bytes, as HTTP wants it, and nothing says that there should be more.
     EndAfter(usize),
     /// The connection is closed without a word.
     HangUp,
-    /// Nothing comes for a while after so many bytes; without a time, for ever.
+    /// Nothing comes for a while after this many bytes; without a time, for ever.
     Stall {
         /// After how many bytes.
         after: usize,
@@ -50,7 +50,7 @@ pub enum Fault {
     EndlessLine,
     /// The first half of the answer, then the last event of that half again and again.
     EndlessAnswer,
-    /// So many events of the answer, then nothing but signs of life, again and again. [`Fault::Slow`] says how often.
+    /// This many events of the answer, then nothing but signs of life, again and again. [`Fault::Slow`] says how often.
     KeepAlive(usize),
     /// A line of this many bytes that says nothing, and then the answer.
     LongLine(usize),
@@ -69,7 +69,7 @@ pub enum Fault {
     ContextLength,
     /// The key is refused, and the message says what it was.
     EchoKey,
-    /// The provider says that it failed, after so many events of the answer.
+    /// The provider says that it failed, after this many events of the answer.
     ErrorAfter(usize),
 }
 

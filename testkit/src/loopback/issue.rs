@@ -197,7 +197,7 @@ impl<'a> Issuer<'a> {
         hasher.finalize()
     }
 
-    /// An id: a prefix and so many letters and digits.
+    /// An id: a prefix and this many letters and digits.
     pub fn id(&mut self, prefix: &str, length: usize) -> String {
         const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
         let mut dice = self.dice();
@@ -211,7 +211,7 @@ impl<'a> Issuer<'a> {
         id
     }
 
-    /// A secret of so many bytes, in base64. Whatever carries it has to be given to [`Self::bind`].
+    /// A secret of this many bytes, in base64. Whatever carries it has to be given to [`Self::bind`].
     pub fn secret(&mut self, content: &str, length: usize) -> String {
         let mut hasher = blake3::Hasher::new();
         hasher.update(self.dice().as_bytes());

@@ -155,7 +155,7 @@ pub const RESUMING: &[(OnBroken, &str)] = &[
     (OnBroken::Refuse, "Print what is wrong and send nothing"),
 ];
 
-/// What becomes of broken states, as far as a command can do it.
+/// The treatments of broken states that a command supports.
 pub fn policies(allowed: &'static [(OnBroken, &'static str)]) -> impl TypedValueParser<Value = OnBroken> {
     let help = |value: OnBroken| allowed.iter().find(|(allowed, _)| *allowed == value).map(|(_, help)| *help);
     let values =

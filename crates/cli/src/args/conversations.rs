@@ -34,7 +34,7 @@ pub const LIST_EXAMPLES: &str = "Examples:
   rejoin list --limit 5
       List the five newest conversations
   rejoin list --folder . --agent codex
-      List what was imported from Codex and belongs to this folder
+      List conversations of this folder that were imported from Codex
   rejoin list --state interrupted --all --json | jq -r .id
       Print the ids of all interrupted conversations";
 
@@ -124,12 +124,12 @@ pub enum HistoryCommand {
     /// Arguments are shown as a keyed hash unless --full is given.
     #[command(after_long_help = CALLS_EXAMPLES)]
     Calls(CallsArguments),
-    /// List the changes of files, and what became of them
+    /// List the changes made to files, and their state
     ///
     /// Each change by write_file or edit_file is proposed, approved, denied, applied or reverted, and shown as a diff.
     #[command(after_long_help = EDITS_EXAMPLES)]
     Edits(EditsArguments),
-    /// Keep a message in every view, whatever is pruned or compacted
+    /// Keep a message in every view, even after pruning or compacting
     #[command(after_long_help = PIN_EXAMPLES)]
     Pin(PinArguments),
     /// Rename a conversation
@@ -179,6 +179,20 @@ impl Which {
 
 const WHICH_OR_ACTIVE: &str =
     "Conversation: id or its beginning, title, `@` (active; default) or `@1` (newest)";
+
+/// What every command takes that changes a conversation, by default the active one.
+#[derive(Debug, Args)]
+#[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
+pub struct Change {
+    #[command(flatten)]
+    pub which: Which,
+    /// Show what would change; change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
 
 const SHOW_EXAMPLES: &str = "Examples:
   rejoin history show @1 --limit 10
@@ -290,7 +304,7 @@ const CALLS_EXAMPLES: &str = "Examples:
 pub struct CallsArguments {
     #[command(flatten)]
     pub which: Which,
-    /// Show arguments and results, too
+    /// Also show arguments and results
     #[arg(long)]
     pub full: bool,
     /// Print one JSON object per line, one per call
@@ -403,30 +417,22 @@ pub const UNDO_EXAMPLES: &str = "Examples:
 
 /// `rejoin undo`
 #[derive(Debug, Args)]
-#[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
+#[command(mut_arg("json", |json| json.help("Print one JSON object per line, one per file")))]
 pub struct UndoArguments {
     #[command(flatten)]
-    pub which: Which,
-    /// Show what would be restored, and change nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Print one JSON object per line, one per file
-    #[arg(long)]
-    pub json: bool,
+    pub change: Change,
 }
 
 pub const COMPACT_EXAMPLES: &str = "Examples:
   rejoin compact --dry-run
       Show what a summary would replace in the active conversation; send nothing
   rejoin compact @1 --keep 'the database schema'
-      Compact the newest conversation; the summary keeps what matters most";
+      Compact the newest conversation, and keep the schema in the summary";
 
 /// `rejoin compact`
 #[derive(Debug, Args)]
-#[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
+#[command(mut_arg("dry_run", |dry| dry.help("Show what would change; send nothing and change nothing")))]
 pub struct CompactArguments {
-    #[command(flatten)]
-    pub which: Which,
     /// What the summary must keep
     #[arg(long, value_name = "TEXT")]
     pub keep: Option<String>,
@@ -439,68 +445,51 @@ pub struct CompactArguments {
     /// Address of the provider's API
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// Show what would be summarized; send nothing and change nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub change: Change,
 }
 
 pub const PRUNE_EXAMPLES: &str = "Examples:
   rejoin prune --dry-run
-      Show which results would leave the window
+      Show which results would be left out
   rejoin prune @1 --keep-last 5
-      Leave all results of the newest conversation out of the window, except the last five";
+      Leave out all results of the newest conversation except the last five";
 
 /// `rejoin prune`
 #[derive(Debug, Args)]
-#[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
 pub struct PruneArguments {
-    #[command(flatten)]
-    pub which: Which,
-    /// Results that stay, newest first
+    /// Number of newest results to keep
     #[arg(long, value_name = "N")]
     pub keep_last: Option<usize>,
-    /// Age in seconds from which results go
+    /// Leave out results that are older than this
     #[arg(long, value_name = "SECONDS")]
     pub max_age: Option<u64>,
-    /// Tokens that the results may take together (default: as configured, else two fifths of the window)
+    /// Tokens that all results together may take (default: the setting, else two
+    /// fifths of the window)
     #[arg(long, value_name = "TOKENS")]
     pub token_budget: Option<u64>,
-    /// Show what would go; change nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub change: Change,
 }
 
 pub const UNCOMPACT_EXAMPLES: &str = "Examples:
   rejoin uncompact
       Show the model all messages of the active conversation again
   rejoin uncompact @1 --dry-run
-      Show how much the newest conversation would take then";
+      Show how many tokens the newest conversation would then take";
 
 /// `rejoin uncompact`
 #[derive(Debug, Args)]
-#[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
 pub struct UncompactArguments {
     #[command(flatten)]
-    pub which: Which,
-    /// Show what would change; change nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
+    pub change: Change,
 }
 
 pub const PIN_EXAMPLES: &str = "Examples:
   rejoin history pin @ 3
       Keep message 3 of the active conversation in every view
   rejoin history pin @ 3 --remove
-      Let it go again";
+      Unpin it";
 
 /// `rejoin history pin`
 #[derive(Debug, Args)]
@@ -511,7 +500,7 @@ pub struct PinArguments {
     /// Message, as `history show` numbers it
     #[arg(value_name = "N")]
     pub message: usize,
-    /// Unpin it
+    /// Unpin the message
     #[arg(long)]
     pub remove: bool,
     /// Print one JSON object

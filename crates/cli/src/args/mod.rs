@@ -13,10 +13,10 @@ use rejoin::{Dialect, OnBroken, store::Location};
 pub use choices::Destination;
 use choices::{CONVERTING, RuleName, destinations, dialects, formats, formats_and_dialects, policies};
 pub use conversations::{
-    CallsArguments, CompactArguments, DeleteArguments, EditsArguments, EraseArguments, ExportArguments,
-    ForkArguments, HistoryCommand, ListArguments, NewArguments, OutputArguments, PinArguments,
-    PruneArguments, RemovalArguments, SearchArguments, ShowArguments, StatsArguments, UncompactArguments,
-    UndoArguments,
+    CallsArguments, Change, CompactArguments, DeleteArguments, EditsArguments, EraseArguments,
+    ExportArguments, ForkArguments, HistoryCommand, ListArguments, NewArguments, OutputArguments,
+    PinArguments, PruneArguments, RemovalArguments, SearchArguments, ShowArguments, StatsArguments,
+    UncompactArguments, UndoArguments,
 };
 pub use providers::{
     AskedProvider, Auth, Models, ModelsInfoArguments, ModelsListArguments, SetProviderArguments,
@@ -106,26 +106,26 @@ pub enum Command {
     ///
     /// Starts a conversation, makes it the active one of this folder, and works until the model is done. Its last words go to
     /// standard output, everything else to standard error. Without a terminal, calls that need approval are denied: choose
-    /// --mode auto or add rules (`rejoin config set allow`). Exit code 0: the model came to an end. 1: it did not.
+    /// --mode auto or add rules (`rejoin config set allow`). Exit code 0: the model finished. 1: it did not.
     #[command(after_long_help = talk::RUN_EXAMPLES)]
     Run(RunArguments),
     /// Restore the files that the last turn changed
     ///
-    /// Takes back what the tools write_file and edit_file changed, newest first. A file that something else has changed since
+    /// Undoes the changes made by the tools write_file and edit_file, newest first. If something else has changed a file since, it
     /// is named and left alone. Changes made by commands are not recorded. Exit code 1: a file was left alone.
     #[command(after_long_help = conversations::UNDO_EXAMPLES)]
     Undo(UndoArguments),
-    /// Replace older messages by a summary, for the model only
+    /// Replace older messages with a summary, for the model only
     ///
-    /// A model writes the summary, which takes a request. Your older messages, the newest messages and pinned ones stay as they are.
-    /// The record keeps every word, and `rejoin uncompact` takes it back. By itself, rejoin compacts a conversation when
-    /// its model's window is full (setting `compact`).
+    /// A model writes the summary, which takes one request. Pinned messages, the newest messages and some of your older ones stay as
+    /// they are. The record keeps every word, and `rejoin uncompact` undoes it. rejoin also compacts a conversation on its own when
+    /// it has filled the model's window (setting `compact`).
     #[command(after_long_help = conversations::COMPACT_EXAMPLES)]
     Compact(CompactArguments),
     /// Leave old tool results out of the model's window
     ///
-    /// A short note takes the place of each, and the tool `recall` reads it again. The record keeps every word. The newest turn and
-    /// pinned messages are never touched. By itself, rejoin prunes when results take too much of the window.
+    /// A short note replaces each result, and the model can still read it with the tool `recall`. The record keeps every word. The
+    /// newest turn and pinned messages are never pruned. rejoin also prunes on its own when results take too much of the window.
     #[command(after_long_help = conversations::PRUNE_EXAMPLES)]
     Prune(PruneArguments),
     /// Undo the last compaction
@@ -145,11 +145,11 @@ pub enum Command {
     /// folder, `@1` the newest.
     #[command(subcommand, after_long_help = conversations::HISTORY_EXAMPLES)]
     History(HistoryCommand),
-    /// Show what conversations took: tokens, cost, tools and repairs
+    /// Show tokens, cost, tool calls and repairs of conversations
     ///
-    /// Tokens are those that providers counted. Costs are known for the list prices of well-known models, and for a
-    /// subscription they say what the same tokens cost with a key. Repairs are those that a model sees now. What a fork shares
-    /// with its origin counts once.
+    /// Tokens are as counted by the providers. Costs follow the list prices of well-known models; with a subscription, they show
+    /// what the same tokens would cost with a key. Repairs are those in what a model would see now. Messages that a fork shares
+    /// with its origin count once.
     #[command(after_long_help = conversations::STATS_EXAMPLES)]
     Stats(StatsArguments),
     /// Check whether a provider would accept a request, or a history is sound
@@ -167,7 +167,7 @@ pub enum Command {
     Convert(ConvertArguments),
     /// Check the sessions of every agent on this machine
     ///
-    /// Looks where Codex and Claude Code keep their sessions, and at the paths given. Nothing is changed.
+    /// Looks where Codex and Claude Code keep their sessions, and in the given paths. Nothing is changed.
     /// Exit code 0: all are sound. 1: some are broken. 2: none of the given paths exists.
     #[command(after_long_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArguments),
@@ -197,7 +197,7 @@ pub enum Command {
     /// Store, show and remove keys
     #[command(subcommand, after_long_help = providers::AUTH_EXAMPLES)]
     Auth(Auth),
-    /// Choose who answers in new conversations (short for `config set`)
+    /// Set the provider of new conversations (short for `config set`)
     #[command(after_long_help = providers::SET_PROVIDER_EXAMPLES)]
     SetProvider(SetProviderArguments),
     /// Choose how to authenticate (short for `config set auth`)

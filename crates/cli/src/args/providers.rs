@@ -10,7 +10,7 @@ pub const SET_PROVIDER_EXAMPLES: &str = "Examples:
   rejoin set-provider anthropic
       Use Anthropic for new conversations
   rejoin set-provider openai --api chat --model gpt-x
-      Choose the API and the model, too
+      Choose the API and the model as well
   rejoin set-provider offline
       Use the built-in responder, which needs no network";
 

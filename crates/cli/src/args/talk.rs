@@ -159,7 +159,7 @@ pub struct RunArguments {
     /// Maximum requests (default: the setting limits.requests, else 50)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_requests: Option<u32>,
-    /// Maximum seconds, without the time that tools take (default: the setting
+    /// Maximum seconds, not counting tools (default: the setting
     /// limits.seconds, else 3600)
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_time: Option<u64>,

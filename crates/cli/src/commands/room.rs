@@ -7,7 +7,7 @@ use rejoin::{Compaction, Event, PrunePolicy, Stop, shape, store::Store};
 use super::talking::{self, Drawing, Opening, PrintedWords, Saving, Talking, block_on};
 use crate::{
     amounts,
-    args::{CompactArguments, PruneArguments, Talk, UncompactArguments},
+    args::{Change, CompactArguments, PruneArguments, Talk, UncompactArguments},
     desk::{self, Desk, Flags},
     failure::{FAILED, Failure},
     output::{self, paint, plural},
@@ -20,18 +20,19 @@ pub fn compact(arguments: &CompactArguments, flags: &Flags) -> Result<u8, Failur
         base_url: arguments.base_url.clone(),
         ..Talk::default()
     };
-    let opening = if arguments.dry_run { Opening::Look } else { Opening::Say };
-    let (mut talking, store) = open(arguments.which.given(), flags, &talk, ("rejoin compact", opening))?;
+    let change = &arguments.change;
+    let opening = if change.dry_run { Opening::Look } else { Opening::Say };
+    let (mut talking, store) = open(change, flags, &talk, ("rejoin compact", opening))?;
     let worker = &mut talking.worker;
     let id = worker.conversation().id();
     let messages = worker.shown_messages();
-    if arguments.dry_run {
+    if change.dry_run {
         let Some(plan) = worker.compaction_plan() else {
-            return nothing_to_compact(id, worker, arguments.json);
+            return nothing_to_compact(id, worker, change.json);
         };
         let staying = plan.kept.len() + messages - plan.tail + 1;
         let tokens = (plan.tokens_before, plan.tokens_kept);
-        if arguments.json {
+        if change.json {
             return output::json_data(&shape::compaction(id, tokens, (messages, staying), false)).map(|()| 0);
         }
         picture("before", tokens.0, tokens.0, &plural(messages, "message"))?;
@@ -50,12 +51,12 @@ pub fn compact(arguments: &CompactArguments, flags: &Flags) -> Result<u8, Failur
     let stop = Stop::new();
     let done = block_on(worker.compact(arguments.keep.as_deref(), &mut sink, &stop))?;
     let code = match done {
-        Compaction::Nothing => return nothing_to_compact(id, worker, arguments.json),
+        Compaction::Nothing => return nothing_to_compact(id, worker, change.json),
         Compaction::Done { .. } => 0,
         Compaction::Useless | Compaction::Failed(_) => FAILED,
     };
     let (after, left) = (worker.shown_tokens(), worker.shown_messages());
-    if arguments.json {
+    if change.json {
         output::json_data(&shape::compaction(id, (before, after), (messages, left), code == 0))?;
     } else if code == 0 {
         picture("before", before, before, &plural(messages, "message"))?;
@@ -84,11 +85,9 @@ fn nothing_to_compact(
 }
 
 pub fn prune(arguments: &PruneArguments, flags: &Flags) -> Result<u8, Failure> {
-    let talk = Talk::default();
-    let opening = ("rejoin prune", Opening::Look);
-    let (mut talking, store) = open(arguments.which.given(), flags, &talk, opening)?;
+    let change = &arguments.change;
+    let (mut talking, store) = open(change, flags, &Talk::default(), ("rejoin prune", Opening::Look))?;
     let worker = &mut talking.worker;
-    let id = worker.conversation().id();
     let named =
         arguments.keep_last.is_some() || arguments.max_age.is_some() || arguments.token_budget.is_some();
     let policy = PrunePolicy {
@@ -100,12 +99,12 @@ pub fn prune(arguments: &PruneArguments, flags: &Flags) -> Result<u8, Failure> {
     };
     let before = worker.shown_tokens();
     let pruned = worker.prune_plan(named.then_some(&policy));
-    let done = !arguments.dry_run && !pruned.results.is_empty();
+    let done = !change.dry_run && !pruned.results.is_empty();
     if done {
         worker.prune_results(&pruned);
     }
-    if arguments.json {
-        output::json_data(&shape::pruned(id, &pruned, done))?;
+    if change.json {
+        output::json_data(&shape::pruned(worker.conversation().id(), &pruned, done))?;
     } else if pruned.results.is_empty() {
         let results = plural(pruned.survivors.len(), "result");
         let stay = output::agreeing(pruned.survivors.len() as u64, "stays", "stay");
@@ -129,15 +128,14 @@ pub fn prune(arguments: &PruneArguments, flags: &Flags) -> Result<u8, Failure> {
 }
 
 pub fn uncompact(arguments: &UncompactArguments, flags: &Flags) -> Result<u8, Failure> {
-    let talk = Talk::default();
-    let opening = ("rejoin uncompact", Opening::Look);
-    let (mut talking, store) = open(arguments.which.given(), flags, &talk, opening)?;
+    let change = &arguments.change;
+    let (mut talking, store) = open(change, flags, &Talk::default(), ("rejoin uncompact", Opening::Look))?;
     let worker = &mut talking.worker;
     let id = worker.conversation().id();
     let before = (worker.shown_tokens(), worker.shown_messages());
-    let undone = worker.uncompact(arguments.dry_run);
+    let undone = worker.uncompact(change.dry_run);
     let Some(after) = undone else {
-        if arguments.json {
+        if change.json {
             let (tokens, messages) = before;
             return output::json_data(&shape::compaction(id, (tokens, tokens), (messages, messages), false))
                 .map(|()| 0);
@@ -145,31 +143,31 @@ pub fn uncompact(arguments: &UncompactArguments, flags: &Flags) -> Result<u8, Fa
         output::talk("Nothing is compacted: the model sees every message.");
         return Ok(0);
     };
-    if arguments.json {
-        let done = !arguments.dry_run;
+    if change.json {
+        let done = !change.dry_run;
         output::json_data(&shape::compaction(id, (before.0, after.0), (before.1, after.1), done))?;
     } else {
         let most = before.0.max(after.0);
         picture("before", before.0, most, &plural(before.1, "message"))?;
         picture("after", after.0, most, &plural(after.1, "message"))?;
-        if arguments.dry_run {
+        if change.dry_run {
             output::talk("Nothing was changed.");
         }
     }
-    if !arguments.dry_run {
+    if !change.dry_run {
         saved(&talking, &*store)?;
     }
     Ok(0)
 }
 
 fn open(
-    given: &str,
+    change: &Change,
     flags: &Flags,
     talk: &Talk,
     opening: (&'static str, Opening),
 ) -> Result<(Talking, Arc<dyn Store>), Failure> {
     let desk = Desk::new(flags)?;
-    let (_, id) = desk.find(given)?;
+    let (_, id) = desk.find(change.which.given())?;
     let store = talking::open_store(&desk)?;
     let talking = Talking::open(&desk, &store, id, talk, opening)?;
     Ok((talking, store))

@@ -1,4 +1,4 @@
-//! `rejoin stats`: what conversations took, in tokens, money and time.
+//! `rejoin stats`: the tokens, cost and time of conversations.
 
 use std::{
     io::{self, IsTerminal as _},
@@ -64,7 +64,7 @@ fn conversations(store: &dyn Store, id: Option<ConversationId>) -> Result<Vec<Co
         ControlFlow::Continue(())
     })
     .map_err(|why| desk::unusable(store.location(), why))?;
-    // Oldest first: what a fork shares with another conversation is counted where it was said.
+    // Oldest first, so that messages which a fork shares are counted in the original.
     ids.reverse();
     Ok(ids)
 }
@@ -150,7 +150,7 @@ fn tokens(spent: &Spent) -> String {
     crate::amounts::spent(&spent.usage, None)
 }
 
-/// What it cost, and for how many tokens that is not known.
+/// The cost, and the number of tokens without a known price.
 fn cost(spent: &Spent) -> String {
     match (spent.tokens(), spent.unpriced) {
         (_, 0) => spent.cost.to_string(),

@@ -17,6 +17,7 @@ use crate::{
 };
 
 pub fn run(arguments: &UndoArguments, flags: &Flags) -> Result<u8, Failure> {
+    let arguments = &arguments.change;
     let desk = Desk::new(flags)?;
     let (_, id) = desk.find(arguments.which.given())?;
     let store: Arc<dyn Store> = talking::open_store(&desk)?;

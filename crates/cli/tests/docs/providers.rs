@@ -58,7 +58,7 @@ fn providers_are_treated_alike() {
         .filter_map(|row| strings(field(row.split("\n    },").next()?, "name")?).first().copied())
         .collect();
     assert!(names.len() >= 10, "{names:?}");
-    // Nobody who repairs or composes a request knows who it is for.
+    // The code that repairs and composes requests knows no provider.
     for folder in ["crates/view/src", "crates/engine/src/turn"] {
         let mut folders = vec![root().join(folder)];
         while let Some(folder) = folders.pop() {

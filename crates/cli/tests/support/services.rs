@@ -4,6 +4,8 @@ use std::process::Command;
 
 use testkit::loopback::{Loopback, Service};
 
+use super::Home;
+
 /// A provider, and what it takes to reach it.
 #[derive(Debug, Clone, Copy)]
 pub struct Provider {
@@ -50,6 +52,16 @@ impl Provider {
             flags.extend(["--api", api]);
         }
         flags.into_iter().map(str::to_owned).collect()
+    }
+
+    /// A command of the binary that asks this provider.
+    pub fn command(&self, home: &Home, server: &Loopback, arguments: &[&str]) -> Command {
+        let flags = self.flags(server);
+        let mut all: Vec<&str> = arguments.to_vec();
+        all.extend(flags.iter().map(String::as_str));
+        let mut command = home.command(&all);
+        with_keys(&mut command, server);
+        command
     }
 
     pub fn label(&self) -> String {

@@ -1,6 +1,6 @@
 //! Opening a long conversation and its first request: how long it takes, and what it takes in memory.
 //!
-//! Each is done by a process of its own, which says what it found: memory that another measurement left behind would count.
+//! Each measurement runs in a separate process and reports from there, because memory left over from another one would count.
 
 use std::{
     fs,
@@ -65,7 +65,8 @@ fn median(runs: &[Found], of: fn(&Found) -> u64) -> u64 {
     values[values.len() / 2]
 }
 
-/// A conversation of so many messages, in SQLite and, beside it, as lines. Gives what to tell a process to do.
+/// Writes a conversation with this many messages to SQLite and, beside it, to a JSONL file. Returns the arguments for the process
+/// that measures.
 fn made(path: &Path, messages: usize) -> String {
     let store = open_store(&Location::Sqlite(path.to_owned()), Access::Write).unwrap();
     let id = fill(&*store, messages);

@@ -79,7 +79,7 @@ fn show(name: &str, short: &Times, long: &Times) -> f64 {
     said.max(ran)
 }
 
-/// A conversation of so many messages that is kept in SQLite: made in memory, copied, and opened.
+/// Opens a conversation with this many messages in SQLite. It is built in memory and copied, which is faster.
 pub fn in_sqlite(path: &std::path::Path, messages: usize) -> Talk {
     let location = Location::Sqlite(path.to_owned());
     let store: Arc<dyn Store> = Arc::from(open_store(&location, Access::Write).unwrap());
@@ -91,7 +91,7 @@ pub fn in_sqlite(path: &std::path::Path, messages: usize) -> Talk {
     talk
 }
 
-/// Puts a conversation of so many messages into a store.
+/// Writes a conversation with this many messages to a store.
 pub fn fill(store: &dyn Store, messages: usize) -> rejoin_record::ConversationId {
     let memory: Arc<dyn Store> = Arc::new(Memory::new(digest));
     let talk = Talk::of(memory.clone(), Dialect::Anthropic, messages);

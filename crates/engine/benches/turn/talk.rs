@@ -135,7 +135,7 @@ impl Provider for Answering {
     }
 }
 
-/// A worker, and whoever answers it.
+/// A worker and its provider.
 pub struct Talk {
     pub worker: Worker,
     pub provider: Arc<Answering>,
@@ -157,7 +157,7 @@ impl Talk {
         Self { worker, provider, runtime }
     }
 
-    /// A new conversation of so many messages.
+    /// A new conversation with this many messages.
     pub fn of(store: Arc<dyn Store>, dialect: Dialect, messages: usize) -> Self {
         let conversation =
             Conversation::create_with_clock(store, Arc::new(SystemClock), &New::default(), "bench");

@@ -157,7 +157,7 @@ impl<Start> AgentBuilder<Start> {
         self
     }
 
-    /// The limits of a turn: requests, time, tokens, and those of one tool.
+    /// The limits of a turn (requests, time, tokens) and of a single tool.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self

@@ -103,7 +103,7 @@ pub trait Approve: Send + Sync {
     fn who(&self) -> &'static str;
 }
 
-/// Answers no to everything, because nobody can be asked.
+/// Denies everything, because there is no one to ask.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unattended;
 
@@ -132,7 +132,7 @@ pub struct Approvals {
 }
 
 impl Default for Approvals {
-    /// Every change needs approval, and nobody is there to give it.
+    /// Every change needs approval, and there is no one to give it.
     fn default() -> Self {
         Self { mode: ApprovalMode::Ask, rules: Rules::default(), approve: Arc::new(Unattended) }
     }

@@ -1,4 +1,6 @@
-//! Pruning without a model: older turns give way to a short list of what was said in them.
+//! Pruning without a model: replaces older turns with a short list of what was said in them.
+
+use std::{collections::HashMap, time::Duration};
 
 use rejoin_record::{
     CallId, Content, EntryId, Message,
@@ -30,7 +32,7 @@ impl Default for Window {
     }
 }
 
-/// What pruning older turns came to.
+/// The outcome of pruning older turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnsPruned {
     /// The messages that a model no longer sees.
@@ -50,7 +52,7 @@ pub struct PruneReport {
     pub pruned: Vec<CallAt>,
 }
 
-/// What stands before the list of what was said.
+/// The heading of the list of what was said.
 const HEADING: &str = "Summary of earlier conversation:\n\n";
 
 impl Conversation {
@@ -66,9 +68,9 @@ impl Conversation {
         walk
     }
 
-    /// Prunes older turns if the conversation has more tokens than the share of `max_tokens` at which that begins. Instructions, pinned
-    /// messages and the newest turns stay, calls and their results stay together, and one list of what was said stands for the rest.
-    /// None if nothing had to be done, or nothing can.
+    /// Prunes older turns if the conversation has more tokens than `prune_threshold` of `max_tokens`. Instructions, pinned messages and
+    /// the newest turns stay, calls and their results stay together, and a list of what was said replaces the rest. None if nothing had
+    /// to be pruned, or nothing can be.
     pub fn prune_if_needed(&mut self, model: &str, limits: &Window) -> Option<TurnsPruned> {
         let counter = TokenCounter::for_model(model);
         let walk = self.walk();
@@ -105,19 +107,24 @@ impl Conversation {
     /// Prunes results by a policy. Without one, nothing happens.
     pub fn prune_tool_calls(&mut self, model: &str, policy: Option<&PrunePolicy>) -> PruneReport {
         let Some(policy) = policy else { return PruneReport::default() };
-        let now = self.clock().now();
-        let times: std::collections::HashMap<_, _> =
-            self.entries().iter().map(|entry| (entry.id(), entry.envelope().timestamp)).collect();
-        let age = |entry| std::time::Duration::try_from(now.duration_since(*times.get(&entry)?)).ok();
-        let pruned = prune::plan(&self.walk(), &TokenCounter::for_model(model), policy, age);
+        let counter = TokenCounter::for_model(model);
+        let pruned = prune::plan(&self.walk(), &counter, policy, self.ages(policy));
         if !pruned.results.is_empty() {
             self.append(&Content::Prune(rejoin_record::content::Prune { results: pruned.results.clone() }));
         }
         PruneReport { survivors: pruned.survivors, pruned: pruned.results }
     }
+
+    /// The age of each entry, or nothing if the policy asks for no age.
+    pub(crate) fn ages(&self, policy: &PrunePolicy) -> impl Fn(EntryId) -> Option<Duration> + use<> {
+        let now = self.clock().now();
+        let entries = self.entries().iter().filter(|_| policy.max_age.is_some());
+        let times: HashMap<_, _> = entries.map(|entry| (entry.id(), entry.envelope().timestamp)).collect();
+        move |entry| Duration::try_from(now.duration_since(*times.get(&entry)?)).ok()
+    }
 }
 
-/// Says which calls stay with their results, and which go with them.
+/// Logs which calls and results stay, and which are pruned.
 fn log_pairs(walk: &Walk, tail: usize) {
     if !tracing::enabled!(tracing::Level::DEBUG) {
         return;
@@ -134,7 +141,7 @@ fn log_pairs(walk: &Walk, tail: usize) {
     }
 }
 
-/// What pinning or unpinning came to.
+/// The outcome of pinning or unpinning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pinning {
     /// The list of pinned messages changed.
@@ -144,8 +151,8 @@ pub enum Pinning {
 }
 
 impl Conversation {
-    /// Undoes the last compaction: from now on a model sees the messages again that it hid. Returns its entry; none if nothing is
-    /// compacted.
+    /// Undoes the last compaction: from now on, a model sees the messages again that it hid. Returns the compaction's entry, or none
+    /// if nothing is compacted.
     pub fn uncompact(&mut self) -> Option<EntryId> {
         self.need_all();
         let compaction = self.walk().compaction()?;
@@ -174,7 +181,7 @@ impl Conversation {
         Pinning::Changed
     }
 
-    /// Lets a message go with the others of its age again.
+    /// Unpins a message, so that it can be pruned or summarised like any other.
     pub fn unpin(&mut self, entry: EntryId) -> Pinning {
         let mut pinned = self.walk().pinned().to_vec();
         let before = pinned.len();

@@ -190,7 +190,7 @@ pub(crate) fn read(store: &dyn Store, id: ConversationId, each: Each<'_>) -> Res
     Ok(count)
 }
 
-/// Every entry of a conversation that can be read, those of a draft last, and the number of the latter.
+/// All readable entries of a conversation, those of a draft last, and how many of them are from the draft.
 pub(crate) fn read_entries(store: &dyn Store, id: ConversationId) -> Result<(Vec<Entry>, usize), StoreError> {
     let mut entries = Vec::new();
     let drafted = read(store, id, &mut |item| {

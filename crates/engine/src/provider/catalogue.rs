@@ -177,70 +177,9 @@ impl std::fmt::Display for Dollars {
     }
 }
 
-/// A model's name, then the price of input, cached input, and output.
-type PricedModel = (&'static str, f64, f64, f64);
-
-/// Each provider's models. Left out are models that cost more from some size of the request on, and those whose price changes on a
-/// known date.
-const PRICES: &[(&str, &[PricedModel])] = &[
-    (
-        "openai",
-        &[
-            ("gpt-3.5-turbo", 0.5, 0.5, 1.5),
-            ("gpt-4", 30.0, 30.0, 60.0),
-            ("gpt-4-turbo", 10.0, 10.0, 30.0),
-            ("gpt-4.1", 2.0, 0.5, 8.0),
-            ("gpt-4.1-mini", 0.4, 0.1, 1.6),
-            ("gpt-4.1-nano", 0.1, 0.025, 0.4),
-            ("gpt-4o", 2.5, 1.25, 10.0),
-            ("gpt-4o-mini", 0.15, 0.075, 0.6),
-            ("gpt-5", 1.25, 0.125, 10.0),
-            ("gpt-5-mini", 0.25, 0.025, 2.0),
-            ("gpt-5-nano", 0.05, 0.005, 0.4),
-            ("gpt-5-pro", 15.0, 15.0, 120.0),
-            ("gpt-5.1", 1.25, 0.125, 10.0),
-            ("gpt-5.2", 1.75, 0.175, 14.0),
-            ("gpt-5.4-mini", 0.75, 0.075, 4.5),
-            ("gpt-5.4-nano", 0.2, 0.02, 1.25),
-            ("o1", 15.0, 7.5, 60.0),
-            ("o3", 2.0, 0.5, 8.0),
-            ("o3-mini", 1.1, 0.55, 4.4),
-            ("o4-mini", 1.1, 0.275, 4.4),
-        ],
-    ),
-    (
-        "anthropic",
-        &[
-            ("claude-3-haiku", 0.25, 0.03, 1.25),
-            ("claude-3-opus", 15.0, 1.5, 75.0),
-            ("claude-3-5-haiku", 0.8, 0.08, 4.0),
-            ("claude-3-5-sonnet", 3.0, 0.3, 15.0),
-            ("claude-3-7-sonnet", 3.0, 0.3, 15.0),
-            ("claude-haiku-4-5", 1.0, 0.1, 5.0),
-            ("claude-opus-4", 15.0, 1.5, 75.0),
-            ("claude-opus-4-0", 15.0, 1.5, 75.0),
-            ("claude-opus-4-1", 15.0, 1.5, 75.0),
-            ("claude-opus-4-5", 5.0, 0.5, 25.0),
-            ("claude-opus-4-6", 5.0, 0.5, 25.0),
-            ("claude-opus-4-7", 5.0, 0.5, 25.0),
-            ("claude-opus-4-8", 5.0, 0.5, 25.0),
-            ("claude-opus-5", 5.0, 0.5, 25.0),
-            ("claude-sonnet-4", 3.0, 0.3, 15.0),
-            ("claude-sonnet-4-0", 3.0, 0.3, 15.0),
-            ("claude-sonnet-4-5", 3.0, 0.3, 15.0),
-            ("claude-sonnet-4-6", 3.0, 0.3, 15.0),
-        ],
-    ),
-    (
-        "gemini",
-        &[
-            ("gemini-2.0-flash", 0.1, 0.025, 0.4),
-            ("gemini-2.5-flash-lite", 0.1, 0.01, 0.4),
-            ("gemini-3.1-flash-lite", 0.25, 0.025, 1.5),
-            ("gemini-3.5-flash-lite", 0.3, 0.03, 2.5),
-        ],
-    ),
-];
+/// The provider and name of each model, then the price of a million tokens of input, cached input, and output, in dollars. Left out
+/// are models that cost more from some size of the request on, and those whose price changes on a known date.
+const PRICES: &str = include_str!("prices.txt");
 
 /// The price of a model, if it is known: only at the provider's own address, and only under its own name, perhaps with a date
 /// after it. `base_url` is the address that was
@@ -250,10 +189,18 @@ pub fn price(provider: &str, model: &str, base_url: Option<&str>) -> Option<Pric
     if provider == super::offline::NAME {
         return Some(Price::FREE);
     }
-    let (_, models) = PRICES.iter().find(|(name, _)| *name == provider && base_url.is_none())?;
-    let named = |name: &str| model.strip_prefix(name).is_some_and(is_version);
-    let (_, input, cached, output) = *models.iter().find(|(name, ..)| named(name))?;
-    Some(Price { input, cached, output })
+    let is_listed = |row: &(&str, &str, Price)| {
+        row.0 == provider && model.strip_prefix(row.1).is_some_and(is_version) && base_url.is_none()
+    };
+    PRICES.lines().filter_map(price_row).find(is_listed).map(|(_, _, price)| price)
+}
+
+/// Reads a line of [`PRICES`].
+fn price_row(line: &str) -> Option<(&str, &str, Price)> {
+    let mut words = line.split_whitespace();
+    let (provider, model) = (words.next()?, words.next()?);
+    let mut dollars = || words.next()?.parse().ok();
+    Some((provider, model, Price { input: dollars()?, cached: dollars()?, output: dollars()? }))
 }
 
 /// Whether this follows a model's name without making it another model: nothing, a date, or `-latest`.
@@ -321,6 +268,11 @@ mod tests {
         assert_eq!(shown(0.000_001), "$0.000001");
         assert_eq!(shown(0.0), "$0.00");
         assert_eq!(shown(f64::NAN), "$0.00");
+    }
+
+    #[test]
+    fn every_price_can_be_read() {
+        assert!(PRICES.lines().all(|line| price_row(line).is_some()));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use rejoin_record::{Block, BlockKind, Message, Role, ToolCall};
 
 use super::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request, SendProgress, Sending};
 
-/// The provider's name, and that of its model.
+/// The names of the provider and its model.
 pub const NAME: &str = "scripted";
 
 /// The name by which agents of other projects know it.

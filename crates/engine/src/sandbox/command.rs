@@ -48,8 +48,8 @@ impl ConfinedCommand {
         starting.await.unwrap_or(Err(SandboxError::Lost))
     }
 
-    /// The next piece of output, both streams in the order in which they were written; none after the last. The command waits
-    /// while nobody takes its output.
+    /// The next piece of output, both streams in the order in which they were written; none after the last. The command
+    /// blocks until its output is read.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         self.output.recv().await
     }

@@ -77,8 +77,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// A policy for a workspace: no network, no variables, and nothing changes the hooks and settings of git, because git runs
-    /// what they say outside the sandbox. Those of submodules are protected with those of the repository.
+    /// A policy for a workspace: no network and no variables. Git's hooks and settings are read-only, also in submodules, because git
+    /// runs what they say outside the sandbox.
     #[must_use]
     pub fn new(workspace: impl Into<PathBuf>) -> Self {
         let bash = Path::new("/bin/bash");
@@ -237,7 +237,7 @@ impl Sandbox {
     }
 }
 
-/// The policy with absolute paths without links, as far as they exist.
+/// Resolves the paths of a policy: absolute, and without links if they exist.
 fn resolved(mut policy: Policy) -> Result<Policy, SandboxError> {
     let unusable = |reason: String| SandboxError::Workspace { path: policy.workspace.clone(), reason };
     let workspace = policy.workspace.canonicalize().map_err(|why| unusable(why.to_string()))?;
@@ -263,7 +263,7 @@ fn resolved(mut policy: Policy) -> Result<Policy, SandboxError> {
     Ok(policy)
 }
 
-/// Adds what git obeys in the repositories of submodules, as far as it exists. `git status` at the top obeys it too.
+/// Adds the hooks and settings of submodules that exist. `git status` in the repository runs them, too.
 fn submodules(folder: &Path, depth: usize, read_only: &mut Vec<PathBuf>) {
     if depth == 0 {
         return;
@@ -297,7 +297,7 @@ fn readable(paths: &[PathBuf], workspace: &Path) -> Vec<PathBuf> {
     existing.flat_map(entries).filter_map(|path| path.canonicalize().ok()).filter(granted).collect()
 }
 
-/// The path to protect for a path of the policy: itself, or the first link or file on the way to it. Whoever replaces that replaces
+/// The path to protect for a path of the policy: itself, or the first link or file on the way to it, because replacing that replaces
 /// everything behind it.
 fn protected(workspace: &Path, path: &Path) -> Result<PathBuf, SandboxError> {
     let full = workspace.join(path);

@@ -5,7 +5,7 @@
 
 use std::io::{BufReader, Read as _, Seek as _};
 
-use rejoin_formats::{context::ToolDeclaration, wire::base64};
+use rejoin_formats::{context::ToolDeclaration, image_type, wire::base64};
 use rejoin_record::{Block, BlockKind, Media, MediaSource, Raw, Text};
 
 use super::{
@@ -213,17 +213,6 @@ fn image(path: &str, media_type: &'static str, opened: &Opened) -> Result<ToolOu
     let text = format!("[`{path}`: {media_type}, {} bytes]", grouped(bytes.len() as u64));
     let media = vec![Block::new(BlockKind::Image(Box::new(media)))];
     Ok(ToolOutput { media, ..ToolOutput::of(text) })
-}
-
-/// The type of an image that providers take, by its first bytes.
-fn image_type(head: &[u8]) -> Option<&'static str> {
-    match head {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
-    }
 }
 
 /// What a binary file is, by its first bytes.

@@ -1,4 +1,4 @@
-//! `run`: runs a shell command in the workspace, confined by the sandbox as far as the machine can.
+//! `run`: runs a shell command in the workspace, confined as well as the machine allows.
 
 use std::{
     path::PathBuf,
@@ -185,7 +185,7 @@ impl Given {
     }
 }
 
-/// What a command has put out so far.
+/// The output of a command so far.
 struct Output {
     kept: Vec<u8>,
     most: usize,

@@ -1,4 +1,4 @@
-//! Work of a tool on another thread, which ends soon after nobody waits for it any more.
+//! Runs the work of a tool on another thread, and stops it soon after its caller has stopped waiting.
 
 use std::{
     sync::{
@@ -35,7 +35,7 @@ impl Until {
         self.is_cancelled() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Whether nobody waits for the result.
+    /// Whether the caller has stopped waiting for the result.
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }

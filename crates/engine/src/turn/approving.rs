@@ -1,8 +1,8 @@
 //! Decides whether a call that changes something may run, and records the question, the answer and the file as it was.
 //!
-//! The order is: rules that deny, the mode `read-only`, rules that allow (of the settings, and those that a person added in this
-//! conversation), the mode `auto`, and then whoever answers. A call that waits is an entry: a process that is killed there
-//! has run nothing, and the next one asks again.
+//! The order is: rules that deny, the mode `read-only`, rules that allow (from the settings, and those added in this conversation),
+//! the mode `auto`, and then the answer of a person or program. A call that waits for it is recorded. If the process is killed while
+//! it waits, nothing has run, and the next process asks again.
 
 use rejoin_formats::wire::base64;
 use rejoin_record::{
@@ -214,7 +214,7 @@ impl Worker {
         self.saved(running, saved);
     }
 
-    /// Reads the rules that were added in this conversation, as far as they are new.
+    /// Reads the rules that were added in this conversation since the last time.
     pub(super) fn read_own_rules(&mut self) {
         let (rules, read) = &mut self.own_rules;
         let entries = self.conversation.entries();

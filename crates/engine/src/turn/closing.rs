@@ -137,7 +137,7 @@ impl Worker {
         let context: Context =
             context_of(self.provider.fields(), self.provider.endpoint().dialect, system, offered);
         self.context = Some(context.into());
-        self.count_for_model();
+        self.counter();
         self.fit.context = self.count_context();
     }
 }

@@ -1,7 +1,7 @@
-//! Delegation: a task that a call hands to a conversation of its own, with the same provider, store and approvals.
+//! Delegation: a call hands a task to a new conversation with the same provider, store and approvals.
 //!
 //! The two are linked both ways before the other one starts: the parent's `change` entry names the child, and the child's `meta`
-//! entry names the call. So whatever is killed, each finds the other, and both can be resumed.
+//! entry names the call. So whichever process is killed, each finds the other, and both can be resumed.
 
 use std::sync::Arc;
 

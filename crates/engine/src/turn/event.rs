@@ -133,7 +133,7 @@ pub enum Event {
     Ended {
         /// How it ended.
         ending: Ending,
-        /// The tokens of all its requests and answers, as far as the provider counted them.
+        /// The tokens of its requests and answers that the provider counted.
         usage: Usage,
         /// What they cost, if the model's price is known.
         cost: Option<Dollars>,

@@ -12,13 +12,13 @@ pub struct Limits {
     pub requests: u32,
     /// How long one tool may run. Then its result says so, and the turn continues.
     pub tool_time: Duration,
-    /// How long a turn may take, without the time in which its tools run or wait for approval; none for as long as it takes. A
-    /// provider that keeps on sending is stopped here.
+    /// How long a turn may take, not counting the time in which its tools run or wait for approval; none for no limit. It stops a
+    /// provider that never ends its answer.
     pub time: Option<Duration>,
-    /// How many tokens a turn may take, requests and answers together; none for as many as it takes. The turn stops before the
+    /// How many tokens a turn may take, requests and answers together; none for no limit. The turn stops before the
     /// request that would cross it.
     pub tokens: Option<u64>,
-    /// How much a turn may cost; none for as much as it costs. The turn stops before the request that would cross it. Has no
+    /// How much a turn may cost; none for no limit. The turn stops before the request that would cross it. Has no
     /// effect if the model's price is not known.
     pub cost: Option<Dollars>,
     /// How much of one tool's output a model sees, in bytes. The record keeps more of it.

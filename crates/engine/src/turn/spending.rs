@@ -40,7 +40,7 @@ impl Worker {
         (spent + next > limit).then_some(Ending::Limit(Limit::Cost { spent, next, limit }))
     }
 
-    /// The limits of a task that this turn delegates: what it may still spend itself.
+    /// The limits of a task that this turn delegates: what is left of its own.
     pub(super) fn limits_left(&self, running: &TurnInProgress<'_>) -> Limits {
         let limits = self.settings.limits.clone();
         let spent = running.usage.total();
@@ -52,14 +52,14 @@ impl Worker {
         }
     }
 
-    /// What the next request would take, about: what the last one and its answer took, and what was said since. Its answer is
+    /// Estimates the tokens of the next request: those of the last one and its answer, and of everything said since. Its answer is
     /// expected to be as long as the last one in this turn.
     ///
-    /// What a provider counted is better than any count of ours, and it is in the record. Only where nothing was counted, or where
-    /// the view is no longer the one that was sent, everything is counted here.
+    /// The provider's counts are more reliable than ours, and they are in the record. Only if it counted nothing, or if the view no
+    /// longer begins with what was sent, everything is counted here.
     fn next_request(&mut self, running: &TurnInProgress<'_>) -> TokenUsage {
         self.composer.read(&self.conversation);
-        self.count_for_model();
+        self.counter();
         let Some((last, answer)) = self.last_counted(running.unrecorded) else {
             return TokenUsage { input: self.count_all(), ..TokenUsage::default() };
         };
@@ -72,18 +72,6 @@ impl Worker {
         TokenUsage { input, output, cached: last.cached, reasoning: 0 }
     }
 
-    /// The counter for the model that answers: see `count_for_model`. If the provider counted the last
-    /// request, that corrects it. Nothing is kept for it that the record does not have.
-    pub fn counter(&mut self) -> TokenCounter {
-        self.composer.read(&self.conversation);
-        self.count_for_model();
-        if let Some((counted, reported)) = self.last_reported() {
-            let corrected = self.ledger.counter().corrected(counted, reported);
-            self.ledger.set_counter(corrected);
-        }
-        *self.ledger.counter()
-    }
-
     /// The tokens of the last request as they are counted here, and as the provider counted them, if what is shown now begins with it.
     pub(super) fn last_reported(&mut self) -> Option<(u64, u64)> {
         let (last, answer) = self.last_counted(None)?;
@@ -92,9 +80,9 @@ impl Worker {
         (sent > 0).then(|| (sent.saturating_add(self.count_context()), last.input))
     }
 
-    /// Makes the ledger count for the model that answers. While everything certainly fits into the window, and if the window is not
-    /// known, estimates will do.
-    pub(super) fn count_for_model(&mut self) {
+    /// The counter for the model that answers, which the ledger uses from now on. It estimates while everything certainly fits into
+    /// the window, and if the window is not known.
+    pub(super) fn counter(&mut self) -> TokenCounter {
         let counter = TokenCounter::for_model(&self.provider.endpoint().model);
         let counter = match self.window() {
             Some(window) => {
@@ -110,6 +98,7 @@ impl Worker {
             None => counter.estimating(),
         };
         self.ledger.set_counter(counter);
+        counter
     }
 
     /// The tokens that a provider counted for the last request, and the entry of its answer; none if what would be sent now no

@@ -9,16 +9,16 @@ use rejoin_view::{History, OnBroken, TokenCounter, repair, window};
 use super::Stop;
 use crate::provider::{Provider, ProviderError, Request, draft_for};
 
-/// What the model is asked. `{tokens}` is replaced.
+/// The prompt. `{tokens}` is replaced by the longest summary that is allowed.
 const PROMPT: &str = include_str!("summary.txt");
 
-/// What stands for a summary that did not come.
+/// The text that replaces an empty summary.
 pub const UNAVAILABLE: &str = "(summary unavailable)";
 
 /// How often a summary is asked for again with less of the conversation, because it did not fit.
 const ATTEMPTS: u32 = 6;
 
-/// A summary, and what it took.
+/// A summary and the tokens that were used to write it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Summary {
     pub(super) text: String,
@@ -27,10 +27,10 @@ pub(super) struct Summary {
     pub(super) trimmed: usize,
 }
 
-/// A summary that is wanted.
+/// A request for a summary.
 pub(super) struct SummaryRequest<'a> {
     pub(super) provider: &'a dyn Provider,
-    /// Instructions and tools, as in every request: then the provider has read most of this one before.
+    /// Instructions and tools, the same as in every request, so that the provider has most of it in its cache.
     pub(super) context: &'a Arc<Context>,
     pub(super) counter: &'a TokenCounter,
     /// The window, without instructions and tools; none if it is not known.
@@ -59,7 +59,7 @@ impl SummaryRequest<'_> {
             .map(|window| window.saturating_sub(self.counter.text(&prompt)).saturating_sub(self.longest));
         let tokens: u64 = messages.iter().map(|message| self.counter.message(message)).sum();
         let mut summary = Summary::default();
-        // A counter may be a little wrong.
+        // The counter may be slightly off.
         let fits = room.is_none_or(|room| tokens.saturating_mul(21) / 20 <= room);
         let refused = match fits {
             true => match self.ask(messages, &prompt, &mut summary).await {
@@ -71,7 +71,7 @@ impl SummaryRequest<'_> {
         };
         match refused {
             None if fits => {}
-            // The provider knows better how much fits.
+            // The count was too low: the provider says that it does not fit.
             Some(error) => self.with_less(messages, &prompt, &mut summary, error).await?,
             None => self.in_pieces(messages, &prompt, room.unwrap_or(0), &mut summary).await?,
         }

@@ -23,7 +23,7 @@ pub const DEEDS: [&str; 12] = [
     "turn", "say", "import", "fork", "erase", "delete", "copy", "rename", "list", "search", "verify", "begin",
 ];
 
-/// With so many conversations, crowded writers delete some.
+/// With this many conversations, crowded writers delete some.
 const MANY: usize = 20;
 
 /// The folder beside a store that holds the store that is copied from.
@@ -196,7 +196,7 @@ impl Doer {
     }
 }
 
-/// As a child: does so many things, not longer than the job says, or one of them again and again if the job names it.
+/// As a child: does this many things, not longer than the job says, or one of them again and again if the job names it.
 pub fn work(job: &Job, notes: &Path) {
     let begun = Instant::now();
     let kind = if matches!(job.store, Location::Sqlite(_)) { "jsonl" } else { "sqlite" };

@@ -19,10 +19,10 @@ use testkit::faults::{Child, Dice, Job, Kind, Ledger, Place, Shim, failures, num
 
 use super::{Jobs as _, KINDS, deeds, shim};
 
-/// So many kills hit one store before another one begins.
+/// The number of kills that one store takes before the next one is used.
 const STRETCH: u64 = 8;
 
-/// So many things a child does, unless it is killed.
+/// The number of things that a child does unless it is killed.
 const DEEDS: u64 = 8;
 
 /// Ends of a process that leave the files as they are.

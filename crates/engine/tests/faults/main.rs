@@ -124,7 +124,7 @@ fn a_kill_at_any_moment_loses_nothing() {
     });
 }
 
-/// So many kills hit one conversation before another one begins.
+/// The number of kills that one conversation takes before the next one is used.
 const STRETCH: usize = 5;
 
 fn kills(kind: &'static str, rounds: usize, shim: Option<&Shim>) {

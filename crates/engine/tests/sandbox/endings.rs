@@ -1,4 +1,4 @@
-//! How commands end: with nothing left of them, whatever they do and whoever is killed.
+//! How commands end: they leave nothing running, whatever they do and whichever process is killed.
 
 use std::{
     fs,

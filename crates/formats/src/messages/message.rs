@@ -34,7 +34,7 @@ pub struct ReadMessage {
     pub findings: Vec<Finding>,
 }
 
-/// The deepest nesting of a message: that of arguments, and of the JSON around them.
+/// The deepest nesting of a message: the nesting of arguments plus the JSON around them.
 pub(crate) const DEEPEST: usize = limits::NESTING + 8;
 
 /// Fields of an OpenAI-style assistant message that hold reasoning: its name, and whether it is sealed.

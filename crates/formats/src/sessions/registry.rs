@@ -195,7 +195,7 @@ pub const FORMATS: &[Format] = &[
     },
 ];
 
-/// The formats of agents that give a model instructions of their own. One agent's are not given to another.
+/// The formats of agents that give a model their own instructions, which are not passed on to another agent.
 const AGENTS: [&str; 2] = ["claude-code", codex::FORMAT];
 
 /// The format of that name.
@@ -234,7 +234,7 @@ pub fn read(input: &Input, format: Option<&'static Format>) -> Result<Vec<Sessio
     }
 }
 
-/// Writes a session as a file of a format, mended; positions of findings are those of the source.
+/// Repairs a session and writes it as a file of a format. The positions of findings refer to the source.
 ///
 /// # Errors
 /// If the setting refuses a broken conversation, or the size limits of the format's dialect do.

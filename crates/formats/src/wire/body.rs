@@ -1,4 +1,4 @@
-//! Writing the fields around the messages: those of the source in their order, with the messages in their place.
+//! Writes the fields around the messages: the source's fields in their order, with the messages in their place.
 
 use std::collections::{HashMap, HashSet};
 

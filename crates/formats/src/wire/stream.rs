@@ -75,7 +75,7 @@ pub enum End {
     Garbage(String),
 }
 
-/// A response, as far as it was received.
+/// The part of a response that was received.
 #[derive(Debug, Clone)]
 pub struct Received {
     /// The model's message; `None` if it is empty. A complete message has its native item. An incomplete one has none: an

@@ -53,7 +53,7 @@ fn lines_that_hang_on_a_message_before_a_compaction_undo_it() {
     check(&[before(), vec![boundary("b5", "a4", "")], goes_on("a4")], "1 2 3 4 8 9");
     check(&[before(), vec![boundary("b5", "a4", ""), summary("s6", "a4", "sum")]], "1 2 3 4 sum");
     check(&[before(), vec![boundary("b5", "a4", "")]], "1 2 3 4");
-    // Whoever goes on from the summary afterwards goes on from there.
+    // Later messages that continue from the summary belong to it.
     let later = vec![user("v", "a7", "10"), says("w", "v", "m10", "11")];
     check(&[before(), compacted("{}"), goes_on("a4"), later], "sum 7 10 11");
 }

@@ -9,8 +9,8 @@ use rejoin_formats::{
     draft::{Body, issued},
 };
 use rejoin_record::{Message, Origin, ToolCall, ToolResult, block::BlockKind};
-use rejoin_view::{Fate, History, KnownCall, OnBroken, Repairer, repair};
-use testkit::{bodies, scan};
+use rejoin_view::{History, KnownCall, OnBroken, Repairer, repair};
+use testkit::{bodies, fuzz::fates, scan};
 
 use super::support::*;
 
@@ -19,22 +19,6 @@ const POLICIES: [OnBroken; 2] = [OnBroken::Keep, OnBroken::Drop];
 fn origin(dialect: Dialect) -> Origin {
     let text = |text: &str| Some(text.into());
     Origin { dialect: text(dialect.name()), provider: text("p"), model: text("m"), ..Origin::default() }
-}
-
-/// Something that may be known of the calls of a message: the same for the same seed.
-fn fates(message: &Message, index: usize, seed: u8) -> Vec<(usize, Fate)> {
-    let known = [
-        Fate::Unknown,
-        Fate::Started,
-        Fate::NotStarted,
-        Fate::ClosedLeftOut,
-        Fate::ClosedInterrupted,
-        Fate::ClosedWithBatch,
-    ];
-    let calls = message.blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some());
-    calls
-        .map(|(block, _)| (block, known[(index * 5 + block * 3 + usize::from(seed)) % known.len()]))
-        .collect()
 }
 
 /// A session with everything that requests have around it.
@@ -169,15 +153,19 @@ fn turn(number: usize) -> Vec<Vec<Message>> {
     ]
 }
 
+/// The draft of a new conversation, with instructions, tools and cache marks.
+fn marking(dialect: Dialect) -> Draft {
+    let context = dressed(session(r#"{"messages":[]}"#, "openai-chat").unwrap(), true).context;
+    let context = rejoin_formats::Context { dialect: Some(dialect), ..context };
+    Draft::new(dialect, context, Some("m".into()), origin(dialect)).with_cache_marks()
+}
+
 /// What a turn costs does not depend on how many came before: each item is encoded once, and pieces that were made once are
 /// in every later body.
 #[test]
 fn a_turn_costs_its_new_entries() {
     for dialect in Dialect::all() {
-        let context = dressed(session(r#"{"messages":[]}"#, "openai-chat").unwrap(), true).context;
-        let context = rejoin_formats::Context { dialect: Some(dialect), ..context };
-        let mut draft = Draft::new(dialect, context, Some("m".into()), origin(dialect)).with_cache_marks();
-        let mut running = Repairer::new(OnBroken::Keep);
+        let (mut draft, mut running) = (marking(dialect), Repairer::new(OnBroken::Keep));
         let mut last: Option<Body> = None;
         let mut costs = Vec::new();
         for number in 0..300 {
@@ -210,15 +198,12 @@ fn a_turn_costs_its_new_entries() {
     }
 }
 
-/// A long history of which nobody knows where requests were sent from is not one piece: a cache mark copies the piece that it
-/// stands in, and that would be all of it.
+/// A long history is not one piece, even if it is not known where its requests were sent: a cache mark copies the piece that it is in,
+/// which would be all of it.
 #[test]
 fn no_piece_is_as_large_as_a_conversation() {
     for dialect in Dialect::all() {
-        let context = dressed(session(r#"{"messages":[]}"#, "openai-chat").unwrap(), true).context;
-        let context = rejoin_formats::Context { dialect: Some(dialect), ..context };
-        let mut draft = Draft::new(dialect, context, Some("m".into()), origin(dialect)).with_cache_marks();
-        let mut running = Repairer::new(OnBroken::Keep);
+        let (mut draft, mut running) = (marking(dialect), Repairer::new(OnBroken::Keep));
         for message in (0..300).flat_map(turn).flatten() {
             running.push(Arc::new(message), &[]);
         }

@@ -1,4 +1,4 @@
-//! Reasoning goes back to who issued it, on exactly what it was issued on, and to nobody else.
+//! Reasoning is replayed only to its issuer, and only after exactly the messages that it was issued on.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -263,8 +263,8 @@ fn everything_is_replayed_where_it_was_issued() {
     }
 }
 
-/// A stream that ended early leaves reasoning that nobody can check; another endpoint, account or model issued other
-/// secrets.
+/// Reasoning from a stream that ended early is not replayed, because its signature is missing; nor is reasoning that another
+/// endpoint, account or model issued.
 #[test]
 fn what_is_incomplete_or_from_elsewhere_is_left_out() {
     let provider = provider(Dialect::Anthropic, "one", "claude");

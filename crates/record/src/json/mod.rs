@@ -279,7 +279,7 @@ impl<'d> Value<'d> {
         })
     }
 
-    /// The decoded beginning of a string, from at most so many bytes of its literal. An escape at the end may be cut.
+    /// The decoded beginning of a string, from at most this many bytes of its literal. An escape at the end may be cut.
     #[must_use]
     pub fn beginning(self, bytes: usize) -> Option<Cow<'d, str>> {
         let body = (self.kind() == Kind::String).then(|| literal::within(self.raw()))?;

@@ -122,10 +122,7 @@ pub fn quoted(text: &str) -> String {
 /// A list of values that are JSON already.
 #[must_use]
 pub fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    let mut out = String::from("[");
-    for (place, item) in items.into_iter().enumerate() {
-        out.push_str(if place > 0 { "," } else { "" });
-        out.push_str(item.as_ref());
-    }
-    out + "]"
+    let mut out = String::new();
+    write::list(&mut out, items, |out, item| out.push_str(item.as_ref()));
+    out
 }

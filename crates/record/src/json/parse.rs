@@ -81,24 +81,10 @@ impl Parser<'_> {
         loop {
             self.skip_space();
             match expect {
-                Expect::Value => expect = self.value()?,
-                Expect::FirstItemOrEnd => {
-                    if self.peek() == Some(b']') {
-                        self.close();
-                        expect = Expect::CommaOrEnd;
-                    } else {
-                        expect = self.value()?;
-                    }
-                }
-                Expect::FirstKeyOrEnd => {
-                    if self.peek() == Some(b'}') {
-                        self.close();
-                        expect = Expect::CommaOrEnd;
-                    } else {
-                        expect = self.key()?;
-                    }
-                }
-                Expect::Key => expect = self.key()?,
+                Expect::FirstItemOrEnd if self.peek() == Some(b']') => expect = self.close(),
+                Expect::FirstKeyOrEnd if self.peek() == Some(b'}') => expect = self.close(),
+                Expect::Value | Expect::FirstItemOrEnd => expect = self.value()?,
+                Expect::Key | Expect::FirstKeyOrEnd => expect = self.key()?,
                 Expect::CommaOrEnd => {
                     let Some(&container) = self.open.last() else {
                         return match self.peek() {
@@ -112,7 +98,7 @@ impl Parser<'_> {
                             self.at += 1;
                             expect = if object { Expect::Key } else { Expect::Value };
                         }
-                        (Some(b'}'), true) | (Some(b']'), false) => self.close(),
+                        (Some(b'}'), true) | (Some(b']'), false) => expect = self.close(),
                         (None, _) => return Err(self.error("the text ends in the middle")),
                         (Some(_), true) => return Err(self.error("expected `,` or `}`")),
                         (Some(_), false) => return Err(self.error("expected `,` or `]`")),
@@ -142,13 +128,15 @@ impl Parser<'_> {
         self.nodes.push(Node { start, end, next, kind, cut: false, escaped: false });
     }
 
-    fn close(&mut self) {
+    /// Ends the innermost object or list.
+    fn close(&mut self) -> Expect {
         self.at += 1;
         let next = self.nodes.len() as u32;
         if let Some(index) = self.open.pop() {
             self.nodes[index].end = self.at as u32;
             self.nodes[index].next = next;
         }
+        Expect::CommaOrEnd
     }
 
     fn begin(&mut self, kind: Kind) {

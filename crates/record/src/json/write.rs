@@ -87,6 +87,18 @@ pub fn key(out: &mut String, name: &str) {
     out.push(':');
 }
 
+/// Appends a list of items, each of which `item` appends.
+pub fn list<T>(out: &mut String, items: impl IntoIterator<Item = T>, item: impl Fn(&mut String, T)) {
+    out.push('[');
+    for (place, each) in items.into_iter().enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        item(out, each);
+    }
+    out.push(']');
+}
+
 /// Copies a JSON value, replacing what strict JSON refuses: a lone surrogate becomes `\ufffd`, a raw control
 /// character its escape, a stray backslash two, `NaN` and the infinities `null`. Everything else stays as it is.
 pub fn clean_copy(out: &mut String, raw: &str) {

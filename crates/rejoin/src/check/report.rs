@@ -27,7 +27,7 @@ pub struct Report<'s> {
     resumed: OnceCell<Option<Judged>>,
 }
 
-/// Checks every conversation of a subject: a request as its provider would, or that of `dialect`; a session by its history.
+/// Checks every conversation of a subject: a request as its provider, or the provider of `dialect`, would; a session by its history.
 ///
 /// ```
 /// use rejoin::{Input, check, sessions};

@@ -17,7 +17,7 @@ use rejoin_view::TokenCounter;
 ///
 /// let mut conversation = Conversation::new(8_000, 2, 0.8);
 /// conversation.add_message(Message::user("How far is the moon?"));
-/// assert_eq!((conversation.message_count(), conversation.token_count), (1, 5));
+/// assert_eq!((conversation.message_count(), conversation.token_count), (1, 13));
 /// conversation.token_count = 7_000;
 /// assert!(conversation.token_count as f64 > conversation.max_tokens as f64 * conversation.prune_threshold);
 /// ```

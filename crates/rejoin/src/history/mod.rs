@@ -37,7 +37,7 @@ pub(crate) use shape::with_message;
 pub struct Shown<'e> {
     /// The entry that it is stored in.
     pub entry: &'e Entry,
-    /// The content, as far as it can be shown.
+    /// The content that can be shown.
     pub what: ShownContent,
     /// Whether the turn was interrupted right after it, so that this may be only a part of an answer.
     pub interrupted: bool,
@@ -141,7 +141,7 @@ pub fn numbers_of(store: &dyn rejoin_store::Store, hits: &[rejoin_store::Hit]) -
     for conversation in hits.iter().map(|hit| hit.conversation).collect::<std::collections::HashSet<_>>() {
         match store.entries(conversation) {
             Ok(entries) => found.extend(numbers(&shown(&entries))),
-            // It was found a moment ago. Whoever asks for it next is told more.
+            // The search found it a moment ago. A command that opens the conversation reports the reason.
             Err(why) => tracing::debug!("{conversation} has no message numbers: {why}"),
         }
     }

@@ -17,19 +17,23 @@ pub struct WindowUse {
     pub exact: bool,
     /// The tokens of each part, in the order of [`PARTS`].
     pub parts: [u64; PARTS.len()],
-    /// What the provider counted for the last request, if it did.
+    /// The tokens that the provider counted for the last request, if it did.
     pub last_request: Option<TokenUsage>,
 }
 
-/// The parts that tokens are for.
+/// The names of what tokens are for, in the order of [`WindowUse::parts`].
 pub const PARTS: [&str; 6] = ["instructions", "tools", "people", "answers", "results", "summaries"];
 
-const INSTRUCTIONS: usize = 0;
-const TOOLS: usize = 1;
-const PEOPLE: usize = 2;
-const ANSWERS: usize = 3;
-const RESULTS: usize = 4;
-const SUMMARIES: usize = 5;
+/// What tokens are for.
+#[derive(Clone, Copy)]
+enum Part {
+    Instructions,
+    Tools,
+    People,
+    Answers,
+    Results,
+    Summaries,
+}
 
 impl WindowUse {
     /// Counts what a model would get of a conversation. `entries` are all of its entries.
@@ -45,16 +49,17 @@ impl WindowUse {
         let mut parts = [0; PARTS.len()];
         let own = session.context.own_instructions().map_or(0, |text| counter.text(text));
         let fields: u64 = session.context.system().iter().map(|piece| counter.text(&piece.text)).sum();
-        parts[INSTRUCTIONS] = own + fields;
-        parts[TOOLS] = session.context.tools().iter().map(|tool| counter.tool(tool.shown())).sum();
+        parts[Part::Instructions as usize] = own + fields;
+        parts[Part::Tools as usize] =
+            session.context.tools().iter().map(|tool| counter.tool(tool.shown())).sum();
         for row in view::rows(session, shown, OnBroken::Keep) {
             let Some(message) = &row.message else { continue };
             let said = row.number.and_then(|number| shown.get(number)).map(|shown| &shown.what);
             let part = match said {
-                Some(ShownContent::Summary(_)) => SUMMARIES,
+                Some(ShownContent::Summary(_)) => Part::Summaries,
                 _ => part_of(message),
             };
-            parts[part] += counter.message(message);
+            parts[part as usize] += counter.message(message);
         }
         let last_request =
             entries.iter().rev().filter(|entry| entry.envelope().kind == Kind::Turn).find_map(|entry| {
@@ -93,11 +98,11 @@ impl WindowUse {
     }
 }
 
-fn part_of(message: &Message) -> usize {
+fn part_of(message: &Message) -> Part {
     match message.role {
-        Role::Assistant => ANSWERS,
-        Role::User if message.tool_results().next().is_none() => PEOPLE,
-        Role::User | Role::Tool => RESULTS,
-        _ => INSTRUCTIONS,
+        Role::Assistant => Part::Answers,
+        Role::User if message.tool_results().next().is_none() => Part::People,
+        Role::User | Role::Tool => Part::Results,
+        _ => Part::Instructions,
     }
 }

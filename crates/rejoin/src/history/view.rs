@@ -46,7 +46,7 @@ impl ViewRow {
     }
 }
 
-/// The last rows, at most so many, but never a result without its call.
+/// The last rows, up to a limit, but never a result without its call.
 #[must_use]
 pub fn last(rows: &[ViewRow], limit: Option<usize>) -> &[ViewRow] {
     let mut from = limit.map_or(0, |limit| rows.len().saturating_sub(limit));
@@ -157,8 +157,8 @@ impl EncodedView {
         object.raw("findings", &shape::findings(&self.findings)).finish()
     }
 
-    /// The last items of the body's list of messages, at most so many: each with its number, its role or type, and its JSON. A
-    /// result is never without its call.
+    /// The last items of the body's list of messages, up to a limit, each with its number, its role or type, and its JSON. A result is
+    /// never shown without its call.
     #[must_use]
     pub fn last_items(&self, limit: Option<usize>) -> Vec<(usize, String, String)> {
         let doc = Doc::parse(&self.body).ok();

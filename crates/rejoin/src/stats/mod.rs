@@ -1,4 +1,4 @@
-//! What conversations took: turns, requests, tokens and money, tools, repairs, prunes and compactions.
+//! Statistics of conversations: turns, requests, tokens and money, tools, repairs, prunes and compactions.
 //!
 //! Everything is folded from the entries of the record. An entry that several conversations share, because one is a fork of the
 //! other, counts once. `shape.rs` has the JSON.
@@ -24,7 +24,7 @@ pub use shape::By;
 /// The name of a model, or a provider, that the record does not name.
 const UNKNOWN: &str = "unknown";
 
-/// What conversations took.
+/// The statistics of one conversation or several.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Stats {
     /// Conversations with at least one entry that counts.
@@ -41,7 +41,7 @@ pub struct Stats {
     pub repairs: u64,
     /// Results that were pruned.
     pub pruned: u64,
-    /// Summaries in the place of older messages.
+    /// Summaries that replaced older messages.
     pub compactions: u64,
     /// By provider and model.
     pub models: BTreeMap<ModelName, Spent>,
@@ -73,9 +73,9 @@ impl std::fmt::Display for ModelName {
 pub struct Spent {
     /// Requests that a provider counted.
     pub requests: u64,
-    /// Their tokens, and those of their answers.
+    /// The tokens of these requests and their answers.
     pub usage: TokenUsage,
-    /// What they cost, as far as prices are known.
+    /// The cost of those whose price is known.
     pub cost: Dollars,
     /// Tokens of requests and answers whose price is not known.
     pub unpriced: u64,
@@ -147,7 +147,7 @@ impl Tally {
         let mut counted = false;
         for entry in &recorded.entries {
             let content = Content::of(entry);
-            // Whatever is too old still says which model answered what follows.
+            // An entry that is too old to count may still name the model that answers later ones.
             fold.target(&content);
             let counts = self.is_new(entry);
             counted |= counts;
@@ -177,8 +177,8 @@ impl Tally {
         self.stats
     }
 
-    /// Whether an entry is in time and was not counted in another conversation. A time that is not known is in time only if no time
-    /// was asked for.
+    /// Whether an entry counts: it is not too old, and no other conversation has counted it. An entry without a known time counts
+    /// only if all times do.
     fn is_new(&mut self, entry: &Entry) -> bool {
         let in_time = self.since.is_none_or(|since| time_of(entry).is_some_and(|time| time >= since));
         in_time && self.seen.insert(entry.id())
@@ -256,7 +256,7 @@ impl Default for Fold {
 }
 
 impl Fold {
-    /// Takes in which model answers from here on.
+    /// Notes which model answers from here on.
     fn target(&mut self, content: &Content) {
         let (provider, model, base_url) = match content {
             Content::Header(header) => (header.provider.as_deref(), header.model.as_deref(), None),

@@ -1,4 +1,4 @@
-//! What conversations took, as one JSON object.
+//! Statistics as one JSON object.
 
 use rejoin_record::json::{self, Object};
 
@@ -73,7 +73,7 @@ impl Stats {
 }
 
 fn spent(object: Object, spent: &Spent) -> Object {
-    // Money is only known if something was counted and its price is.
+    // The cost is known only if something was counted and its price is known.
     let cost = (spent.requests > 0 && spent.unpriced < spent.tokens().max(1)).then_some(spent.cost);
     object
         .raw("usage", &tokens(&spent.usage))

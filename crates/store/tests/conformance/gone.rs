@@ -12,7 +12,7 @@ use testkit::faults::Dice;
 
 use super::*;
 
-/// So many bytes in a row are no accident.
+/// This many bytes in a row are no accident.
 const WINDOW: usize = 16;
 
 type Window = [u8; WINDOW];
@@ -38,7 +38,7 @@ fn word(dice: &mut Dice) -> String {
     word
 }
 
-/// A text of about so many bytes.
+/// A text of about this many bytes.
 fn text(dice: &mut Dice, bytes: u64) -> String {
     let words: Vec<String> = (0..=bytes / 25).map(|_| word(dice)).collect();
     words.join(" ")

@@ -11,9 +11,9 @@ use super::*;
 /// Something that is done to a store. Numbers are taken modulo what there is.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Begin a conversation, with so many messages.
+    /// Begin a conversation, with this many messages.
     Begin(u8),
-    /// Append so many messages in one step.
+    /// Append this many messages in one step.
     Append { talk: u8, messages: u8 },
     /// Append under an earlier entry.
     Branch { talk: u8, at: u8 },

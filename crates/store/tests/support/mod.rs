@@ -85,7 +85,7 @@ impl Talk {
         self.chain.append(Kind::Erased, &Content::Erased(Erased { entry, reason: None }), stamp)
     }
 
-    /// A header and so many messages.
+    /// A header and this many messages.
     pub fn of(number: u64, messages: usize) -> (Self, Vec<Entry>) {
         let mut talk = Self::new(number);
         let mut entries = vec![talk.header()];

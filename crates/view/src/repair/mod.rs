@@ -238,7 +238,7 @@ impl Repairer {
         &self.findings
     }
 
-    /// Everything that was found so far.
+    /// The findings so far.
     pub fn all_findings(&self) -> Vec<Finding> {
         let new = if self.pending.is_empty() { Vec::new() } else { self.view().findings };
         self.findings.iter().cloned().chain(new).collect()

@@ -16,7 +16,7 @@ pub struct TokenCounter {
     /// The tokenizer of the model, if it is known and was built in.
     #[cfg(feature = "tokenizer")]
     encoding: Option<exact::Encoding>,
-    /// What counts are multiplied with.
+    /// The factor that counts are multiplied by.
     factor: f64,
 }
 
@@ -32,13 +32,6 @@ const MEDIUM: u64 = 1_500;
 
 /// The estimate is made for OpenAI's tokenizers. Those of other makers take more tokens for the same text, up to a third more.
 const OTHER_MAKERS: f64 = 1.15;
-
-/// How far reported usage may correct an estimate. A provider that counts something else entirely, such as pictures or its own
-/// instructions, must not make every text look tiny or huge.
-const ESTIMATE_BOUNDS: (f64, f64) = (0.6, 3.0);
-
-/// The same for an exact count, which may miss only what surrounds the texts.
-const EXACT_BOUNDS: (f64, f64) = (0.9, 1.5);
 
 impl TokenCounter {
     /// The counter for a model, by its name.
@@ -85,18 +78,6 @@ impl TokenCounter {
             encoding: None,
             ..*self
         }
-    }
-
-    /// The counter, corrected by what a provider reported for a request that this counter counted. The correction stays within
-    /// bounds, and a request that was not counted changes nothing.
-    #[must_use]
-    pub fn corrected(&self, counted: u64, reported: u64) -> Self {
-        if counted == 0 || reported == 0 {
-            return *self;
-        }
-        let (least, most) = if self.is_exact() { EXACT_BOUNDS } else { ESTIMATE_BOUNDS };
-        let factor = self.factor * reported as f64 / counted as f64;
-        Self { factor: factor.clamp(least, most), ..*self }
     }
 
     /// The tokens of a text.
@@ -158,6 +139,45 @@ fn plain_block(block: &Block, count: &dyn Fn(&str) -> u64) -> u64 {
     }
 }
 
+/// How many times as many tokens a provider counts as a [`TokenCounter`] does: 1 until a request shows something else.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Correction(f64);
+
+/// How far reported usage may correct an estimate. A provider that counts something else entirely, such as pictures or its own
+/// instructions, must not make every text look tiny or huge.
+const ESTIMATE_BOUNDS: (f64, f64) = (0.6, 3.0);
+
+/// The same for an exact count, which may miss only what surrounds the texts.
+const EXACT_BOUNDS: (f64, f64) = (0.9, 1.5);
+
+impl Correction {
+    /// The correction that follows from a request which a counter and its provider have both counted, within bounds. None if one
+    /// of them counted nothing.
+    #[must_use]
+    pub fn learned(counter: &TokenCounter, counted: u64, reported: u64) -> Option<Self> {
+        let (least, most) = if counter.is_exact() { EXACT_BOUNDS } else { ESTIMATE_BOUNDS };
+        (counted > 0 && reported > 0).then(|| Self((reported as f64 / counted as f64).clamp(least, most)))
+    }
+
+    /// The tokens that the provider will count where the counter counts this many.
+    #[must_use]
+    pub fn provider_tokens(self, counted: u64) -> u64 {
+        (counted as f64 * self.0).ceil() as u64
+    }
+
+    /// The tokens that the counter may count so that the provider counts at most this many.
+    #[must_use]
+    pub fn counted_tokens(self, provider: u64) -> u64 {
+        (provider as f64 / self.0).floor() as u64
+    }
+}
+
+impl Default for Correction {
+    fn default() -> Self {
+        Self(1.0)
+    }
+}
+
 /// The prefixes of OpenAI's names, and the tokenizer of each; the longest that fits counts.
 const OPENAI: &[(&str, &str)] = &[
     ("chatgpt-", "o200k_base"),
@@ -190,7 +210,7 @@ fn is_of_openai(model: &str) -> bool {
 #[derive(Debug, Clone)]
 pub struct TokenLedger {
     counter: TokenCounter,
-    /// The counts before any correction, so that a correction does not mean counting again.
+    /// The counts before they are multiplied, so that another factor does not mean counting again.
     counts: HashMap<EntryId, u64>,
 }
 

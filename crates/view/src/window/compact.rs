@@ -10,7 +10,7 @@ use rejoin_record::{
 use super::{Scene, places, text};
 use crate::{TokenCounter, path::Walk};
 
-/// How much stays beside a summary.
+/// How many messages a compaction keeps beside the summary.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompactPolicy {
     /// The tokens of the newest messages, which stay as they are.
@@ -24,7 +24,7 @@ pub struct CompactPolicy {
 /// A compaction that lacks only its summary.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompactionPlan {
-    /// The first message that stays as it is; none if none does.
+    /// The first of the newest messages, which stay as they are; none if all are summarised.
     pub keep_from: Option<EntryId>,
     /// Its place.
     pub tail: usize,
@@ -104,7 +104,7 @@ fn tail(scene: &Scene<'_>, policy: &CompactPolicy, unanswered: usize) -> usize {
             }
         }
     }
-    // The beginning of a turn is the better place, if one is near enough.
+    // Cutting at the beginning of a turn is better, if one is near enough.
     turn.unwrap_or(best)
 }
 

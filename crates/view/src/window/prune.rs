@@ -7,24 +7,24 @@ use rejoin_record::{EntryId, content::CallAt};
 use super::{Scene, places};
 use crate::{TokenCounter, path::Walk};
 
-/// When results are pruned. Every rule is optional, and the strictest wins. The newest turn and pinned messages are never touched.
+/// When results are pruned. Every rule is optional, and the strictest wins. The newest turn and pinned messages are never pruned.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PrunePolicy {
-    /// Only so many of the newest results stay.
+    /// The number of newest results that stay.
     pub keep_last: Option<usize>,
-    /// Results that are older go.
+    /// The age above which results are pruned.
     pub max_age: Option<Duration>,
-    /// The oldest results go until the rest fit into this many tokens.
+    /// The tokens that all results together may take. The oldest are pruned until the rest fit.
     pub token_budget: Option<u64>,
-    /// How many results go at once, at least. One prunes as soon as a rule says so; without a number, pruning waits until much can
-    /// go, because every change makes the provider read everything after it again.
+    /// The fewest results to prune together. With 1, a result is pruned as soon as a rule applies. Without a number, pruning waits
+    /// until it can prune many, because after every change the provider has to read again everything that follows.
     pub batch: Option<usize>,
 }
 
 /// What pruning would do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pruned {
-    /// The results that go, oldest first.
+    /// The results to prune, oldest first.
     pub results: Vec<CallAt>,
     /// The tokens that they take now.
     pub tokens: u64,
@@ -32,7 +32,7 @@ pub struct Pruned {
     pub survivors: Vec<CallAt>,
 }
 
-/// A batch where none is named and no budget is exceeded.
+/// The batch size if none is set and no budget is exceeded.
 const BATCH: usize = 8;
 
 /// With a budget, pruning goes on until the results take this share of it.
@@ -48,7 +48,7 @@ struct Candidate {
     may_go: bool,
 }
 
-/// Chooses the results that go. `age` tells how old the entry of a message is.
+/// Chooses the results to prune. `age` returns the age of a message's entry.
 #[must_use]
 pub fn plan(
     walk: &Walk,

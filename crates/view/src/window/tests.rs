@@ -1,5 +1,7 @@
 //! Choices about long conversations: what is never split, and what a text keeps.
 
+use std::time::Duration;
+
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Salt, Timestamp, ToolCall,
     chain::Stamp,
@@ -91,6 +93,48 @@ fn what_is_never_pruned() {
     assert_eq!(plan(&[]).results.len(), 2, "the newest turn stays");
     assert_eq!(plan(&[3]).results.len(), 1, "a pinned one stays");
     assert_eq!(plan(&[3]).survivors.len(), 2);
+}
+
+/// S1-17, S1-20, S1-21, S1-22: results are pruned by number, by age, and by tokens, oldest first. The strictest rule wins.
+#[test]
+fn results_are_pruned_by_number_age_and_tokens() {
+    let long = "word ".repeat(400);
+    let turn = |id: &'static str| {
+        let call = Message::assistant_with_tools(vec![ToolCall::new(id, "look", "{}")]);
+        [Message::user("go"), call, Message::tool(id, long.as_str()), Message::assistant("seen")]
+    };
+    let entries = entries(["a", "b", "c", "d"].into_iter().flat_map(turn).collect(), &[]);
+    let walk = walk(&entries);
+    let counter = TokenCounter::for_model("m");
+    let place = |entry| walk.entries().iter().position(|other| *other == entry).unwrap();
+    // The first message is 16 minutes old, the last one a minute.
+    let age = |entry| Some(Duration::from_secs(60 * (16 - place(entry) as u64)));
+    let pruned = |policy: PrunePolicy| {
+        let plan = prune::plan(&walk, &counter, &policy, age);
+        let results: Vec<usize> = plan.results.iter().map(|at| place(at.entry)).collect();
+        assert_eq!(results.len() + plan.survivors.len(), 4, "each result is in one of the lists");
+        let tokens = |at: &usize| counter.block(&walk.messages()[*at].blocks[0]);
+        assert_eq!(plan.tokens, results.iter().map(tokens).sum::<u64>());
+        results
+    };
+    let one_by_one = PrunePolicy { batch: Some(1), ..PrunePolicy::default() };
+    let minutes = |minutes: u64| Some(Duration::from_secs(60 * minutes));
+    let each = counter.block(&walk.messages()[2].blocks[0]);
+    assert_eq!(pruned(one_by_one.clone()), []);
+    assert_eq!(pruned(PrunePolicy { keep_last: Some(3), ..one_by_one.clone() }), [2]);
+    assert_eq!(
+        pruned(PrunePolicy { keep_last: Some(0), ..one_by_one.clone() }),
+        [2, 6, 10],
+        "the newest turn stays"
+    );
+    assert_eq!(pruned(PrunePolicy { max_age: minutes(14), ..one_by_one.clone() }), []);
+    assert_eq!(pruned(PrunePolicy { max_age: minutes(9), ..one_by_one.clone() }), [2, 6]);
+    assert_eq!(pruned(PrunePolicy { token_budget: Some(each * 4), ..one_by_one.clone() }), []);
+    assert_eq!(pruned(PrunePolicy { token_budget: Some(each * 3), ..one_by_one.clone() }), [2]);
+    let both = PrunePolicy { keep_last: Some(3), max_age: minutes(9), ..one_by_one };
+    assert_eq!(pruned(both.clone()), [2, 6]);
+    assert_eq!(pruned(PrunePolicy { batch: Some(3), ..both.clone() }), [], "too few for a batch");
+    assert_eq!(pruned(PrunePolicy { batch: Some(2), ..both }), [2, 6]);
 }
 
 /// B37: a shortened text keeps its budget and says truly how much is missing, in any script.

@@ -15,7 +15,7 @@ pub fn middle_left_out(text: &str, tokens: u64, counter: &TokenCounter) -> Strin
     }
     let marker = |characters: usize| format!("\n[... {characters} characters truncated ...]\n");
     let room = tokens.saturating_sub(counter.text(&marker(text.len())));
-    // A guess from the average, made smaller until it fits: texts are not the same everywhere.
+    // Start from the average length of a token, and shorten until it fits: the density of a text varies.
     let mut bytes = (text.len() as f64 * room as f64 / all as f64) as usize;
     loop {
         let head = text.floor_char_boundary(bytes / 2);

@@ -213,7 +213,7 @@ impl Drawing {
         }
     }
 
-    /// Shows the reply, as far as it was not shown yet.
+    /// Shows the part of the reply that was not shown yet.
     pub fn reply(&mut self, turned: &TurnOutcome) {
         match self.style {
             Style::Json => {}
@@ -232,8 +232,7 @@ impl Drawing {
         }
     }
 
-    /// Passes words on to a pipe. PrintedWords that a model says between tool calls are messages of their own; a blank line parts
-    /// them.
+    /// Passes words on to a pipe. What a model says between tool calls is a separate message, so a blank line separates it.
     fn pipe(&mut self, text: &str) {
         let words = text.trim_end_matches('\n');
         if words.is_empty() {

@@ -113,7 +113,7 @@ impl Talking {
                     self.keep_command("/help", HELP);
                     continue;
                 }
-                // A path is something to talk about; a single word is a command that nobody knows.
+                // A path is part of a message; a single word after a slash is a mistyped command.
                 command if command.starts_with('/') && !command[1..].contains(['/', ' ']) => {
                     output::talk(&format!(
                         "There is no command {}; /help lists them.",

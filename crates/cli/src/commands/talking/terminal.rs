@@ -25,7 +25,7 @@ pub struct Terminal {
 struct Reader {
     wanted: mpsc::UnboundedSender<()>,
     lines: mpsc::UnboundedReceiver<Typed>,
-    /// Whether a line was wanted that nobody waited for to the end.
+    /// Whether a line was asked for and its caller stopped waiting, so that the next one typed answers that request.
     waiting: bool,
 }
 

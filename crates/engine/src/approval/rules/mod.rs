@@ -116,7 +116,7 @@ pub struct Rules {
     deny: Vec<ToolRule>,
 }
 
-/// A tool call, as far as rules look at it.
+/// The part of a tool call that rules look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallSubject<'c> {
     /// The tool `run` with a command line for `sh -c`.

@@ -284,9 +284,12 @@ fn logins_go_to_their_own_address() {
     let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
     let with =
         |name: &str| Wanted { model: Some(String::from("gpt-5")), max_tokens: Some(9), ..choice(name) };
-    let openai = wire(&with("openai"), &keys, &quick_at(&server)).unwrap().reading_with(words);
-    ask(&openai).0.unwrap();
-    let asked = server.asked().pop().unwrap();
+    let asked_by = |wanted: &Wanted| {
+        let provider = wire(wanted, &keys, &quick_at(&server)).unwrap().reading_with(words);
+        ask(&provider).0.unwrap();
+        server.asked().pop().unwrap()
+    };
+    let asked = asked_by(&with("openai"));
     assert_eq!(asked.line, "POST /responses");
     assert_eq!(asked.header("authorization").unwrap(), format!("Bearer {SECRET}-A"));
     assert_eq!(asked.header("chatgpt-account-id"), Some("acc-1"));
@@ -296,9 +299,7 @@ fn logins_go_to_their_own_address() {
         asked.body
     );
 
-    let claude = wire(&with("anthropic"), &keys, &quick_at(&server)).unwrap().reading_with(words);
-    ask(&claude).0.unwrap();
-    let asked = server.asked().pop().unwrap();
+    let asked = asked_by(&with("anthropic"));
     assert_eq!(asked.line, "POST /messages");
     assert_eq!(asked.header("authorization").unwrap(), format!("Bearer {SECRET}-B"));
     assert_eq!(asked.header("anthropic-beta"), Some("oauth-2025-04-20"));
@@ -307,9 +308,7 @@ fn logins_go_to_their_own_address() {
     // At another address, and with an API that the login does not open, they are not sent.
     for provider in ["openai", "anthropic"] {
         let elsewhere = Wanted { base_url: Some(server.url.clone()), ..with(provider) };
-        let provider = wire(&elsewhere, &keys, &quick_at(&server)).unwrap().reading_with(words);
-        ask(&provider).0.unwrap();
-        assert!(!format!("{:?}", server.asked().pop().unwrap()).contains(SECRET));
+        assert!(!format!("{:?}", asked_by(&elsewhere)).contains(SECRET));
     }
     let chat = Wanted { api: Some(String::from("chat")), ..with("openai") };
     assert!(matches!(wire(&chat, &keys, &quick()), Err(ProviderError::NoKey { .. })));

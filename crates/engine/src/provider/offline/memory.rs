@@ -21,7 +21,7 @@ pub struct Utterance {
     pub results: Vec<RecalledResult>,
 }
 
-/// A conversation, as far as the responder understands it.
+/// What the responder understands of a conversation.
 pub struct Remembered {
     pub said: Vec<Utterance>,
     /// The number of calls so far.

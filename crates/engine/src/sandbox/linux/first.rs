@@ -15,7 +15,7 @@ use super::{
     supervisor::exit_of,
 };
 
-/// Runs a command to its end. The result is the exit code of this process, which nobody reads.
+/// Runs a command to its end. Returns the exit code of this process, which is not used.
 pub fn wait_for_everything(mut supervisor: UnixStream) -> i32 {
     let Ok(order) = Order::read(&mut supervisor) else { return 1 };
     let _ = rustix::thread::set_name(c"rejoin-sandbox");

@@ -33,7 +33,7 @@ use super::{
     CommandExit, CommandLimits, Confinement, Gap, Policy, SandboxError, private::PrivateFolder, with_causes,
 };
 
-/// The first argument, which nobody types: it is the program's own name.
+/// The name (`argv[0]`) under which the binary starts itself as the helper of a sandbox. A user never types it.
 const HELPER: &str = "rejoin-sandbox";
 
 /// This program, even if its file was replaced or removed meanwhile.

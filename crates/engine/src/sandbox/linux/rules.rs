@@ -25,7 +25,7 @@ use crate::sandbox::{Gap, Network};
 /// The newest interface whose rights are asked for. Older kernels enforce what they know.
 const WANTED: ABI = ABI::V9;
 
-/// Files of `/proc` that say nothing about other processes. Without a `/proc` of its own, a command can read these alone.
+/// Files of `/proc` that reveal nothing about other processes. A command without a private `/proc` can read only these.
 const HARMLESS_PROC: &[&str] =
     &["cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems", "sys"];
 
@@ -61,7 +61,7 @@ fn grants(order: &Order, fresh_proc: bool) -> Vec<(PathBuf, BitFlags<AccessFs>)>
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
     let mut grants = Vec::new();
     for path in SYSTEM.iter().map(Path::new) {
-        // Root owns the files in `/etc` that nobody else may read, so that their modes do not stop it.
+        // Root may read every file in `/etc`, whatever its mode, so only those that all users may read are granted.
         if path == Path::new("/etc") && geteuid().is_root() {
             let mut public = Vec::new();
             collect_public(path, &mut public);

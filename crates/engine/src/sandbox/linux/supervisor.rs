@@ -33,7 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long it tries to kill processes that do not die before it reports the end all the same. It goes on trying after that.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Runs a command to its end. The result is the exit code of this process, which nobody reads.
+/// Runs a command to its end. Returns the exit code of this process, which is not used.
 pub fn supervise(mut link: UnixStream) -> i32 {
     let parent = getppid();
     let Ok(order) = Order::read(&mut link) else { return 1 };

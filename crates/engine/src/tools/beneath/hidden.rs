@@ -117,7 +117,7 @@ impl HiddenNow<'_> {
         self.kernel == Some(found.dev()) || (suspect && self.hidden.has(opened))
     }
 
-    /// Whether a name may be that of a file that is not shown: then the file has to be opened and asked about.
+    /// Whether a name may belong to a hidden file. Only opening the file tells for certain.
     pub(in super::super) fn may_have(&self, entry: &Entry) -> bool {
         self.inodes.contains(&entry.inode)
     }
@@ -166,7 +166,7 @@ impl HiddenNow<'_> {
         self.hidden.has(opened)
     }
 
-    /// Whether a name may be that of a file that is not shown.
+    /// Whether a name may belong to a hidden file.
     pub(in super::super) fn may_have(&self, _: &Entry) -> bool {
         true
     }

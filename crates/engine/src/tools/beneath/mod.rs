@@ -142,7 +142,7 @@ pub(super) enum EntryKind {
 #[derive(Debug, Clone)]
 pub(super) struct Beneath {
     folder: PathBuf,
-    /// Opened as soon as possible, and kept: like that of a process, the working folder stays the same folder when it is renamed.
+    /// Opened once and kept open, so that it stays the same folder when it is renamed, as the working folder of a process does.
     root: Arc<OnceLock<Root>>,
 }
 
@@ -217,7 +217,7 @@ impl Beneath {
         root.folder(self.relative(root, path)?)
     }
 
-    /// Whether a name in a folder is that of a folder, or of a link to one that stays inside.
+    /// Whether a name in a folder belongs to a folder, or to a link to a folder inside the workspace.
     pub(super) fn is_folder(&self, path: &str, name: &str) -> bool {
         let Ok(root) = self.root() else { return false };
         self.relative(root, path).is_ok_and(|path| root.is_folder(&path.join(name)))
@@ -246,7 +246,7 @@ fn temporary_name() -> io::Result<String> {
     Ok(format!("{}{:032x}{}", TEMPORARY.0, u128::from_ne_bytes(random), TEMPORARY.1))
 }
 
-/// Whether a name is that of a temporary file.
+/// Whether a name belongs to a temporary file.
 #[cfg(unix)]
 fn is_temporary(name: &std::ffi::OsStr) -> bool {
     let digits = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY.0)?.strip_suffix(TEMPORARY.1));

@@ -26,7 +26,7 @@ use super::{
 
 /// How old an abandoned temporary file must be before it is removed. A file is created a moment before it is locked.
 const ABANDONED: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_secs(60) };
-/// The longest that is waited for another one who changes files in the same folder.
+/// How long to wait for another process that changes files in the same folder.
 const LOCKED: Duration = Duration::from_secs(10);
 /// The most names that are looked at for abandoned temporary files.
 const SWEPT: usize = 10_000;
@@ -99,8 +99,8 @@ impl Spot {
         }
     }
 
-    /// Fails if the file may not be written, by its own permissions. Replacing it needs only those of the folder, but whoever made
-    /// it read-only meant its content.
+    /// Fails if the file's own permissions forbid writing to it. Replacing a file needs only permissions of its folder, but a file is
+    /// made read-only to protect its content.
     pub(in super::super) fn check_writable(&self) -> io::Result<()> {
         Ok(fs::accessat(&self.folder, &self.name, fs::Access::WRITE_OK, AtFlags::EACCESS)?)
     }

@@ -1,4 +1,4 @@
-//! Applies a change and undoes it, so that nobody else's change is lost and no half file is ever seen.
+//! Applies and undoes a change without losing changes by other programs, and without ever showing half a file.
 //!
 //! The new content goes to a temporary file in the same folder and to the disk, and then takes the place of the file in one step.
 //! Where the system can, the two swap their names: what was displaced is compared once more, and swapped back if another program
@@ -153,11 +153,7 @@ fn replace(spot: &Spot, opened: &Opened, before: &[u8], after: &[u8]) -> Result<
     at(Step::Checked)?;
     let temporary = written(spot, Some(opened), after)?;
     if !temporary.exchange()? {
-        // All that is left is to look once more.
-        let now = spot.open()?;
-        if !now.is_some_and(|now| is_unchanged(&now, opened, before)) {
-            return Err(Failed::Changed);
-        }
+        look_again(spot, opened, before)?;
         temporary.put_over()?;
         return in_place(spot);
     }
@@ -170,6 +166,13 @@ fn replace(spot: &Spot, opened: &Opened, before: &[u8], after: &[u8]) -> Result<
     at(Step::Compared).ok();
     drop(temporary);
     in_place(spot)
+}
+
+/// Fails if a file has changed since it was opened. Where two names cannot be exchanged, looking again just before the change is
+/// all that can be done.
+fn look_again(spot: &Spot, opened: &Opened, before: &[u8]) -> Result<(), Failed> {
+    let now = spot.open()?;
+    if now.is_some_and(|now| is_unchanged(&now, opened, before)) { Ok(()) } else { Err(Failed::Changed) }
 }
 
 /// Puts back what a new file displaced. If meanwhile another program replaced the new file too, its file is the newest and stays.
@@ -211,10 +214,7 @@ fn remove(spot: &Spot, opened: &Opened, present: &[u8]) -> Result<(), Failed> {
     spot.sweep();
     let away = spot.unused_name()?;
     if !spot.move_to(&away)? {
-        let now = spot.open()?;
-        if !now.is_some_and(|now| is_unchanged(&now, opened, present)) {
-            return Err(Failed::Changed);
-        }
+        look_again(spot, opened, present)?;
         spot.remove()?;
         return in_place(spot);
     }

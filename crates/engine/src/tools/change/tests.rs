@@ -1,4 +1,4 @@
-//! Changes of files: what they may reach, that nobody else's change is lost, and that no half file is ever seen.
+//! Changes of files: which files they may reach, that changes by other programs are kept, and that no half file is ever seen.
 
 use std::{fs, path::Path};
 
@@ -358,30 +358,21 @@ mod unix {
         }
     }
 
+    /// Puts another file in the place of this one.
+    fn replace(file: &Path, content: &str) {
+        let other = file.with_file_name("other");
+        fs::write(&other, content).unwrap();
+        fs::rename(other, file).unwrap();
+    }
+
     /// A change that another program makes at any step is kept, and the call says so.
     #[test]
     fn a_change_by_another_program_is_never_lost() {
         type Meddling = fn(&Path);
         let meddlings: [(&str, Meddling, &str); 6] = [
             ("written in place", |file| fs::write(file, "theirs").unwrap(), "theirs"),
-            (
-                "replaced",
-                |file| {
-                    let other = file.with_file_name("other");
-                    fs::write(&other, "theirs").unwrap();
-                    fs::rename(other, file).unwrap();
-                },
-                "theirs",
-            ),
-            (
-                "replaced by the same content",
-                |file| {
-                    let other = file.with_file_name("other");
-                    fs::write(&other, "old").unwrap();
-                    fs::rename(other, file).unwrap();
-                },
-                "old",
-            ),
+            ("replaced", |file| replace(file, "theirs"), "theirs"),
+            ("replaced by the same content", |file| replace(file, "old"), "old"),
             (
                 "appended to",
                 |file| {

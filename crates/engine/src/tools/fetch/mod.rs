@@ -219,7 +219,7 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// The body of an answer, as far as it was received.
+/// The part of a response that was received.
 struct Page {
     media_type: String,
     charset: Option<String>,
@@ -311,7 +311,7 @@ fn brief(text: &str) -> String {
     text.chars().take(200).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Whether a media type is that of a text.
+/// Whether a media type is a kind of text.
 fn is_text(media_type: &str) -> bool {
     const TEXTS: &[&str] = &[
         "application/json",

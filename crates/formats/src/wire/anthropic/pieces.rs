@@ -55,14 +55,7 @@ impl<'i> Json<'i> {
 }
 
 pub(super) fn write_list<'j>(out: &mut String, blocks: impl IntoIterator<Item = Json<'j>>) {
-    out.push('[');
-    for (place, block) in blocks.into_iter().enumerate() {
-        if place > 0 {
-            out.push(',');
-        }
-        block.write(out);
-    }
-    out.push(']');
+    write::list(out, blocks, |out, block| block.write(out));
 }
 
 impl Encoder {

@@ -13,14 +13,14 @@ use crate::{
     wire::{prelude::*, render::text_block},
 };
 
-/// A response, as far as it was received.
+/// The part of a response that was received.
 #[derive(Default)]
 pub(super) struct MessagesAssembly {
     blocks: Vec<Growth>,
     places: HashMap<u64, usize>,
 }
 
-/// A block, as far as it was received.
+/// The part of a block that was received.
 #[derive(Default)]
 struct Growth {
     kind: String,

@@ -1,4 +1,4 @@
-//! Contents with results: those of one content's calls, in call order, and nothing else.
+//! Contents with results: each holds the results of one content's calls, in call order, and nothing else.
 
 use super::{
     WIRE,

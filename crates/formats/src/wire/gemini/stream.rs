@@ -8,7 +8,7 @@ use super::{
 };
 use crate::wire::prelude::*;
 
-/// A response, as far as it was received.
+/// The part of a response that was received.
 #[derive(Default)]
 pub(super) struct ContentAssembly {
     parts: Vec<Part>,

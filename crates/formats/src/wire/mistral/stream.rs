@@ -2,7 +2,7 @@
 
 use crate::wire::{openai_chat::stream::ChatAssembly, prelude::*};
 
-/// A response, as far as it was received.
+/// The part of a response that was received.
 #[derive(Default)]
 pub(super) struct MistralAssembly(ChatAssembly);
 

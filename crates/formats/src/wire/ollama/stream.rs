@@ -8,7 +8,7 @@ use crate::wire::prelude::*;
 
 const FORMAT: &str = "ollama";
 
-/// The message of a response, as far as it was received.
+/// The part of a message that was received.
 #[derive(Default)]
 pub(super) struct LinesAssembly(Growing);
 

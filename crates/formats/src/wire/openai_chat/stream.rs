@@ -13,7 +13,7 @@ use crate::{
     wire::{prelude::*, render::text_block},
 };
 
-/// A response, as far as it was received.
+/// The part of a response that was received.
 #[derive(Default)]
 pub(crate) struct ChatAssembly {
     content: Content,

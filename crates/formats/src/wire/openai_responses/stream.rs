@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// A response, as far as it was received.
+/// The part of a response that was received.
 #[derive(Default)]
 pub(super) struct ResponseAssembly {
     /// Items by their number in the output.
@@ -27,7 +27,7 @@ pub(super) struct ResponseAssembly {
     refused: bool,
 }
 
-/// An item, as far as it was received.
+/// The part of an item that was received.
 #[derive(Default)]
 struct Growth {
     /// The JSON of the complete item; empty for a message that holds less than was shown.

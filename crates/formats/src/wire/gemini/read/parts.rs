@@ -1,6 +1,6 @@
 //! Reading one part. A part gets a span only if the API accepts it unchanged, so a span means: these bytes may be sent again.
 
-use rejoin_record::{Arguments, Media, MediaSource, Role, Span, ToolResult, limits};
+use rejoin_record::{Arguments, CallId, Media, MediaSource, Role, Span, ToolResult, limits};
 
 use super::{
     FORMAT,
@@ -132,13 +132,19 @@ impl PartReader<'_> {
         (Some(block), whole)
     }
 
+    /// The fields of a call or of its result, with the call's id and the tool's name.
+    fn named<'v>(&self, value: Value<'v>) -> (Fields<'v>, Option<CallId>, Option<Text>) {
+        let fields = Fields::of(value);
+        let id = self.0.call_id(fields.given("id"));
+        let name = fields.given("name").and_then(|name| self.text(name));
+        (fields, id, name)
+    }
+
     fn call(&self, value: Value<'_>) -> (Option<Block>, bool) {
         if value.kind() != Kind::Object {
             return (None, false);
         }
-        let fields = Fields::of(value);
-        let id = self.0.call_id(fields.given("id"));
-        let name = fields.given("name").and_then(|name| self.text(name));
+        let (fields, id, name) = self.named(value);
         let args = fields.given("args");
         let arguments = match args {
             // Missing arguments mean no arguments.
@@ -157,9 +163,7 @@ impl PartReader<'_> {
         if value.kind() != Kind::Object {
             return (None, false);
         }
-        let fields = Fields::of(value);
-        let call_id = self.0.call_id(fields.given("id"));
-        let name = fields.given("name").and_then(|name| self.text(name));
+        let (fields, call_id, name) = self.named(value);
         let (mut content, is_error) = match fields.given("response") {
             Some(response) => self.response_content(response),
             None => (Vec::new(), false),
