@@ -34,6 +34,6 @@ pub use open::{Access, Options, open};
 pub use probe::try_writing;
 pub use store::{
     Cursor, Damage, Each, EachProblem, Erasure, Excerpt, Hit, Item, Page, Place, Problem, Progress,
-    ProgressHook, Query, Search, Size, Store, Verified,
+    ProgressHook, Query, Search, Selected, Size, Store, Verified,
 };
 pub use summary::{Filter, OWN_AGENT, SessionState, Summary};

@@ -56,20 +56,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Reads a conversation from a `seq` on, oldest entry first, until its end or until `each` breaks.
     fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()>;
 
-    /// Reads a part of a conversation: the entries with these `seq`s, in rising order, and all from another `seq` on. Damage that only
-    /// concerns other entries is not noticed. A store may hand out damage if it cannot read the part alone.
-    fn read_part(
-        &self,
-        conversation: ConversationId,
-        earlier: &[u64],
-        from: u64,
-        each: Each<'_>,
-    ) -> StoreResult<()> {
+    /// Reads a part of a conversation. Damage that only concerns other entries is not noticed. A store may hand out damage if it cannot
+    /// read the part alone.
+    fn read_part(&self, conversation: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<()> {
         let mut flow = ControlFlow::Continue(());
-        let mut wanted = earlier.iter().copied().peekable();
+        let mut wanted = part.earlier.iter().copied().peekable();
         self.read(conversation, 0, &mut |item| {
             let skips = matches!(&item, Item::Entry(entry)
-                if entry.envelope().seq < from && wanted.next_if_eq(&entry.envelope().seq).is_none());
+                if entry.envelope().seq < part.from && wanted.next_if_eq(&entry.envelope().seq).is_none());
             if !skips {
                 flow = each(item);
             }
@@ -202,6 +196,15 @@ impl dyn Store + '_ {
             ControlFlow::Continue(())
         })
     }
+}
+
+/// A part of a conversation.
+#[derive(Debug, Clone, Copy)]
+pub struct Selected<'p> {
+    /// The `seq`s of single entries, in rising order.
+    pub earlier: &'p [u64],
+    /// The `seq` from which on all entries belong to it.
+    pub from: u64,
 }
 
 /// How far an erasure or a deletion is.

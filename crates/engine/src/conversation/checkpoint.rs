@@ -16,7 +16,7 @@ use rejoin_record::{
     Content, ConversationId, Entry, EntryGap, EntryGaps, EntryId, Hash, Kind, Role, Tail, Tree,
     json::{Doc, Value, list, quoted},
 };
-use rejoin_store::{Item, Store};
+use rejoin_store::{Item, Selected, Store};
 use rejoin_view::path::Walk;
 
 use crate::{draft, wanted};
@@ -138,7 +138,7 @@ pub(super) fn read(store: &dyn Store, id: ConversationId) -> Option<Opened> {
         whole &= flow.is_continue();
         flow
     };
-    store.read_part(id, &earlier, checkpoint.from, &mut each).ok()?;
+    store.read_part(id, Selected { earlier: &earlier, from: checkpoint.from }, &mut each).ok()?;
     let part = checkpoint.part(&entries).filter(|_| whole)?;
     let walk = Walk::along(&Tree::of_part(&entries, &part.gaps)).filter(|walk| walk.findings().is_empty())?;
     Some(Opened { entries, part: Some(part), walk })

@@ -2,23 +2,13 @@
 
 use std::sync::Arc;
 
-use rejoin_record::{ConversationId, Entry, EntryId, Kind};
+use rejoin_record::{Entry, EntryId, Kind};
 use rejoin_store::{Holder, Store, StoreError};
 
 use super::Conversation;
-use crate::{clock::Clock, draft, error::EngineError};
+use crate::{draft, error::EngineError};
 
 impl Conversation {
-    /// Opens a conversation to continue it later, without its lock: others may write to it until [`Conversation::reclaim`].
-    pub fn open_released(
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
-        id: ConversationId,
-        command: &str,
-    ) -> Result<Self, EngineError> {
-        Self::opened(store, clock, id, Some(command.to_owned()), None)
-    }
-
     /// Releases the lock, so that others may write. A conversation that is not wholly stored keeps it.
     pub fn release(&mut self) {
         if self.unsaved().is_empty()

@@ -44,8 +44,8 @@ use crate::{
     open::{Access, Options},
     scan,
     store::{
-        Damage, Each, EachProblem, Erasure, Hit, Item, Page, Place, Problem, Query, Search, Size, Store,
-        Verified,
+        Damage, Each, EachProblem, Erasure, Hit, Item, Page, Place, Problem, Query, Search, Selected, Size,
+        Store, Verified,
     },
     summary::Summary,
 };
@@ -223,15 +223,9 @@ impl Store for Jsonl {
             .map_err(self.failed("reading", conversation))
     }
 
-    fn read_part(
-        &self,
-        conversation: ConversationId,
-        earlier: &[u64],
-        from: u64,
-        each: Each<'_>,
-    ) -> StoreResult<()> {
+    fn read_part(&self, conversation: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<()> {
         let file = self.file(conversation)?;
-        part::read(&file, earlier, from, each).map_err(self.failed("reading", conversation))
+        part::read(&file, part, each).map_err(self.failed("reading", conversation))
     }
 
     fn keeps_checkpoints(&self) -> bool {

@@ -17,13 +17,13 @@ use super::{
     lines::Lines,
     read::exact,
 };
-use crate::store::{Damage, Each, Item, Place};
+use crate::store::{Damage, Each, Item, Place, Selected};
 
 /// Below this many bytes, lines are read one after the other.
 const NEAR: u64 = 1 << 14;
 
-/// Reads the entries with these `seq`s, in rising order, and all from another `seq` on.
-pub(super) fn read(file: &File, earlier: &[u64], from: u64, each: Each<'_>) -> io::Result<()> {
+/// Reads a part of a conversation.
+pub(super) fn read(file: &File, Selected { earlier, from }: Selected<'_>, each: Each<'_>) -> io::Result<()> {
     let mut known = Known::default();
     let mut low = 0;
     for seq in earlier {

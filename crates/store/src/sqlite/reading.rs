@@ -39,16 +39,11 @@ pub(super) fn read(
 }
 
 /// Reads single entries by their `seq`.
-pub(super) fn read_at(
-    inner: &Inner,
-    conversation: ConversationId,
-    places: &[u64],
-    each: Each<'_>,
-) -> StoreResult<()> {
+pub(super) fn read_at(inner: &Inner, id: ConversationId, places: &[u64], each: Each<'_>) -> StoreResult<()> {
     let mut reader = inner.moment()?;
     let reader = &mut *reader;
     reader.unpacker.limit(inner.bytes());
-    let key = key(&reader.connection, conversation)?;
+    let key = key(&reader.connection, id)?;
     for place in places {
         let mut item = Item::Damage(lost(*place, *place));
         rows_from(reader, key, *place, 1, &mut |(seq, unverified)| {

@@ -3,7 +3,7 @@
 use std::{ops::ControlFlow, path::PathBuf};
 
 use rejoin_record::EntryId;
-use rejoin_store::Item;
+use rejoin_store::{Item, Selected};
 
 use super::*;
 
@@ -61,7 +61,7 @@ fn a_part_by_its_places() {
                 }
                 ControlFlow::Continue(())
             };
-            store.read_part(talk.id, earlier, from, &mut take).unwrap();
+            store.read_part(talk.id, Selected { earlier, from }, &mut take).unwrap();
             (found, damage)
         };
         let parts: [(&[u64], u64); 5] =
