@@ -10,6 +10,8 @@ mod exact;
 use hashbrown::HashMap;
 use rejoin_record::{Block, BlockKind, EntryId, Message};
 
+use crate::sound::arguments_in_brief;
+
 /// Counts tokens for one model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TokenCounter {
@@ -133,7 +135,7 @@ impl TokenCounter {
             BlockKind::Text(text) => self.plain_text(text),
             BlockKind::Reasoning(reasoning) => self.plain_text(&reasoning.text),
             BlockKind::ToolCall(call) => {
-                MESSAGE + self.plain_text(&call.name) + self.plain_text(call.arguments.text())
+                MESSAGE + self.plain_text(&call.name) + self.plain_text(&arguments_in_brief(&call.arguments))
             }
             BlockKind::ToolResult(result) => {
                 MESSAGE + result.content.iter().map(|block| self.plain_block(block)).sum::<u64>()
