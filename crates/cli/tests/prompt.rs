@@ -53,6 +53,43 @@ fn lines_are_turns() {
     assert!(!home.out(&["convert", "@", "--to", "openai-chat"]).contains("/help"));
 }
 
+/// S0-54, S3-67: what people try by hand. Commands at the prompt; the list, the history, its raw form and the newest five messages;
+/// a conversation with an orphan; twenty messages in a row, pruned, compacted and resumed.
+#[test]
+fn what_people_try_by_hand() {
+    for store in support::STORES {
+        let home = Home::new(store);
+        let mut session = on_terminal(&home, &["chat", "--provider", "offline"]);
+        for (line, says) in
+            [("my name is Alice", "your name is Alice"), ("/help", "Ctrl-C stops a turn or clears the line")]
+        {
+            session.expect("›").unwrap();
+            session.send_line(line).unwrap();
+            session.expect(says).unwrap();
+        }
+        session.expect("›").unwrap();
+        session.send_line("/exit").unwrap();
+        session.expect(Eof).unwrap();
+        for number in 1..=20 {
+            assert_eq!(home.out(&["chat", &format!("{number}+1")]), format!("{number}+1 = {}\n", number + 1));
+        }
+        let id = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().to_owned();
+        assert!(home.out(&["list"]).contains(&id));
+        let shown = home.out(&["history", "show", &id]);
+        assert!(shown.contains("/help") && shown.contains("my name is Alice"), "{shown}");
+        assert!(home.out(&["history", "show", &id, "--raw"]).contains("my name is Alice"));
+        let newest = home.lines(&["history", "show", &id, "--json", "--limit", "5"]);
+        assert_eq!(newest.iter().filter(|line| line["role"].is_string()).count(), 5, "{newest:?}");
+        home.out(&["prune", &id, "--keep-last", "0"]);
+        home.out(&["compact", &id]);
+        assert!(home.out(&["history", "show", &id, "--view"]).contains("Summary of earlier conversation:"));
+        assert_eq!(home.out(&["resume", &id, "What's my name?"]), "Your name is Alice.\n");
+        let broken = home.import("broken.json", BROKEN);
+        assert_eq!(home.run(&["resume", &broken, "go on", "--provider", "offline"]).code, 0);
+        assert_eq!(home.run(&["verify"]).code, 0);
+    }
+}
+
 /// S2-48: on a terminal, `resume` shows the last exchange, names the calls without a result, and asks what to do about them.
 #[test]
 fn resume_asks_about_calls_without_a_result() {

@@ -37,6 +37,21 @@ fn a_task_in_mode_auto() {
     });
 }
 
+/// S1-34: in a git repository, a change names the commit that was checked out; elsewhere it names none.
+#[test]
+fn a_change_names_the_commit() {
+    let home = Home::new("sqlite");
+    home.out(&task(&["--mode", "auto", WRITE]));
+    let none = &home.lines(&["history", "edits", "--json"])[0];
+    assert_eq!((&none["commit"], &none["confidence"]), (&Value::Null, &Value::Null));
+    let commit = "1f7a7a472abf3dd9643fd615f6da379c4acb3e3a";
+    fs::create_dir(home.path("here/.git")).unwrap();
+    fs::write(home.path("here/.git/HEAD"), commit).unwrap();
+    home.out(&task(&["--mode", "auto", "write `more` to notes/a.txt"]));
+    assert_eq!(home.lines(&["history", "edits", "--json"])[0]["commit"], commit);
+    assert!(home.out(&["history", "edits"]).contains(", turn 1, at commit 1f7a7a4)\n"));
+}
+
 /// Without a terminal, `ask` means no, with a result that says so; nothing waits and nothing changes.
 #[test]
 fn without_a_terminal_ask_means_no() {

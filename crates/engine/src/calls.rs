@@ -8,7 +8,7 @@ use std::{
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
 use rejoin_record::{
-    Arguments, ArgumentsClass, Block, BlockKind, Content, Entry, EntryId, Message, ToolResult, Tree,
+    Arguments, ArgumentsClass, Block, BlockKind, Content, Entry, EntryId, Kind, Message, ToolResult, Tree,
     content::TurnState,
     json::{self, Doc, Value, write},
 };
@@ -184,7 +184,7 @@ pub fn calls(recorded: &Recorded, key: &CallKey) -> Vec<CallRecord> {
 fn ends<'e>(tree: &Tree<'e>) -> Vec<&'e Entry> {
     let followed: HashSet<EntryId> = tree
         .in_order()
-        .filter(|entry| entry.envelope().kind != rejoin_record::Kind::Compacted)
+        .filter(|entry| entry.envelope().kind != Kind::Compacted)
         .filter_map(|entry| entry.envelope().parent)
         .collect();
     let mut ends: Vec<&Entry> = tree.in_order().filter(|entry| !followed.contains(&entry.id())).collect();
@@ -239,25 +239,34 @@ impl Audit {
             return;
         }
         let mut walk = Walk::begin(&path);
+        // A call that was decided about here may have its result on a path without the decision.
+        let mut decided: HashSet<EntryId> = HashSet::new();
         for entry in &path {
-            match self.messages.get(&entry.id()) {
-                Some(message) => walk.message(entry.id(), Arc::clone(message)),
-                None => walk.add(entry, Content::of(entry)),
+            if let Some(message) = self.messages.get(&entry.id()) {
+                walk.message(entry.id(), Arc::clone(message));
+                continue;
             }
+            let content = Content::of(entry);
+            if let Content::Closed(closed) = &content {
+                decided.extend(closed.calls.iter().map(|call| call.entry));
+            }
+            walk.add(entry, content);
         }
         // What a compaction hides is seen on the path that ends before it.
         if !walk.is_compacted() {
-            path.iter().for_each(|entry| _ = self.new.remove(&entry.id()));
+            let seen = path.iter().map(|entry| entry.id()).filter(|entry| !decided.contains(entry));
+            seen.for_each(|entry| _ = self.new.remove(&entry));
         }
         let (history, entries) = walk.into_history();
         for result in Pairing::of(&history).paired() {
             let call =
                 result.call.and_then(|call| self.places.get(&(entries[call.message], call.block as u64)));
             let entry = tree.get(entries[result.at.message]);
-            if let (Some(&call), Some(entry)) = (call, entry) {
-                let message = Arc::clone(&history.messages()[result.at.message]);
+            // The history has a note in the place of a result that was pruned; the record has the result.
+            let message = self.messages.get(&entries[result.at.message]);
+            if let (Some(&call), Some(entry), Some(message)) = (call, entry, message) {
                 let key = (call, result.tie != Tie::Answer, entry.envelope().seq, result.at.block);
-                self.results.insert(key, (message, time_of(entry)));
+                self.results.insert(key, (Arc::clone(message), time_of(entry)));
             }
         }
     }

@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 use rejoin_formats::wire::base64;
 use rejoin_record::{
     Content, ConversationId, Entry, Message, Role, Timestamp, ToolCall,
-    content::{CallAt, Change, ChangeState},
+    content::{CallAt, Change, ChangeState, Confidence},
 };
 use rejoin_store::Store;
 
@@ -44,6 +44,11 @@ pub struct FileEdit {
     pub before: Option<Vec<u8>>,
     /// The BLAKE3 hash of the content after.
     pub after: Option<blake3::Hash>,
+    /// The hash of the commit that was checked out when the change was proposed; none outside of a git repository, or before the
+    /// first commit.
+    pub commit: Option<String>,
+    /// How sure the model said it was of the change, from 0 to 1.
+    pub confidence: Option<Confidence>,
     /// The arguments that the call runs with.
     arguments: String,
     is_edited: bool,
@@ -133,6 +138,8 @@ impl FileEdit {
             turn,
             before: before(change),
             after: None,
+            commit: None,
+            confidence: None,
             arguments: call.map(|call| call.arguments.text().to_string()).unwrap_or_default(),
             is_edited: false,
         };
@@ -145,6 +152,9 @@ impl FileEdit {
         let text = |text: &Option<rejoin_record::Text>| text.as_ref().map(ToString::to_string);
         self.by = text(&change.by).or(self.by.take());
         self.reason = text(&change.reason).or(self.reason.take());
+        // The proposal counts: a person may have edited the change since, or checked out another commit.
+        self.commit = self.commit.take().or(text(&change.commit));
+        self.confidence = self.confidence.or(change.confidence);
         if let Some(arguments) = text(&change.arguments) {
             // A person edited it, so the file was read once more.
             (self.arguments, self.is_edited, self.before) = (arguments, true, before(change));

@@ -25,7 +25,7 @@ use rejoin_engine::{
 };
 use rejoin_record::{
     Content, Kind, ToolCall,
-    content::{Change, ChangeState, TurnState},
+    content::{Change, ChangeState, Confidence, TurnState},
 };
 use rejoin_store::{SessionState, Store, memory::Memory};
 use talk::{assert_paired, run};
@@ -443,4 +443,44 @@ fn calls_that_make_no_sense_are_answered() {
     }
     assert_eq!((results.len(), runs.load(Ordering::SeqCst)), (6, 0));
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
+/// S1-34: an edit is recorded with its states, its diff, the path in the project, the commit that was checked out when it was proposed,
+/// and how sure the model said it was. What a person edits or checks out later does not change the last two.
+#[test]
+fn edits_have_a_commit_and_a_confidence() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = |hash: &str| {
+        std::fs::create_dir_all(folder.path().join(".git")).unwrap();
+        std::fs::write(folder.path().join(".git/HEAD"), hash).unwrap();
+    };
+    let (old, new) = ("1f7a7a472abf3dd9643fd615f6da379c4acb3e3a", "2".repeat(40));
+    for (commit, confidence, answer, state, after) in [
+        (Some(old), Some(0.85), ApprovalAnswer::Yes, ChangeState::Applied, "+said"),
+        (Some(old), None, ApprovalAnswer::No { reason: None }, ChangeState::Denied, "+said"),
+        (
+            Some(old),
+            Some(1.0),
+            ApprovalAnswer::Edited { text: "edited".into() },
+            ChangeState::Applied,
+            "+edited",
+        ),
+        (None, Some(0.0), ApprovalAnswer::Yes, ChangeState::Applied, "+said"),
+    ] {
+        head(commit.unwrap_or("ref: refs/heads/unborn"));
+        let path = folder.path().join("src/a.rs");
+        let arguments = json!({"path": path, "content": "said", "confidence": confidence}).to_string();
+        let call = ToolCall::new("a", "write_file", arguments.as_str());
+        let tools = Tools::default().with(WriteFile::new(folder.path()));
+        let person = Person::saying(&[answer]);
+        let mut worker = worker(&store(), steps(vec![call]), tools, approvals(ApprovalMode::Ask, person));
+        assert_eq!(turn(&mut worker).1, Ending::Done);
+        head(&new);
+        let edits = rejoin_engine::changes::edits(worker.conversation().entries());
+        assert_eq!((edits.len(), edits[0].state, edits[0].path.as_str()), (1, state, "src/a.rs"));
+        assert_eq!(edits[0].commit.as_deref(), commit);
+        assert_eq!(edits[0].confidence.map(Confidence::number), confidence);
+        assert!(edits[0].diff().unwrap().contains(after));
+        std::fs::remove_dir_all(folder.path().join("src")).ok();
+    }
 }

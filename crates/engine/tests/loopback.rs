@@ -15,6 +15,7 @@ use std::{
 
 use rejoin_engine::{
     Conversation, ConversationManager, Effort, ManagerError, Mode, New, SystemClock, Wanted,
+    approval::{ApprovalMode, Approvals},
     auth::{Keys, SecretString},
     provider::{
         Doing, Provider, ProviderError,
@@ -23,7 +24,7 @@ use rejoin_engine::{
         http::{Addresses, HttpOptions},
         registry::{account_elsewhere, connect},
     },
-    tools::{Plan, RunningCall, Tool, ToolOutput, Tools},
+    tools::{Plan, RunningCall, Tool, ToolOutput, Tools, WriteFile},
     turn::{
         Ending, Event, Limit, Limits, OnBroken, Stop, TurnError, TurnInput, TurnSettings, WindowSettings,
         Worker,
@@ -34,7 +35,10 @@ use rejoin_record::{Message, Raw, ToolCall};
 use rejoin_store::{Store, memory::Memory};
 use serde_json::{Value, value::RawValue};
 use support::assert_verifies;
-use testkit::loopback::{Config, Fault, Loopback, Service};
+use testkit::loopback::{
+    Brain, Config, Fault, Loopback, Service,
+    brain::{Ask, Call, Said, Say},
+};
 
 /// A provider as it is chosen, and who plays it.
 const PROVIDERS: &[(&str, Option<&str>, Service, &str)] = &[
@@ -633,4 +637,64 @@ fn a_manager_decides_who_answers_as_the_command_line_does() {
     assert_eq!(say(trusted_with(None)).unwrap_err().code(), "UNTRUSTED_ADDRESS", "with another key");
     let account = account_elsewhere("openai", &keys());
     assert_eq!(say(trusted_with(account)).unwrap(), (2, 1));
+}
+
+/// A model calls a tool with 20 MB of arguments, more than any provider takes back. The call has a result that says what is wrong, the
+/// turn goes on, every later request is accepted, and the record keeps the arguments to the last byte.
+#[test]
+fn a_call_with_20_megabytes_of_arguments() {
+    let arguments = format!(r#"{{"path":"big.txt","content":"{}"}}"#, "0123456789".repeat(2_000_000));
+    let called = arguments.clone();
+    let brain = move |ask: &Ask| match ask.said.last() {
+        Some(Said::User(text)) if text == "write it" => Say {
+            text: String::from("I write it."),
+            calls: vec![Call { name: String::from("write_file"), arguments: called.clone() }],
+            ..Say::default()
+        },
+        Some(Said::Result { text, .. }) => Say::text(format!("It said: {text}")),
+        _ => Say::text("Nothing else."),
+    };
+    let brain: Brain = Arc::new(brain);
+    // One provider per dialect.
+    let check = |which| {
+        let label = label(which);
+        let server = Loopback::start(Config { brain: Arc::clone(&brain), ..Config::default() });
+        let folder = tempfile::tempdir().unwrap();
+        let store = memory();
+        let approvals = Approvals { mode: ApprovalMode::Auto, ..Approvals::default() };
+        let settings = TurnSettings { approvals, ..TurnSettings::default() };
+        let tools = Tools::default().with(WriteFile::new(folder.path()));
+        let mut worker = worker(&store, reach(&server, which), tools, settings);
+        for text in ["write it", "and now?"] {
+            let turned = run(worker.turn(TurnInput::from(text), &mut |_| {}, &Stop::new()));
+            assert_eq!(turned.unwrap_or_else(|why| panic!("{label}: {why}")).ending, Ending::Done, "{label}");
+        }
+        assert!(server.violations().is_empty(), "{label}: {:#?}", server.violations());
+        let requests = server.requests();
+        let sent: Vec<_> = requests.iter().filter(|request| request.is_turn()).collect();
+        assert_eq!(sent.len(), 3, "{label}");
+        for request in &sent[1..] {
+            let body = String::from_utf8(request.body.to_vec()).unwrap();
+            assert!(body.len() < 100_000, "{label}: {} bytes were sent", body.len());
+            for said in [
+                "I write it.",
+                "[20000031 bytes, too many to be shown]",
+                "`big.txt` would have 20,000,000 bytes, and tools write at most 16,777,216",
+            ] {
+                assert!(body.contains(said), "{label}: {said}: {body}");
+            }
+        }
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0, "{label}");
+        let id = worker.into_conversation().id();
+        assert_verifies(&*store, id);
+        let conversation = Conversation::open(store, id, "test").unwrap();
+        let messages = conversation.messages();
+        let calls: Vec<&ToolCall> = messages.iter().flat_map(|message| message.tool_calls()).collect();
+        assert_eq!(calls.len(), 1, "{label}");
+        assert!(calls[0].arguments.text().as_str() == arguments, "{label}: the arguments were changed");
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| PROVIDERS[..2].iter().for_each(check));
+        scope.spawn(|| PROVIDERS[2..5].iter().for_each(check));
+    });
 }

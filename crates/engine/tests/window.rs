@@ -20,7 +20,7 @@ use rejoin_engine::{
     turn::{CompactMode, Ending, Event, WindowSettings},
 };
 use rejoin_formats::{Dialect, wire::stream::Usage};
-use rejoin_record::{Block, Kind, Message, Role, ToolCall, json::Doc};
+use rejoin_record::{Block, Content, Kind, Message, Role, ToolCall, json::Doc};
 use rejoin_view::window::PrunePolicy;
 use talk::{assert_paired, run};
 
@@ -565,23 +565,26 @@ fn old_results_are_pruned_on_demand() {
     assert_eq!(changed, [2], "{:?}", new.iter().map(|message| text(message)).collect::<Vec<_>>());
 }
 
+/// A tool that leaves a snapshot.
+struct Leaves;
+
+impl Tool for Leaves {
+    fn declaration(&self) -> rejoin_engine::context::ToolDeclaration {
+        let schema = rejoin_record::Raw::new(r#"{"type":"object","properties":{}}"#);
+        rejoin_engine::context::ToolDeclaration::function("leave", "Leaves a snapshot.", schema)
+    }
+    fn plan<'a>(&'a self, _: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+        Plan::reads()
+    }
+    fn run<'a>(&'a self, _: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+        let snapshot = Some(rejoin_record::Raw::new(r#"{"ghost":"zebra"}"#));
+        Box::pin(std::future::ready(ToolOutput { snapshot, ..ToolOutput::of("done") }))
+    }
+}
+
 /// What a tool leaves as a snapshot is in the record, and no model sees it.
 #[test]
 fn snapshots_stay_in_the_record() {
-    struct Leaves;
-    impl Tool for Leaves {
-        fn declaration(&self) -> rejoin_engine::context::ToolDeclaration {
-            let schema = rejoin_record::Raw::new(r#"{"type":"object","properties":{}}"#);
-            rejoin_engine::context::ToolDeclaration::function("leave", "Leaves a snapshot.", schema)
-        }
-        fn plan<'a>(&'a self, _: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
-            Plan::reads()
-        }
-        fn run<'a>(&'a self, _: RunningCall<'a>) -> Doing<'a, ToolOutput> {
-            let snapshot = Some(rejoin_record::Raw::new(r#"{"ghost":"zebra"}"#));
-            Box::pin(std::future::ready(ToolOutput { snapshot, ..ToolOutput::of("done") }))
-        }
-    }
     let provider = Arc::new(
         ScriptedProvider::new([
             Step::calls(vec![ToolCall::new("a", "leave", "{}")]),
@@ -595,6 +598,56 @@ fn snapshots_stay_in_the_record() {
     assert!(provider.requests().iter().all(|request| !body(request).contains("zebra")));
     let kinds = agent.conversation().entries().iter().map(|entry| entry.envelope().kind.clone());
     assert_eq!(kinds.filter(|kind| *kind == Kind::Snapshot).count(), 1);
+}
+
+/// S3-23, S3-25, S3-27, S3-28, S3-30, S3-31, S3-55: the conversation's own model is asked for a summary with the template. Without a
+/// verbatim tail, what people said stays, in order, and the summary after it; answers, calls and results go. The compaction is
+/// an entry, and snapshots stay.
+#[test]
+fn without_a_tail_what_people_said_and_the_summary_stay() {
+    let provider = Arc::new(
+        ScriptedProvider::new([
+            Step::calls(vec![ToolCall::new("a", "leave", "{}")]),
+            Step::says(&words(2_000)),
+            Step::says(&words(2_000)),
+            Step::says("They talked about fruit."),
+        ])
+        .speaking(Dialect::OpenAiChat)
+        .named("scripted", "some-model"),
+    );
+    let fitting =
+        WindowSettings { context_window: Some(100_000), tail_tokens: Some(0), ..WindowSettings::default() };
+    let tools = Tools::default().with(Leaves);
+    let mut agent = Agent::builder(provider.clone()).system("Be kind.").tools(tools).fitting(fitting).build();
+    run(agent.ask("first question")).unwrap();
+    run(agent.ask("second question")).unwrap();
+    run(agent.compact(None));
+    let asked = body(provider.requests().last().unwrap());
+    for words in [
+        "some-model",
+        "Be kind.",
+        "Please provide a concise summary of the conversation so far. Focus on:",
+        "key decisions",
+        "important information",
+        "current state",
+        "unresolved issues and next steps",
+        "Stay under 500 tokens.",
+    ] {
+        assert!(asked.contains(words), "{words}: {asked}");
+    }
+    let shown = shown(&agent);
+    assert_eq!(shown[..2], ["first question", "second question"]);
+    assert!(shown[2].starts_with("Summary of earlier conversation:\n\n") && shown.len() == 3, "{shown:?}");
+    let messages = agent.conversation().messages();
+    assert!(messages.iter().all(|message| message.role == Role::User && message.tool_calls().count() == 0));
+    let entries = agent.conversation().entries();
+    let compacted = entries.iter().find_map(|entry| match Content::of(entry) {
+        Content::Compacted(compacted) => Some(compacted),
+        _ => None,
+    });
+    let compacted = compacted.unwrap();
+    assert!(compacted.summary.contains("They talked about fruit.") && compacted.truncated_count == 0);
+    assert_eq!(entries.iter().filter(|entry| entry.envelope().kind == Kind::Snapshot).count(), 1);
 }
 
 /// S0-47, S0-48, S0-51, B5 to B9: pruning without a model keeps instructions, pairs and the newest turns, and has one summary.

@@ -334,6 +334,48 @@ body! {
         after: Option<Text>,
         /// The conversation in which a delegated task is worked on.
         child: Option<ConversationId>,
+        /// The hash of the commit that was checked out in the workspace when the change was proposed.
+        commit: Option<Text>,
+        /// How sure the model said it was of the change.
+        confidence: Option<Confidence>,
+    }
+}
+
+/// How sure a model is of a change: a number from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Confidence(f64);
+
+// It is never NaN.
+impl Eq for Confidence {}
+
+impl Confidence {
+    /// A confidence; `None` if the number is not from 0 to 1.
+    #[must_use]
+    pub fn new(number: f64) -> Option<Self> {
+        // Adding 0 turns -0 into 0.
+        (0.0..=1.0).contains(&number).then_some(Self(number + 0.0))
+    }
+
+    /// The number, from 0 to 1.
+    #[must_use]
+    pub fn number(self) -> f64 {
+        self.0
+    }
+}
+
+/// The shortest decimal number that is read back as the same one.
+impl std::fmt::Display for Confidence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Item for Confidence {
+    fn write(&self, out: &mut String) {
+        out.push_str(&self.to_string());
+    }
+    fn read(value: Value<'_>) -> Option<Self> {
+        (value.kind() == json::Kind::Number).then(|| Self::new(value.raw().parse().ok()?))?
     }
 }
 
@@ -544,6 +586,8 @@ impl Change {
             before_base64: None,
             after: None,
             child: None,
+            commit: None,
+            confidence: None,
         }
     }
 }

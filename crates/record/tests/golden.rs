@@ -8,8 +8,8 @@ use rejoin_record::{
     Text, Timestamp, ToolCall,
     chain::Stamp,
     content::{
-        Branch, CallAt, Change, ChangeState, Closed, ClosedCall, Command, Compacted, Context, Decision,
-        Erased, KeptMessage, Meta, Metadata, Prune, RawItem, Snapshot, TokenUsage, Turn, TurnState,
+        Branch, CallAt, Change, ChangeState, Closed, ClosedCall, Command, Compacted, Confidence, Context,
+        Decision, Erased, KeptMessage, Meta, Metadata, Prune, RawItem, Snapshot, TokenUsage, Turn, TurnState,
         Uncompacted,
     },
     verify::verify,
@@ -142,6 +142,16 @@ fn conversation() -> Vec<Entry> {
                 ..Turn::new(TurnState::Ended, None)
             }),
         ),
+        (
+            Kind::Change,
+            Content::Change(Change {
+                path: Some(text("src/a.rs")),
+                after: Some(text("00")),
+                commit: Some(text("1f7a7a472abf3dd9643fd615f6da379c4acb3e3a")),
+                confidence: Confidence::new(0.85),
+                ..Change::new(ChangeState::Proposed, CallAt { entry: id(2), block: 0 })
+            }),
+        ),
     ];
     let mut chain = Chain::empty();
     contents
@@ -171,6 +181,24 @@ fn every_kind_is_read_back() {
         assert_eq!(content.to_body(), *entry.body().unwrap());
     }
     assert_eq!(verify(&conversation()), []);
+}
+
+/// S1-34: a confidence is a number from 0 to 1, written as short as possible and read back as the same number.
+#[test]
+fn a_confidence_is_a_number_from_0_to_1() {
+    for (number, written) in
+        [(0.0, Some("0")), (-0.0, Some("0")), (0.1 + 0.2, Some("0.30000000000000004")), (1.0, Some("1"))]
+            .into_iter()
+            .chain([-0.1, 1.1, f64::NAN, f64::INFINITY].map(|number| (number, None)))
+    {
+        let confidence = Confidence::new(number);
+        assert_eq!(confidence.map(|confidence| confidence.to_string()).as_deref(), written);
+        let change =
+            Change { confidence, ..Change::new(ChangeState::Proposed, CallAt { entry: id(2), block: 0 }) };
+        let content = Content::Change(change);
+        let entry = Chain::empty().append(Kind::Change, &content, stamp(1));
+        assert_eq!(Content::of(&Entry::from_line(&entry.to_line()).unwrap()), content);
+    }
 }
 
 #[test]

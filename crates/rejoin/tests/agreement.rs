@@ -3,22 +3,25 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, io::Write as _, sync::Arc};
 
 use proptest::prelude::*;
 use rejoin::{
-    Access, Block, Conversation, ConversationId, Location, Message, Mode, Role, Rule, ScriptedProvider,
-    Store, SystemClock, Timestamp, ToolCall, ToolResult, Tools, TurnSettings, Worker, check,
+    Access, Block, Conversation, ConversationId, Input, Location, Message, Mode, OnBroken, Role, Rule,
+    ScriptedProvider, Store, SystemClock, Timestamp, ToolCall, ToolResult, Tools, TurnSettings, Worker,
+    Writer, check,
     engine::{CallKey, CallStatus, calls::calls, read},
     open_store,
     record::{
-        Chain, Content, Entry, EntryId, Kind, Salt, Tree,
+        Chain, Content, Entry, EntryId, Kind, Salt, Tail, Tree,
         chain::Stamp,
         content::{
-            Branch, CallAt, Closed, ClosedCall, Compacted, Decision, KeptMessage, Meta, Metadata, Prune,
-            Turn, TurnState, Uncompacted,
+            Branch, CallAt, Closed, ClosedCall, Compacted, Decision, Erased, KeptMessage, Meta, Metadata,
+            Prune, Turn, TurnState, Uncompacted,
         },
+        verify::verify,
     },
+    sessions::{self, FORMATS, Format, Writing},
     store::{
         Query,
         SessionState::{Interrupted, WaitingForApproval, WaitingForTools},
@@ -56,6 +59,12 @@ enum Step {
     /// A message's results become tombstones.
     Prune(Vec<usize>),
     Pinned(Vec<usize>),
+    /// An entry's content is erased.
+    Erased(usize),
+    /// What a format keeps of it is imported as another conversation, which goes on.
+    Imported(usize),
+    /// The process ends in the middle of a write.
+    Crashed(usize),
 }
 
 /// Few ids, so that they are used again and again.
@@ -87,6 +96,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<usize>().prop_map(Step::Uncompacted),
         1 => prop::collection::vec(any::<usize>(), 1..3).prop_map(Step::Prune),
         1 => prop::collection::vec(any::<usize>(), 0..3).prop_map(Step::Pinned),
+        2 => any::<usize>().prop_map(Step::Erased),
+        1 => any::<usize>().prop_map(Step::Imported),
+        1 => any::<usize>().prop_map(Step::Crashed),
     ]
 }
 
@@ -102,15 +114,17 @@ fn result(id: Option<u8>) -> Block {
 /// A history in the making.
 struct Talk {
     id: ConversationId,
-    chain: Chain,
     entries: Vec<Entry>,
-    calls: Vec<(EntryId, u64)>,
+    /// How many entries there are in the store.
+    stored: usize,
+    /// How many entries there ever were: no id is used twice.
+    made: u64,
 }
 
 impl Talk {
     fn new() -> Self {
         let id = ConversationId::from_random(1);
-        let mut talk = Self { id, chain: Chain::empty(), entries: Vec::new(), calls: Vec::new() };
+        let mut talk = Self { id, entries: Vec::new(), stored: 0, made: 0 };
         let metadata =
             Metadata { conversation: id, provider: None, model: None, directory: None, format: None };
         talk.append(None, Kind::Header, &Content::Header(metadata));
@@ -118,7 +132,13 @@ impl Talk {
     }
 
     fn append(&mut self, under: Option<usize>, kind: Kind, content: &Content) {
-        let number = self.entries.len() as u64 + 1;
+        let entry = self.next(under, kind, content);
+        self.entries.push(entry);
+    }
+
+    fn next(&mut self, under: Option<usize>, kind: Kind, content: &Content) -> Entry {
+        self.made += 1;
+        let number = self.made;
         let mut random = [0; 10];
         random[..8].copy_from_slice(&number.to_be_bytes());
         let stamp = Stamp {
@@ -127,24 +147,32 @@ impl Talk {
             salt: Salt([1; 16]),
             source_time: None,
         };
-        let entry = match under.map(|under| &self.entries[under]) {
-            Some(under) => self.chain.append_under(Some((under.id(), under.hash())), kind, content, stamp),
-            None => self.chain.append(kind, content, stamp),
-        };
-        if let Content::Message(message) = content {
-            let blocks = message.blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some());
-            self.calls.extend(blocks.map(|(block, _)| (entry.id(), block as u64)));
+        let mut chain = Chain::at(self.entries.last().map(Tail::of));
+        match under.map(|under| &self.entries[under]) {
+            Some(under) => chain.append_under(Some((under.id(), under.hash())), kind, content, stamp),
+            None => chain.append(kind, content, stamp),
         }
-        self.entries.push(entry);
+    }
+
+    /// The calls that were not erased, in order.
+    fn calls(&self) -> Vec<Called> {
+        let calls = |entry: &Entry| match Content::of(entry) {
+            Content::Message(message) => {
+                let blocks = message.blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some());
+                blocks.map(|(block, _)| (entry.id(), block as u64)).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.entries.iter().flat_map(calls).collect()
     }
 
     fn say(&mut self, role: Role, blocks: Vec<Block>) {
         self.append(None, Kind::Message, &Content::Message(Message::new(role, blocks)));
     }
 
-    fn take(&mut self, step: Step) {
-        let any_call =
-            |number: usize| (!self.calls.is_empty()).then(|| self.calls[number % self.calls.len()]);
+    fn take(&mut self, step: Step, place: &mut Place) {
+        let calls = self.calls();
+        let any_call = |number: usize| (!calls.is_empty()).then(|| calls[number % calls.len()]);
         match step {
             Step::User => self.say(Role::User, vec![Block::text("go")]),
             Step::Instructions => self.say(Role::System, vec![Block::text("be kind")]),
@@ -194,7 +222,53 @@ impl Talk {
                 let pinned = Some(which.into_iter().map(|which| self.any(which)).collect());
                 self.append(None, Kind::Meta, &Content::Meta(Meta { pinned, ..Meta::default() }));
             }
+            Step::Erased(which) => self.erase(which, place),
+            Step::Imported(which) => self.export_and_import(which, place),
+            Step::Crashed(left) => place.crash(self, left),
         }
+    }
+
+    /// Stores what is new.
+    fn save(&mut self, place: &mut Place) {
+        let tail = place.store().tail(self.id).unwrap();
+        place.store().append(self.id, tail, &self.entries[self.stored..]).unwrap();
+        self.stored = self.entries.len();
+    }
+
+    /// Erases an entry that is stored.
+    fn erase(&mut self, which: usize, place: &mut Place) {
+        let which = which % self.stored;
+        let entry = self.entries[which].id();
+        let note = Content::Erased(Erased { entry, reason: None });
+        let note = self.next(None, Kind::Erased, &note);
+        let tail = place.store().tail(self.id).unwrap().unwrap();
+        place.store().erase(self.id, tail, entry, &note).unwrap();
+        self.entries[which] = self.entries[which].erased();
+        self.entries.push(note);
+        self.stored = self.entries.len();
+    }
+
+    /// Writes the conversation in a format and imports what was written. Nothing happens if there is nothing to import.
+    fn export_and_import(&mut self, which: usize, place: &mut Place) {
+        let is_foreign =
+            |format: &&Format| format.read.as_ref().is_some_and(|read| !read.own) && format.write.is_some();
+        let formats: Vec<&Format> = FORMATS.iter().filter(is_foreign).collect();
+        let format = formats[which % formats.len()];
+        let store = place.store();
+        let session = read(&**store, self.id, Mode::Recover).unwrap().session;
+        let writing = Writing { model: Some("m"), now: Timestamp::UNIX_EPOCH, directory: "/" };
+        let text = sessions::write(&session, format, OnBroken::Keep, &writing).unwrap().body;
+        self.made += 1;
+        let input = Input::new(format!("exported {}", self.made), text.as_bytes()).unwrap();
+        let Some(session) = sessions::read(&input, Some(format)).ok().and_then(|mut read| read.pop()) else {
+            return;
+        };
+        let writer = Writer { store: &**store, clock: &SystemClock, command: "test" };
+        writer.import(&session).unwrap();
+        assert_eq!(writer.import(&session).unwrap().added, 0, "importing twice adds nothing");
+        self.id = session.id;
+        self.entries = read(&**store, self.id, Mode::Recover).unwrap().entries;
+        self.stored = self.entries.len();
     }
 
     fn any(&self, number: usize) -> EntryId {
@@ -262,16 +336,18 @@ impl Talk {
         let name = store.location().to_string();
 
         // The list.
-        let listed = store.list(&Query::default()).unwrap().conversations.remove(0).state;
+        let listed = store.list(&Query::default()).unwrap().conversations;
+        let listed = listed.into_iter().find(|listed| listed.id == self.id).unwrap().state;
         let waits = matches!(listed, Interrupted | WaitingForTools | WaitingForApproval);
         assert_eq!(waits, !open.is_empty() || self.was_stopped(), "{name} lists {listed}: {open:?}");
 
         // The audit.
         let recorded = read(&**store, self.id, Mode::Recover).unwrap();
         let audited = calls(&recorded, &CallKey([7; 32]));
-        assert_eq!(audited.len(), self.calls.len(), "{name}");
+        let calls = self.calls();
+        assert_eq!(audited.len(), calls.len(), "{name}");
         let answered = self.answered_anywhere();
-        for (call, place) in audited.iter().zip(&self.calls) {
+        for (call, place) in audited.iter().zip(&calls) {
             let is_answered = call.status != CallStatus::Requested;
             assert_eq!((call.request, is_answered), (place.0, answered.contains(place)), "{name}: {place:?}");
         }
@@ -294,8 +370,34 @@ impl Talk {
     }
 }
 
+/// A store that can be opened again.
+struct Place {
+    location: Location,
+    store: Option<Arc<dyn Store>>,
+}
+
+impl Place {
+    fn store(&mut self) -> &Arc<dyn Store> {
+        let location = &self.location;
+        self.store.get_or_insert_with(|| Arc::from(open_store(location, Access::Write).unwrap()))
+    }
+
+    /// Ends without closing anything. In a file of lines, a part of an entry is left that was never acknowledged.
+    fn crash(&mut self, talk: &mut Talk, left: usize) {
+        self.store = None;
+        let Location::Jsonl(folder) = &self.location else { return };
+        let torn = talk.next(None, Kind::Message, &Content::Message(Message::user("torn"))).to_line();
+        for file in std::fs::read_dir(folder).into_iter().flatten().map(|file| file.unwrap().path()) {
+            if file.file_name().is_some_and(|name| *name == *format!("{}.jsonl", talk.id)) {
+                let mut file = std::fs::OpenOptions::new().append(true).open(file).unwrap();
+                file.write_all(&torn.as_bytes()[..1 + left % (torn.len() - 1)]).unwrap();
+            }
+        }
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: testkit::law_cases(40).cases, ..ProptestConfig::default() })]
 
     #[test]
     fn everything_agrees_on_who_answers_whom(steps in prop::collection::vec(step(), 1..14)) {
@@ -303,16 +405,17 @@ proptest! {
         for location in
             [Location::Sqlite(folder.path().join("rejoin.db")), Location::Jsonl(folder.path().join("chats"))]
         {
-            let store: Arc<dyn Store> = Arc::from(open_store(&location, Access::Write).unwrap());
+            let mut place = Place { location, store: None };
             let mut talk = Talk::new();
-            let mut stored = 0;
+            talk.save(&mut place);
             for step in steps.clone() {
-                talk.take(step);
-                let tail = store.tail(talk.id).unwrap();
-                store.append(talk.id, tail, &talk.entries[stored..]).unwrap();
-                stored = talk.entries.len();
+                talk.take(step, &mut place);
+                talk.save(&mut place);
                 talk.follow();
-                talk.check(&store);
+                talk.check(place.store());
+                let recorded = read(&**place.store(), talk.id, Mode::Recover).unwrap();
+                assert_eq!(recorded.entries, talk.entries);
+                assert_eq!(verify(&recorded.entries), []);
             }
         }
     }

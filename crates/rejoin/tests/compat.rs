@@ -5,7 +5,10 @@
 
 use rejoin::{
     Dialect, EngineError, Message, ToolCall,
-    compat::{Conversation, OllamaConfig, StateCommand, convert_messages},
+    compat::{
+        CompactConfig, Conversation, MockProvider, OllamaConfig, StateCommand, convert_messages,
+        needs_compaction, run_compact_task,
+    },
     serde_json::{self, json},
 };
 
@@ -61,4 +64,34 @@ fn a_command_is_written_and_read_as_json() {
     let elsewhere = Conversation::new(500, 2, 0.5).dispatch(command);
     assert!(matches!(elsewhere, Err(EngineError::NoSuchMessage(_))));
     assert!(serde_json::from_str::<StateCommand>(r#"{"AddToolMessage":{"parent":"no id"}}"#).is_err());
+}
+
+/// S3-22, S3-24, S3-26: a conversation is compacted above 0.8 of the window and not at it, what people said stays up to 20,000 tokens, both
+/// can be changed, and a program can compact at once.
+#[test]
+fn compaction_has_its_old_names() {
+    let config = CompactConfig::default();
+    assert_eq!((config.threshold, config.user_message_max_tokens), (0.8, 20_000));
+    for (tokens, window, is_needed) in [
+        (80_000, 100_000, false),
+        (80_001, 100_000, true),
+        (102_400, 128_000, false),
+        (102_401, 128_000, true),
+        // The threshold is rounded down: 0.8 of 101 is 80.8.
+        (80, 101, false),
+        (81, 101, true),
+        (0, 0, false),
+    ] {
+        assert_eq!(needs_compaction(tokens, window, &config), is_needed, "{tokens} of {window}");
+    }
+    assert!(needs_compaction(51, 100, &CompactConfig { threshold: 0.5, ..config }));
+    let provider = std::sync::Arc::new(MockProvider::new([rejoin::Step::says("They met.")]));
+    let answer = Message::assistant("Hello to you. ".repeat(2_000));
+    let history =
+        vec![Message::user("Hello."), answer, Message::user("And you?"), Message::assistant("Fine.")];
+    let mut agent = rejoin::Agent::builder(provider).history(history).build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(run_compact_task(&mut agent, None));
+    let messages = agent.conversation().messages();
+    assert!(messages.iter().any(|message| message.content().is_some_and(|text| text.contains("They met."))));
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use rejoin::{
-    Access, Conversation, Message, Mode, New, Raw, Store, Timestamp,
+    Access, Conversation, Message, Mode, New, Raw, Store, Timestamp, ToolCall,
     engine::read,
     open_store,
     providers::catalogue::Dollars,
@@ -73,4 +73,26 @@ fn money_is_counted_where_the_price_is_known() {
 fn only_what_is_new_enough_counts() {
     assert_eq!(stats(Some("2099-01-01T00:00:00Z".parse().unwrap())), Stats::default());
     assert_eq!(stats(Some("2020-01-01T00:00:00Z".parse().unwrap())), stats(None));
+}
+
+/// S2-49: statistics say how often something is repaired, and by which rule.
+#[test]
+fn repairs_are_counted_by_rule() {
+    let store: Arc<dyn Store> = open_store(&"memory:".parse().unwrap(), Access::Write).unwrap().into();
+    let mut tally = Tally::since(None);
+    for number in 0..3 {
+        let mut conversation = Conversation::create(Arc::clone(&store), &New::default(), "test");
+        conversation.say(Message::user("Hello."));
+        conversation.say(Message::tool("gone", "a result without a call"));
+        if number == 0 {
+            conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c1", "look", "{}")]));
+            conversation.say(Message::user("And now?"));
+        }
+        tally.add(&read(&*store, conversation.id(), Mode::Recover).unwrap());
+    }
+    let stats = tally.finish();
+    assert_eq!(stats.repairs, 4);
+    let mut counts: Vec<u64> = stats.rules.values().copied().collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [1, 3], "{:?}", stats.rules);
 }

@@ -3,7 +3,7 @@
 //! Illegal states cannot be written: a call carries its result inside its [`Exchange`], so there is no call without a
 //! result, no result without a call, and no order to get wrong.
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use crate::list::List;
 use rejoin_record::{Arguments, Block, CallId, Message, Role, ToolCall, ToolResult, json::write};
@@ -121,6 +121,12 @@ pub enum ArgumentsUse {
 
 /// The most bytes of arguments that are sent. OpenAI refuses a text of more than 10 MiB; no tool needs as much.
 pub(crate) const LONGEST_ARGUMENTS: usize = 8 * 1024 * 1024;
+
+/// The arguments, or what goes out in their place if they are too long to be sent.
+pub(crate) fn arguments_in_brief(arguments: &Arguments) -> Cow<'_, str> {
+    let text = arguments.text().as_str();
+    if text.len() > LONGEST_ARGUMENTS { wrapped_arguments(arguments).into() } else { text.into() }
+}
 
 /// Wraps arguments that are not an object in a JSON object that holds their raw text, or its length if it is too long to be sent.
 pub fn wrapped_arguments(arguments: &Arguments) -> String {

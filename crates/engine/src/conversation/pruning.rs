@@ -136,6 +136,7 @@ fn log_pairs(walk: &Walk, tail: usize) {
                 tracing::debug!("Preserved tool call pair: call_id={id}, tool_name={name}");
             } else {
                 tracing::debug!("Pruning tool call pair atomically: call_id={id}, tool_name={name}");
+                tracing::debug!("Pruning assistant with tool_calls to match pruned tool result: {id}");
             }
         }
     }

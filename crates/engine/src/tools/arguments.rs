@@ -1,6 +1,7 @@
 //! The arguments of a built-in tool: each is read by name and type, and an error tells the model which one is wrong and what it
 //! takes. Arguments that a tool does not know are errors too, because a model that passes one expects it to matter.
 
+use rejoin_record::content::Confidence;
 use serde_json::{Map, Value};
 
 /// The most bytes of arguments that are parsed. A file to be written is among them.
@@ -117,6 +118,17 @@ impl Given {
         }
     }
 
+    /// How sure the model is of a change, if it says so.
+    pub(super) fn confidence(&mut self) -> Result<Option<Confidence>, String> {
+        let (name, wanted) = ("confidence", "a number from 0 to 1");
+        let Some(value) = self.take(name) else { return Ok(None) };
+        match value.as_f64().map(Confidence::new) {
+            Some(Some(confidence)) => Ok(Some(confidence)),
+            Some(None) => Err(format!("`{}{name}` must be {wanted}, not {value}", self.at)),
+            None => Err(self.wrong(name, wanted, &value)),
+        }
+    }
+
     /// Yes or no; no if it was not passed.
     pub(super) fn flag(&mut self, name: &str) -> Result<bool, String> {
         match self.take(name) {
@@ -187,6 +199,16 @@ mod tests {
             (r#"{"from":"1"}"#, Err("`from` must be a whole number from 1 to 9, not a string")),
         ] {
             assert_eq!(parse(json).unwrap().number("from", 1, 9), number.map_err(String::from), "{json}");
+        }
+        let confidence = |json: &str| Given::parse(json, &["confidence"]).unwrap().confidence();
+        assert_eq!(confidence(r#"{"confidence":0.85}"#), Ok(Confidence::new(0.85)));
+        assert_eq!(confidence(r#"{"confidence":1}"#), Ok(Confidence::new(1.0)));
+        assert_eq!(confidence(r#"{"confidence":null}"#), Ok(None));
+        for (json, why) in [
+            (r#"{"confidence":85}"#, "`confidence` must be a number from 0 to 1, not 85"),
+            (r#"{"confidence":"high"}"#, "`confidence` must be a number from 0 to 1, not a string"),
+        ] {
+            assert_eq!(confidence(json).unwrap_err(), why);
         }
         assert_eq!(
             parse(r#"{"all":"yes"}"#).unwrap().flag("all").unwrap_err(),

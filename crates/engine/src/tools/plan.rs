@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use rejoin_record::content::Confidence;
 use tokio::sync::mpsc;
 
 use super::{FileChange, ToolOutput};
@@ -15,6 +16,7 @@ use crate::{
 };
 
 /// What a call would do.
+#[allow(clippy::large_enum_variant, reason = "there is one plan per call, and it is moved only a few times")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
     /// It only reads. It needs no approval and runs beside other calls.
@@ -47,6 +49,10 @@ pub struct PlannedChange {
     pub file: Option<FileChange>,
     /// What a person may edit before the call runs.
     pub editable: Option<Editable>,
+    /// The hash of the commit that is checked out in the workspace, if that is known.
+    pub commit: Option<String>,
+    /// How sure the model is of the change, if it says so.
+    pub confidence: Option<Confidence>,
 }
 
 impl PlannedChange {
@@ -58,6 +64,8 @@ impl PlannedChange {
             reach: Reach::Open(String::from("it is not confined to the workspace")),
             file: None,
             editable: None,
+            commit: None,
+            confidence: None,
         }
     }
 }

@@ -84,6 +84,8 @@ impl Run {
             editable: Some(Editable { argument: "command", text: given.command.clone() }),
             subject: ChangeSubject::Command(given.command),
             file: None,
+            commit: None,
+            confidence: None,
         })
     }
 

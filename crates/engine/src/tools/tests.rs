@@ -53,7 +53,8 @@ fn names_and_arguments_are_a_contract() {
         }
     }
     let expected = "calculate expression\nread_file path from? lines?\nlist_dir path?\nfind pattern path?\n\
-                    grep pattern path? glob? context?\nrecall query? message?\nwrite_file path content\nedit_file path edits\n";
+                    grep pattern path? glob? context?\nrecall query? message?\nwrite_file path content confidence?\n\
+                    edit_file path edits confidence?\n";
     assert_eq!(declared, format!("{expected}run command timeout_s?\ndelegate task tools?\nfetch url\n"));
     let reading = Tools::reading(&Workspace::new(".")).declarations();
     let names: Vec<&str> = reading.iter().map(|tool| &*tool.name).collect();

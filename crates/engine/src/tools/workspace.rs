@@ -102,7 +102,7 @@ macro_rules! plan_and_run_reading {
 }
 pub(super) use plan_and_run_reading;
 
-/// How a tool plans and runs that changes a file: `planned` says how, and the workspace applies what was approved.
+/// How a tool plans and runs that changes a file: `wanted` says how, and the workspace applies what was approved.
 macro_rules! plan_and_run_changing {
     () => {
         fn plan<'a>(
@@ -110,7 +110,7 @@ macro_rules! plan_and_run_changing {
             arguments: &'a str,
         ) -> $crate::provider::Doing<'a, Result<$crate::tools::Plan, $crate::tools::ToolOutput>> {
             let (tool, arguments) = (self.clone(), arguments.to_owned());
-            $crate::tools::change::plan(move || tool.planned(&arguments))
+            $crate::tools::change::plan(self.0.clone(), move || tool.wanted(&arguments))
         }
 
         fn run<'a>(

@@ -1,11 +1,12 @@
 //! `write_file`: creates a file, or replaces its whole content.
 
 use rejoin_formats::context::ToolDeclaration;
-use rejoin_record::Raw;
+use rejoin_record::{Raw, content::Confidence};
 
 use super::{
     FileChange, Tool,
     arguments::Given,
+    change::Wanted,
     workspace::{Workspace, in_a_workspace, plan_and_run_changing},
 };
 
@@ -24,20 +25,31 @@ impl WriteFile {
     /// # Errors
     /// A text for the model: what is wrong, and what to do.
     pub fn planned(&self, arguments: &str) -> Result<FileChange, String> {
-        let (path, content) = given(arguments)?;
-        self.0.change(&path, |_, _| Ok(content.into_bytes()))
+        Ok(self.wanted(arguments)?.0)
+    }
+
+    fn wanted(&self, arguments: &str) -> Result<Wanted, String> {
+        let Writing { path, content, confidence } = given(arguments)?;
+        Ok((self.0.change(&path, |_, _| Ok(content.into_bytes()))?, confidence))
     }
 }
 
-/// The path and the content of a call.
-pub(super) fn given(arguments: &str) -> Result<(String, String), String> {
-    let mut given = Given::parse(arguments, &["path", "content"])?;
-    Ok((given.path()?, given.needed("content")?))
+/// The arguments of a call.
+pub(super) struct Writing {
+    path: String,
+    pub(super) content: String,
+    confidence: Option<Confidence>,
+}
+
+/// Reads the arguments of a call.
+pub(super) fn given(arguments: &str) -> Result<Writing, String> {
+    let mut given = Given::parse(arguments, &["path", "content", "confidence"])?;
+    Ok(Writing { path: given.path()?, content: given.needed("content")?, confidence: given.confidence()? })
 }
 
 impl Tool for WriteFile {
     fn declaration(&self) -> ToolDeclaration {
-        let schema = r#"{"type":"object","properties":{"path":{"type":"string","description":"the file, relative to the working folder; missing folders are created"},"content":{"type":"string","description":"the whole content of the file"}},"required":["path","content"],"additionalProperties":false}"#;
+        let schema = r#"{"type":"object","properties":{"path":{"type":"string","description":"the file, relative to the working folder; missing folders are created"},"content":{"type":"string","description":"the whole content of the file"},"confidence":{"type":"number","minimum":0,"maximum":1,"description":"how sure you are that the change is right, from 0 to 1 (optional)"}},"required":["path","content"],"additionalProperties":false}"#;
         let description =
             "Creates a file, or replaces all of its content. To change a part of a file, use edit_file.";
         ToolDeclaration::function(NAME, description, Raw::new(schema))

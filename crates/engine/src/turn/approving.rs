@@ -20,7 +20,7 @@ use crate::{
         ApprovalAnswer, ApprovalMode, ApprovalRequest,
         rules::{RuleVerdict, rule_for},
     },
-    tools::{FileChange, Plan, PlannedChange, Reach, Tool, ToolOutput},
+    tools::{Plan, PlannedChange, Reach, Tool, ToolOutput},
 };
 
 /// A call that may run.
@@ -56,7 +56,7 @@ impl Worker {
                 let change = Change {
                     by: Some(by.into()),
                     rule: rule.map(Into::into),
-                    ..of_file(Change::new(ChangeState::Approved, at.clone()), planned.file.as_ref())
+                    ..of_file(Change::new(ChangeState::Approved, at.clone()), &planned)
                 };
                 self.change_entry(running, change);
                 Ok(Permission { planned: Some(planned), ..Permission::default() })
@@ -66,7 +66,7 @@ impl Worker {
                     by: Some(by.into()),
                     rule: rule.map(Into::into),
                     reason: Some(why.as_str().into()),
-                    ..of_file(Change::new(ChangeState::Denied, at.clone()), planned.file.as_ref())
+                    ..of_file(Change::new(ChangeState::Denied, at.clone()), &planned)
                 };
                 self.change_entry(running, change);
                 Err(ToolOutput::error(format!("[not run: {why}]")))
@@ -118,10 +118,7 @@ impl Worker {
         mut planned: PlannedChange,
         why: String,
     ) -> Result<Permission, ToolOutput> {
-        self.change_entry(
-            running,
-            of_file(Change::new(ChangeState::Proposed, at.clone()), planned.file.as_ref()),
-        );
+        self.change_entry(running, of_file(Change::new(ChangeState::Proposed, at.clone()), &planned));
         self.turn_entry(running, TurnState::CallAwaitingApproval, Some(at.clone()));
         let subject = planned.subject.for_rules(&call.name);
         let request = ApprovalRequest {
@@ -176,7 +173,7 @@ impl Worker {
                     }
                 };
                 // The file may have changed while the person was editing.
-                approved = of_file(approved, planned.file.as_ref());
+                approved = of_file(approved, &planned);
                 approved.arguments = Some(arguments.as_str().into());
                 permission.arguments = Some(arguments);
                 permission.note = Some(note);
@@ -241,6 +238,8 @@ async fn edited(
 ) -> Result<(String, String), ToolOutput> {
     if let Some(file) = &mut planned.file {
         file.after = text.as_bytes().to_vec();
+        // The model was sure of its own content, which the proposal has, not of this one.
+        planned.confidence = None;
         let arguments = Object::new().text("path", &file.path).text("content", text).finish();
         let note = "[a person edited the new content before it was written: read the file before you change it again]";
         return Ok((arguments, note.to_owned()));
@@ -264,9 +263,10 @@ async fn edited(
     Ok((arguments, note))
 }
 
-/// Notes a file in a step: its path, its content before, and the hash of its content after.
-fn of_file(change: Change, file: Option<&FileChange>) -> Change {
-    let Some(file) = file else { return change };
+/// Notes a file in a step: its path, its content before, the hash of its content after, the commit that it was changed at, and how
+/// sure the model is.
+fn of_file(change: Change, planned: &PlannedChange) -> Change {
+    let Some(file) = &planned.file else { return change };
     let before = file.before.as_deref().map(std::str::from_utf8);
     Change {
         path: Some(file.path.as_str().into()),
@@ -276,6 +276,8 @@ fn of_file(change: Change, file: Option<&FileChange>) -> Change {
             _ => None,
         },
         after: Some(hash(&file.after)),
+        commit: planned.commit.as_deref().map(Into::into),
+        confidence: planned.confidence,
         ..change
     }
 }

@@ -24,6 +24,10 @@ use super::{
 pub(crate) trait Assembly: Default + Send + 'static {
     /// Takes an event or a whole response; false if `event` is neither.
     fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool;
+    /// Whether an event repeats what earlier ones said, and nothing of it is kept.
+    fn repeats(_name: &str, _event: Value<'_>) -> bool {
+        false
+    }
     /// The item that the provider would have sent without streaming, as far as it was received; `None` if it is empty.
     fn item(self, seen: &Seen, complete: bool) -> Option<Item>;
     /// Reads the item, a value of the text in `buffer`.
@@ -102,9 +106,10 @@ struct Taking<A> {
     seen: Seen,
     /// Why the bytes are no response.
     broken: Option<String>,
-    /// Bytes of all events so far, and their limit.
+    /// Bytes of all events so far, and their limit. Events that only repeat others are counted apart.
     taken: usize,
     limit: usize,
+    repeated: usize,
     any: bool,
     /// The number of events with content, and the hash of the last event.
     said: u64,
@@ -179,6 +184,10 @@ impl<A: Assembly> StreamDecoder for Decoder<A> {
 
     fn said(&self) -> u64 {
         self.taking.said
+    }
+
+    fn repeated(&self) -> usize {
+        self.taking.repeated
     }
 
     fn finish(self: Box<Self>) -> Received {
@@ -260,7 +269,11 @@ impl<A: Assembly> Taking<A> {
 
     fn object(&mut self, name: &str, event: Value<'_>, text: &str, out: &mut Vec<Delta>) -> bool {
         self.any = true;
-        self.taken += text.len();
+        // Everything is repeated twice at most, so that a stream of nothing else has an end, too.
+        let room = (2 * self.taken).saturating_sub(self.repeated);
+        let repeated = if A::repeats(name, event) { text.len().min(room) } else { 0 };
+        self.repeated += repeated;
+        self.taken += text.len() - repeated;
         if self.taken > self.limit {
             self.breaks(format!("it has no end: more than {} MiB came", self.limit >> 20));
             return true;
@@ -448,5 +461,38 @@ mod tests {
         let received = Box::new(decoder).finish();
         assert!(matches!(&received.end, End::Garbage(why) if why.contains("1 MiB")), "{:?}", received.end);
         assert!(received.message.and_then(|message| message.content()).is_some_and(|text| text.len() > 1000));
+    }
+
+    /// Says nothing, and repeats itself.
+    #[derive(Default)]
+    struct Echo;
+
+    impl Assembly for Echo {
+        fn event(&mut self, _: &str, _: Value<'_>, _: &mut Seen, _: &mut Vec<Delta>) -> bool {
+            true
+        }
+        fn repeats(name: &str, _: Value<'_>) -> bool {
+            name == "again"
+        }
+        fn item(self, _: &Seen, _: bool) -> Option<Item> {
+            None
+        }
+        fn read(_: Value<'_>, _: &Arc<str>, _: &Seen) -> Option<Message> {
+            None
+        }
+    }
+
+    /// Events that repeat others do not count, as long as there is something to repeat.
+    #[test]
+    fn repetitions_have_an_end() {
+        let mut decoder = Decoder::<Echo>::new();
+        decoder.taking.limit = 1 << 20;
+        let mut feed = |name: &str| {
+            let event = format!("event: {name}\ndata: {{\"text\":\"{}\"}}\n\n", "ha".repeat(3 << 17));
+            decoder.feed(event.as_bytes(), &mut Vec::new());
+            decoder.is_done()
+        };
+        assert_eq!(["first", "again", "again"].map(&mut feed), [false; 3], "it was repeated twice");
+        assert!(feed("again"), "it is repeated for ever");
     }
 }

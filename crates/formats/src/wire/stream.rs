@@ -98,6 +98,8 @@ pub trait StreamDecoder: Send {
     /// The number of events with content. Comments, pings and repeated empty events do not count, so a stream whose count
     /// does not grow is silent, however many bytes arrive.
     fn said(&self) -> u64;
+    /// The bytes of events that only repeat what earlier ones said. They take no memory and do not count for the longest answer.
+    fn repeated(&self) -> usize;
     /// Ends the response and returns what was received.
     fn finish(self: Box<Self>) -> Received;
 }

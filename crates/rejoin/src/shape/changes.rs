@@ -27,6 +27,8 @@ pub fn edit(edit: &FileEdit) -> String {
         .count("turn", edit.turn)
         .text_or_null("by", edit.by.as_deref())
         .text_or_null("reason", edit.reason.as_deref())
+        .text_or_null("commit", edit.commit.as_deref())
+        .raw("confidence", &edit.confidence.map_or_else(|| String::from("null"), |number| number.to_string()))
         .text_or_null("diff", edit.diff())
         .finish()
 }

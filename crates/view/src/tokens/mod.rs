@@ -10,6 +10,8 @@ mod exact;
 use hashbrown::HashMap;
 use rejoin_record::{Block, BlockKind, EntryId, Message};
 
+use crate::sound::arguments_in_brief;
+
 /// Counts tokens for one model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TokenCounter {
@@ -130,7 +132,9 @@ fn plain_block(block: &Block, count: &dyn Fn(&str) -> u64) -> u64 {
     match &block.kind {
         BlockKind::Text(text) => count(text),
         BlockKind::Reasoning(reasoning) => count(&reasoning.text),
-        BlockKind::ToolCall(call) => MESSAGE + count(&call.name) + count(call.arguments.text()),
+        BlockKind::ToolCall(call) => {
+            MESSAGE + count(&call.name) + count(&arguments_in_brief(&call.arguments))
+        }
         BlockKind::ToolResult(result) => {
             MESSAGE + result.content.iter().map(|block| plain_block(block, count)).sum::<u64>()
         }

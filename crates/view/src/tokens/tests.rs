@@ -171,3 +171,12 @@ fn a_ledger_counts_each_entry_once() {
     ledger.forget(first);
     assert_eq!(ledger.message(first, &long), other.message(&long));
 }
+
+/// Arguments that are too long to be sent count as the note that goes out in their place.
+#[test]
+fn arguments_that_are_not_sent_take_no_tokens() {
+    let arguments = format!(r#"{{"content":"{}"}}"#, "word ".repeat(crate::sound::LONGEST_ARGUMENTS / 5 + 1));
+    let call = rejoin_record::ToolCall::new("a", "write_file", arguments.as_str());
+    let tokens = TokenCounter::for_model("claude").message(&Message::assistant_with_tools(vec![call]));
+    assert!(tokens < 100, "{tokens}");
+}

@@ -137,7 +137,8 @@ fn results_are_pruned_by_number_age_and_tokens() {
     assert_eq!(pruned(PrunePolicy { batch: Some(2), ..both }), [2, 6]);
 }
 
-/// B37: a shortened text keeps its budget and says truly how much is missing, in any script.
+/// S3-29, B37: a shortened text keeps its budget and says truly how much is missing, in any script. At least two fifths of
+/// the budget are its beginning, and as much its end.
 #[test]
 fn a_shortened_text_keeps_its_budget() {
     let counter = TokenCounter::for_model("m");
@@ -148,6 +149,12 @@ fn a_shortened_text_keeps_its_budget() {
         let missing: usize = missing.parse().unwrap_or_default();
         let marker = format!("\n[... {missing} characters truncated ...]\n").chars().count();
         assert_eq!(short.chars().count() - marker + missing, text.chars().count());
+        let (head, tail) =
+            short.split_once(&format!("\n[... {missing} characters truncated ...]\n")).unwrap();
+        assert!(text.starts_with(head) && text.ends_with(tail));
+        for part in [head, tail] {
+            assert!(counter.text(part) >= 300 * 2 / 5, "{}", counter.text(part));
+        }
     }
     assert_eq!(middle_left_out("short", 300, &counter), "short");
 }

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use rejoin_record::{Block, BlockKind, Message};
 
-use crate::TokenCounter;
+use crate::{TokenCounter, sound::arguments_in_brief};
 
 /// Shortens a text to at most `tokens` by leaving out its middle.
 #[must_use]
@@ -42,7 +42,9 @@ pub fn told(message: &Message) -> String {
         // Writing to a string cannot fail.
         let _ = match &block.kind {
             BlockKind::Text(text) => write!(out, "\n{text}"),
-            BlockKind::ToolCall(call) => write!(out, "\n[calls {} {}]", call.name, call.arguments.text()),
+            BlockKind::ToolCall(call) => {
+                write!(out, "\n[calls {} {}]", call.name, arguments_in_brief(&call.arguments))
+            }
             BlockKind::ToolResult(result) => {
                 let texts: Vec<&str> =
                     result.content.iter().filter_map(Block::as_text).map(|text| text.as_str()).collect();

@@ -36,8 +36,15 @@ fn for_people(edit: &FileEdit) -> String {
     let reason = reason.map(|reason| format!(": {}", harmless(reason))).unwrap_or_default();
     let state = paint(shape::change_state(edit.state), output::STRONG);
     let (path, tool) = (harmless(&edit.path), harmless(&edit.tool));
-    let mut text =
-        format!("{state}{by}{reason}  {path}  ({tool}, {}, turn {})\n", local_time(edit.time), edit.turn);
+    let commit = edit.commit.as_deref().map(|commit| format!(", at commit {}", harmless(short(commit))));
+    let sure = edit.confidence.map(|confidence| format!(", confidence {confidence}"));
+    let mut text = format!(
+        "{state}{by}{reason}  {path}  ({tool}, {}, turn {}{}{})\n",
+        local_time(edit.time),
+        edit.turn,
+        commit.unwrap_or_default(),
+        sure.unwrap_or_default()
+    );
     match edit.diff() {
         Some(diff) => {
             diff.lines().for_each(|line| text.push_str(&format!("  {}\n", output::diff_line(line))))
@@ -46,4 +53,9 @@ fn for_people(edit: &FileEdit) -> String {
     }
     text.push('\n');
     text
+}
+
+/// The beginning of a hash, as long as git shows it at least.
+fn short(hash: &str) -> &str {
+    hash.get(..7).unwrap_or(hash)
 }

@@ -126,7 +126,7 @@ impl Attempt<'_> {
             deltas.drain(..).for_each(|delta| listener(SendProgress::Delta(delta)));
             if line > options.longest_line {
                 too_long = Some(format!("a line of more than {} bytes", options.longest_line));
-            } else if total > options.longest_answer {
+            } else if total - line > options.longest_answer.saturating_add(decoder.repeated()) {
                 too_long = Some(format!("more than {} bytes", options.longest_answer));
             }
             if too_long.is_some() {

@@ -175,6 +175,11 @@ impl Beneath {
         Ok(self.root.get().expect("BUG: it was just set"))
     }
 
+    /// The path of the folder without links; none if it cannot be opened.
+    pub(super) fn path(&self) -> Option<&Path> {
+        Some(self.root().ok()?.path())
+    }
+
     /// A path relative to the folder. An absolute path is accepted if it begins with the folder's own.
     fn relative<'p>(&self, root: &Root, path: &'p str) -> Result<&'p Path, PathRefused> {
         let path = Path::new(path);

@@ -5,9 +5,11 @@
 //! between, the file is the old one or the new one, never a part of either.
 
 mod apply;
+mod commit;
 
 use std::{io, time::Duration};
 
+use rejoin_record::content::Confidence;
 use similar::TextDiff;
 
 use super::{
@@ -155,13 +157,21 @@ impl FileChange {
     }
 }
 
+/// A change of a file that a call asks for, and how sure the model is of it.
+pub(super) type Wanted = (FileChange, Option<Confidence>);
+
 /// Plans a change of a file on another thread, with everything that a person is shown.
 pub(super) fn plan(
-    change: impl FnOnce() -> Result<FileChange, String> + Send + 'static,
+    workspace: Workspace,
+    wanted: impl FnOnce() -> Result<Wanted, String> + Send + 'static,
 ) -> Doing<'static, Result<Plan, ToolOutput>> {
     Box::pin(async move {
-        let change = match tokio::task::spawn_blocking(change).await {
-            Ok(change) => change.map_err(ToolOutput::error)?,
+        let planning = move || {
+            let wanted = wanted()?;
+            Ok::<_, String>((wanted, workspace.folder.path().and_then(commit::checked_out)))
+        };
+        let ((change, confidence), commit) = match tokio::task::spawn_blocking(planning).await {
+            Ok(planned) => planned.map_err(ToolOutput::error)?,
             Err(why) => return Err(ToolOutput::error(format!("it was not done: {why}"))),
         };
         let text = std::str::from_utf8(&change.after).ok();
@@ -171,6 +181,8 @@ pub(super) fn plan(
             reach: Reach::Confined,
             editable: text.map(|text| Editable { argument: "content", text: text.to_owned() }),
             file: Some(change),
+            commit,
+            confidence,
         }))
     })
 }
@@ -187,7 +199,7 @@ pub(super) fn apply(workspace: Workspace, change: Option<FileChange>) -> Doing<'
 /// The content that a call of a file tool makes of an earlier content; none if it makes none.
 pub(crate) fn replayed(tool: &str, arguments: &str, before: Option<&[u8]>) -> Option<Vec<u8>> {
     match tool {
-        write::NAME => write::given(arguments).ok().map(|(_, content)| content.into_bytes()),
+        write::NAME => write::given(arguments).ok().map(|wanted| wanted.content.into_bytes()),
         edit::NAME => edit::replayed(arguments, before).ok(),
         _ => None,
     }

@@ -11,12 +11,12 @@ mod nearest;
 use std::borrow::Cow;
 
 use rejoin_formats::context::ToolDeclaration;
-use rejoin_record::Raw;
+use rejoin_record::{Raw, content::Confidence};
 
 use super::{
     FileChange, Tool,
     arguments::Given,
-    change::counted,
+    change::{Wanted, counted},
     work::{cut, grouped},
     workspace::{CHANGED_FILE, Workspace, in_a_workspace, plan_and_run_changing},
 };
@@ -43,6 +43,13 @@ struct Edit {
     all: bool,
 }
 
+/// The arguments of a call.
+struct Editing {
+    path: String,
+    edits: Vec<Edit>,
+    confidence: Option<Confidence>,
+}
+
 in_a_workspace!(EditFile, "Edits files");
 
 impl EditFile {
@@ -51,26 +58,30 @@ impl EditFile {
     /// # Errors
     /// A text for the model: which edit cannot be made and why, and what to do.
     pub fn planned(&self, arguments: &str) -> Result<FileChange, String> {
-        let (path, edits) = given(arguments)?;
-        self.0.change(&path, |path, before| after(path, before, &edits))
+        Ok(self.wanted(arguments)?.0)
+    }
+
+    fn wanted(&self, arguments: &str) -> Result<Wanted, String> {
+        let Editing { path, edits, confidence } = given(arguments)?;
+        Ok((self.0.change(&path, |path, before| after(path, before, &edits))?, confidence))
     }
 }
 
 /// The content that a call with these arguments makes of an earlier content.
 pub(super) fn replayed(arguments: &str, before: Option<&[u8]>) -> Result<Vec<u8>, String> {
-    let (path, edits) = given(arguments)?;
+    let Editing { path, edits, .. } = given(arguments)?;
     after(&path, before, &edits)
 }
 
-/// The path and the edits of a call.
-fn given(arguments: &str) -> Result<(String, Vec<Edit>), String> {
-    let mut given = Given::parse(arguments, &["path", "edits"])?;
+/// Reads the arguments of a call.
+fn given(arguments: &str) -> Result<Editing, String> {
+    let mut given = Given::parse(arguments, &["path", "edits", "confidence"])?;
     let path = given.path()?;
     let edits = given.objects("edits", EDITS, &["old", "new", "all"])?;
     let edits = edits.into_iter().map(|mut edit| {
         Ok(Edit { old: edit.needed("old")?, new: edit.needed("new")?, all: edit.flag("all")? })
     });
-    Ok((path, edits.collect::<Result<_, String>>()?))
+    Ok(Editing { path, edits: edits.collect::<Result<_, String>>()?, confidence: given.confidence()? })
 }
 
 /// The content after all edits.
@@ -216,7 +227,7 @@ impl Fault<'_> {
 
 impl Tool for EditFile {
     fn declaration(&self) -> ToolDeclaration {
-        let schema = r#"{"type":"object","properties":{"path":{"type":"string","description":"the file, relative to the working folder"},"edits":{"type":"array","description":"the edits, applied in order; if one cannot be made, none is","items":{"type":"object","properties":{"old":{"type":"string","description":"the exact text to replace, with its white space; it must be found exactly once, unless all is true"},"new":{"type":"string","description":"the text to put in its place; empty to delete"},"all":{"type":"boolean","description":"replace every occurrence (default: false)"}},"required":["old","new"],"additionalProperties":false}}},"required":["path","edits"],"additionalProperties":false}"#;
+        let schema = r#"{"type":"object","properties":{"path":{"type":"string","description":"the file, relative to the working folder"},"edits":{"type":"array","description":"the edits, applied in order; if one cannot be made, none is","items":{"type":"object","properties":{"old":{"type":"string","description":"the exact text to replace, with its white space; it must be found exactly once, unless all is true"},"new":{"type":"string","description":"the text to put in its place; empty to delete"},"all":{"type":"boolean","description":"replace every occurrence (default: false)"}},"required":["old","new"],"additionalProperties":false}},"confidence":{"type":"number","minimum":0,"maximum":1,"description":"how sure you are that the change is right, from 0 to 1 (optional)"}},"required":["path","edits"],"additionalProperties":false}"#;
         let description =
             "Replaces exact text in a file. Read the file first, and copy the text to replace from it.";
         ToolDeclaration::function(NAME, description, Raw::new(schema))

@@ -3,7 +3,7 @@
 //! In a stream, `response.output_item.done` carries the complete item, including encrypted reasoning. Deltas serve for showing,
 //! and for responses that break off.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
     WIRE,
@@ -145,9 +145,21 @@ impl ResponseAssembly {
     }
 }
 
+/// The kind of an event.
+fn kind<'e>(name: &'e str, event: Value<'e>) -> Cow<'e, str> {
+    event.given("type").and_then(Value::as_str).unwrap_or_else(|| name.into())
+}
+
 impl Assembly for ResponseAssembly {
+    fn repeats(name: &str, event: Value<'_>) -> bool {
+        // What came in pieces comes once more when a part is done, when its item is done, and at the end. The item is what is kept.
+        let kind = kind(name, event);
+        let is_end = matches!(&*kind, "response.completed" | "response.incomplete");
+        is_end || kind.ends_with(".done") && kind != "response.output_item.done"
+    }
+
     fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
-        let kind = event.given("type").and_then(Value::as_str).unwrap_or_else(|| name.into());
+        let kind = kind(name, event);
         if event
             .given("output")
             .is_some_and(|output| event.get("type").is_none() && output.raw().starts_with('['))

@@ -41,7 +41,7 @@ fn a_busy_provider_is_asked_again() {
     assert_eq!(attempts, [2, 3]);
 }
 
-/// The waits double up to the longest, and their number is a setting.
+/// S3-24, S3-34: the waits double up to the longest, and their number is a setting. By default the first is 250 ms and the longest 4 s.
 #[test]
 fn waits_double_and_end() {
     let server = Server::new(vec![busy()]);
@@ -54,6 +54,7 @@ fn waits_double_and_end() {
     assert_eq!(server.asked().len(), 6);
     let usual = HttpOptions::default();
     assert_eq!((usual.first_wait, usual.longest_wait), (Duration::from_millis(250), Duration::from_secs(4)));
+    assert!((3..=6).contains(&usual.retries));
 }
 
 /// What the provider asks for is waited for; more than the setting allows is told at once.

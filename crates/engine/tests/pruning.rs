@@ -1,0 +1,246 @@
+//! Which results are pruned, by which policy, and what stays whole: the pairs, the other messages, the record.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod talk;
+
+use std::{
+    io,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use rejoin_engine::{
+    Agent, Clock, Conversation, Mode, New, Window,
+    calls::calls,
+    digest,
+    provider::scripted::{ScriptedProvider, Step},
+    read,
+    tools::{FunctionTool, Tools},
+    turn::WindowSettings,
+};
+use rejoin_record::{Block, Kind, Message, Role, Timestamp, ToolCall, Tree};
+use rejoin_store::memory::Memory;
+use rejoin_view::{TokenCounter, window::PrunePolicy};
+use serde_json::json;
+use talk::{assert_paired, run};
+
+/// A clock that a test sets, in seconds.
+#[derive(Debug, Default)]
+struct Set(AtomicI64);
+
+impl Clock for Set {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + self.0.load(Ordering::Relaxed)).unwrap()
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        rejoin_engine::SystemClock.random(bytes);
+    }
+}
+
+/// Results of about a hundred tokens.
+const LONG: &str = "a result with ten words in it, which are these. ";
+
+/// A conversation in which a tool was called so many times, once a minute, and then something else was said.
+fn talked(results: usize) -> (Arc<Memory>, Arc<Set>, Conversation) {
+    let (store, clock) = (Arc::new(Memory::new(digest)), Arc::new(Set::default()));
+    let mut conversation =
+        Conversation::create_with_clock(store.clone(), clock.clone(), &New::default(), "test");
+    conversation.say(Message::system("Be kind."));
+    conversation.say(Message::user("look around"));
+    for number in 0..results {
+        clock.0.fetch_add(60, Ordering::Relaxed);
+        let call = ToolCall::new(format!("c{number}"), "look", "{}");
+        conversation.say(Message::assistant_with_tools(vec![call]));
+        conversation.say(Message::tool(format!("c{number}"), format!("{number}: {}", LONG.repeat(10))));
+    }
+    conversation.say(Message::assistant("I looked."));
+    conversation.say(Message::user("thank you"));
+    (store, clock, conversation)
+}
+
+/// The results that a model sees in full, by their numbers.
+fn seen(conversation: &Conversation) -> Vec<usize> {
+    let messages = conversation.messages();
+    let texts = messages.iter().flat_map(|message| message.tool_results()).map(|result| {
+        result.content.iter().filter_map(Block::as_text).map(|text| text.as_str()).collect::<String>()
+    });
+    texts.filter(|text| text.contains(LONG)).filter_map(|text| text.split(':').next()?.parse().ok()).collect()
+}
+
+fn at_once() -> PrunePolicy {
+    PrunePolicy { batch: Some(1), ..PrunePolicy::default() }
+}
+
+/// S1-17, S1-20..S1-23: each policy prunes exactly what it says and reports it, with a clock that is passed in; of several the strictest
+/// wins; and none is needed.
+#[test]
+fn each_policy_prunes_what_it_says() {
+    let result =
+        TokenCounter::for_model("m").message(&Message::tool("c0", format!("0: {}", LONG.repeat(10))));
+    let minutes = |minutes: u64| Some(Duration::from_secs(60 * minutes));
+    for (policy, left) in [
+        (PrunePolicy { keep_last: Some(2), ..at_once() }, vec![4, 5]),
+        (PrunePolicy { keep_last: Some(0), ..at_once() }, vec![]),
+        (PrunePolicy { keep_last: Some(9), ..at_once() }, vec![0, 1, 2, 3, 4, 5]),
+        (PrunePolicy { max_age: minutes(3), ..at_once() }, vec![2, 3, 4, 5]),
+        (PrunePolicy { token_budget: Some(3 * result), ..at_once() }, vec![3, 4, 5]),
+        (PrunePolicy { keep_last: Some(4), max_age: minutes(1), ..at_once() }, vec![4, 5]),
+        (
+            PrunePolicy {
+                keep_last: Some(1),
+                max_age: minutes(9),
+                token_budget: Some(9 * result),
+                ..at_once()
+            },
+            vec![5],
+        ),
+        (PrunePolicy::default(), vec![0, 1, 2, 3, 4, 5]),
+    ] {
+        let (_, _, mut conversation) = talked(6);
+        let report = conversation.prune_tool_calls("m", Some(&policy));
+        assert_eq!(seen(&conversation), left, "{policy:?}");
+        assert_eq!((report.survivors.len(), report.pruned.len()), (left.len(), 6 - left.len()), "{policy:?}");
+    }
+    // Time passes, and nothing else happens.
+    let (_, clock, mut conversation) = talked(6);
+    let policy = PrunePolicy { max_age: minutes(60), ..at_once() };
+    assert_eq!(conversation.prune_tool_calls("m", Some(&policy)).pruned, []);
+    clock.0.fetch_add(57 * 60, Ordering::Relaxed);
+    assert_eq!(conversation.prune_tool_calls("m", Some(&policy)).pruned.len(), 2);
+}
+
+/// S1-04, S1-18, S1-19, S4-25: pruning makes the conversation small for a model. The other messages are left alone, every pair stays a pair,
+/// every entry can still be reached, and the audit shows every call with its result.
+#[test]
+fn only_results_are_pruned_and_only_for_the_model() {
+    let (store, _, mut conversation) = talked(6);
+    let others = |conversation: &Conversation| -> Vec<Message> {
+        let messages = conversation.messages();
+        messages
+            .iter()
+            .filter(|message| message.role != Role::Tool)
+            .map(|message| (**message).clone())
+            .collect()
+    };
+    let (before, entries) = (others(&conversation), conversation.entries().to_vec());
+    let policy = PrunePolicy { keep_last: Some(0), ..at_once() };
+    conversation.prune_tool_calls("m", Some(&policy));
+    assert_eq!(others(&conversation), before);
+    let messages: Vec<Message> = conversation.messages().iter().map(|message| (**message).clone()).collect();
+    assert_paired(&messages);
+    let counter = TokenCounter::for_model("m");
+    assert!(messages.iter().map(|message| counter.message(message)).sum::<u64>() < 600);
+    let id = conversation.id();
+    drop(conversation);
+    let recorded = read(&*store, id, Mode::Recover).unwrap();
+    assert_eq!(recorded.entries[..entries.len()], entries);
+    let tree = Tree::new(&recorded.entries);
+    assert_eq!(tree.path().0.len(), recorded.entries.len(), "every entry is on the path");
+    let audited = calls(&recorded, &rejoin_engine::CallKey([7; 32]));
+    assert_eq!(audited.len(), 6);
+    assert!(audited.iter().all(|call| call.outcome.as_deref().is_some_and(|text| text.contains(LONG))));
+}
+
+/// S1-24: results that arrive are pruned by the policy of the settings; without a policy nothing at all changes.
+#[test]
+fn arriving_results_are_pruned_by_the_configured_policy() {
+    for (keep_last, is_pruned) in [(Some(1), true), (None, false)] {
+        let steps = (0..4).flat_map(|number| {
+            [Step::calls(vec![ToolCall::new(format!("c{number}"), "look", "{}")]), Step::says("Seen.")]
+        });
+        let provider = Arc::new(ScriptedProvider::new(steps));
+        let look =
+            FunctionTool::new("look", "Looks.", json!({"type": "object"}), |_| async { Ok(LONG.repeat(10)) });
+        let prune = PrunePolicy { keep_last, ..at_once() };
+        let fitting = WindowSettings { context_window: Some(100_000), prune, ..WindowSettings::default() };
+        let mut agent = Agent::builder(provider).tools(Tools::default().with(look)).fitting(fitting).build();
+        for _ in 0..4 {
+            run(agent.ask("look")).unwrap();
+        }
+        let mut entries = agent.conversation().entries().iter();
+        assert_eq!(entries.any(|entry| entry.envelope().kind == Kind::Prune), is_pruned);
+    }
+    let (_, _, mut conversation) = talked(3);
+    let before = conversation.entries().len();
+    assert_eq!(conversation.prune_tool_calls("m", None), Default::default());
+    assert_eq!((conversation.entries().len(), seen(&conversation).len()), (before, 3));
+}
+
+/// S1-25: the work of pruning grows with the conversation and not faster, and it is done before a request, never while an answer arrives.
+#[test]
+fn pruning_takes_linear_time() {
+    let time = |results: usize| {
+        let (_, _, mut conversation) = talked(results);
+        let policy = PrunePolicy { keep_last: Some(2), ..at_once() };
+        let (report, time) = testkit::timing::timed(|| conversation.prune_tool_calls("m", Some(&policy)));
+        assert_eq!(report.pruned.len(), results - 2);
+        time
+    };
+    let best = |results: usize| (0..3).map(|_| time(results)).min().unwrap();
+    let (small, large) = (best(200), best(1_600));
+    assert!(large < small * 40 + Duration::from_millis(50), "{small:?} for 200 results, {large:?} for 1,600");
+}
+
+/// What is logged while something is done.
+fn logged(work: impl FnOnce()) -> String {
+    #[derive(Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+    impl io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let sink = Sink::default();
+    let writer = sink.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .without_time()
+        .with_ansi(false)
+        .with_target(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    tracing::subscriber::with_default(subscriber, work);
+    String::from_utf8(sink.0.lock().unwrap().clone()).unwrap()
+}
+
+/// S0-24, S0-27, S0-28, S0-32: turns that are pruned take whole pairs with them, and the log says which pairs go and which stay.
+#[test]
+fn pruned_turns_take_whole_pairs_and_the_log_says_so() {
+    let (_, _, mut conversation) = talked(3);
+    for call in ["d1", "d2"] {
+        conversation.say(Message::assistant_with_tools(vec![ToolCall::new(call, "look", "{}")]));
+        conversation.say(Message::tool(call, LONG.repeat(10)));
+        conversation.say(Message::assistant("Seen."));
+        conversation.say(Message::user("and now?"));
+    }
+    let limits = Window { max_tokens: 1_000, min_retain_turns: 2, prune_threshold: 0.5 };
+    let mut pruned = None;
+    let log = logged(|| pruned = conversation.prune_if_needed("m", &limits));
+    let pruned = pruned.unwrap();
+    for line in [
+        format!("INFO Pruning conversation: tokens={}/1000, threshold=500", pruned.before),
+        format!(
+            "INFO Pruning complete: removed {} messages, tokens now {}/1000",
+            pruned.removed, pruned.after
+        ),
+        String::from("DEBUG Pruning tool call pair atomically: call_id=c0, tool_name=look"),
+        String::from("DEBUG Pruning assistant with tool_calls to match pruned tool result: c0"),
+        String::from("DEBUG Preserved tool call pair: call_id=d2, tool_name=look"),
+    ] {
+        assert!(log.lines().any(|logged| logged.trim() == line), "{line}\n{log}");
+    }
+    let messages: Vec<Message> = conversation.messages().iter().map(|message| (**message).clone()).collect();
+    assert_paired(&messages);
+    let left: Vec<String> =
+        messages.iter().flat_map(|message| message.tool_calls()).map(|call| call.id.to_string()).collect();
+    assert!(!left.contains(&String::from("c0")) && left.contains(&String::from("d2")), "{left:?}");
+}
