@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
 mod support;
+mod talk;
 
 use std::{
     sync::{
@@ -14,15 +15,15 @@ use std::{
 };
 
 use rejoin_engine::{
-    Conversation, ConversationManager, Effort, ManagerError, Mode, New, SystemClock, Wanted,
+    Conversation, ConversationManager, ManagerError, Mode, New, SystemClock, Wanted,
     approval::{ApprovalMode, Approvals},
     auth::{Keys, SecretString},
     provider::{
         Doing, Provider, ProviderError,
         choose::connector,
         decide::{Sources, TrustedAddress},
-        http::{Addresses, HttpOptions},
-        registry::{account_elsewhere, connect},
+        http::HttpOptions,
+        registry::account_elsewhere,
     },
     tools::{Plan, RunningCall, Tool, ToolOutput, Tools, WriteFile},
     turn::{
@@ -35,6 +36,7 @@ use rejoin_record::{Message, Raw, ToolCall};
 use rejoin_store::{Store, memory::Memory};
 use serde_json::{Value, value::RawValue};
 use support::assert_verifies;
+use talk::{reach, reach_within};
 use testkit::loopback::{
     Brain, Config, Fault, Loopback, Service,
     brain::{Ask, Call, Said, Say},
@@ -53,43 +55,6 @@ const PROVIDERS: &[(&str, Option<&str>, Service, &str)] = &[
     ("groq", None, Service::Groq, "llama-3.3-70b-versatile"),
     ("copilot", None, Service::Copilot, "gpt-4.1"),
 ];
-
-fn reach(server: &Loopback, which: &(&str, Option<&str>, Service, &str)) -> Arc<dyn Provider> {
-    reach_within(server, which, Duration::from_secs(20))
-}
-
-/// The same, where a provider may be silent for so long.
-fn reach_within(
-    server: &Loopback,
-    which: &(&str, Option<&str>, Service, &str),
-    read_timeout: Duration,
-) -> Arc<dyn Provider> {
-    let (name, api, service, model) = *which;
-    let version = match service {
-        Service::Anthropic => "/v1",
-        Service::Gemini => "/v1beta",
-        _ => "",
-    };
-    let github = server.base(Service::Copilot);
-    let options = HttpOptions {
-        first_wait: Duration::from_millis(5),
-        longest_wait: Duration::from_millis(20),
-        read_timeout,
-        addresses: Addresses { github: github.clone(), github_api: github, ..Addresses::default() },
-        ..HttpOptions::default()
-    };
-    let choice = Wanted {
-        provider: Some(name.to_owned()),
-        api: api.map(str::to_owned),
-        model: Some(model.to_owned()),
-        base_url: Some(server.base(service) + version),
-        max_tokens: None,
-        effort: Some(Effort::High),
-    };
-    let key = if service == Service::Copilot { "gho_loopback_user" } else { "sk-loopback" };
-    let keys = Keys { given: Some(SecretString::from(key.to_owned())), ..Keys::default() };
-    connect(&choice, &keys, &options).unwrap()
-}
 
 fn label(which: &(&str, Option<&str>, Service, &str)) -> String {
     format!("{} {}", which.0, which.1.unwrap_or_default())

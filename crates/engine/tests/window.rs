@@ -13,7 +13,7 @@ use std::{
 use rejoin_engine::{
     Agent, Conversation, New, PruneReport, Window,
     provider::{
-        Doing, ProviderError, ProviderFault, Request,
+        Doing, Provider, ProviderError, ProviderFault, Request,
         scripted::{ScriptedAnswer, ScriptedProvider, Step},
     },
     tools::{FunctionTool, Plan, Recall, RunningCall, Tool, ToolOutput, Tools},
@@ -22,7 +22,11 @@ use rejoin_engine::{
 use rejoin_formats::{Dialect, wire::stream::Usage};
 use rejoin_record::{Block, Content, Kind, Message, Role, ToolCall, json::Doc};
 use rejoin_view::window::PrunePolicy;
-use talk::{assert_paired, run};
+use talk::{assert_paired, reach, run};
+use testkit::loopback::{
+    Config, Loopback, Service,
+    brain::{Ask, Call, Said, Say},
+};
 
 /// The body of a request.
 fn body(request: &Request) -> String {
@@ -174,6 +178,16 @@ fn fact(number: usize) -> (String, String) {
 fn work(turns: usize, fitting: WindowSettings) -> (Agent, Arc<Mutex<Course>>, Vec<usize>) {
     let course = Arc::new(Mutex::new(Course::default()));
     let provider = Arc::new(working_provider(WINDOW, course.clone()));
+    let (agent, facts) = work_with(provider, turns, fitting, |_| {});
+    (agent, course, facts)
+}
+
+fn work_with(
+    provider: Arc<dyn Provider>,
+    turns: usize,
+    fitting: WindowSettings,
+    after: impl Fn(usize),
+) -> (Agent, Vec<usize>) {
     let told = |number: usize| {
         let (what, word) = fact(number);
         format!("{what} is {word}")
@@ -192,8 +206,48 @@ fn work(turns: usize, fitting: WindowSettings) -> (Agent, Arc<Mutex<Course>>, Ve
         }
         let outcome = run(agent.ask(said.as_str())).unwrap();
         assert_eq!(outcome.ending, Ending::Done, "turn {turn}");
+        after(turn);
     }
-    (agent, course, facts)
+    (agent, facts)
+}
+
+/// The same 500 turns over HTTP: the provider counts what it gets, and refuses nothing.
+#[test]
+fn five_hundred_turns_over_http() {
+    let brain = |ask: &Ask| match ask.said.last() {
+        Some(Said::User(text)) if text.contains("concise summary") => {
+            Say::text("We looked at many things. ".repeat(20))
+        }
+        Some(Said::User(_)) => {
+            let call = Call { name: String::from("look"), arguments: String::from(r#"{"at":"things"}"#) };
+            Say { calls: vec![call], ..Say::default() }
+        }
+        _ => Say::text("I have looked at it, and all is well with it so far as I can see."),
+    };
+    let server = Loopback::start(Config { brain: Arc::new(brain), ..Config::default() });
+    let provider = reach(&server, &("openai", Some("chat"), Service::OpenAi, "some-model"));
+    let fitting = WindowSettings { context_window: Some(WINDOW), ..WindowSettings::default() };
+    let course = Mutex::new((String::new(), 0, 0, 0));
+    work_with(provider, 500, fitting, |turn| {
+        assert!(server.violations().is_empty(), "turn {turn}: {:#?}", server.violations());
+        let (before, unchanged, all, largest) = &mut *course.lock().unwrap();
+        for request in server.requests().iter().filter(|request| request.is_turn()) {
+            let body = String::from_utf8(request.body.to_vec()).unwrap();
+            *largest = tokens(&body).max(*largest);
+            *unchanged += common(before, &body);
+            *all += body.len() as u64;
+            *before = body;
+        }
+        server.forget();
+    });
+    let (_, unchanged, all, largest) = course.into_inner().unwrap();
+    let share = unchanged as f64 / all as f64;
+    println!(
+        "largest {largest} of {WINDOW} tokens; {:.2} % of all input is an unchanged prefix",
+        100.0 * share
+    );
+    assert!(largest <= WINDOW && largest > WINDOW / 2, "{largest}");
+    assert!(share >= 0.9, "{share}");
 }
 
 /// 500 turns with a tool in a window of 32,000 tokens: never more than fits, never a refusal, and almost everything that is sent again

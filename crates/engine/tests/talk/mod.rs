@@ -2,18 +2,28 @@
 
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use rejoin_engine::{
-    provider::Doing,
+    Effort, Wanted,
+    auth::{Keys, SecretString},
+    provider::{
+        Doing, Provider,
+        http::{Addresses, HttpOptions},
+        registry::connect,
+    },
     tools::{Plan, RunningCall, Tool, ToolOutput, Tools},
     turn::Event,
 };
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::{Message, Raw, Role, ToolCall};
+use testkit::loopback::{Loopback, Service};
 
 /// A tool that says what it was passed: at once, slowly, as an error, or never.
 pub struct Echo {
@@ -61,7 +71,7 @@ pub fn call(id: &str, arguments: &str) -> ToolCall {
 }
 
 pub fn run<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(work)
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
 /// The steps of a turn that change what is stored, by name.
@@ -94,4 +104,42 @@ pub fn assert_paired(messages: &[Message]) {
 
 pub fn roles(messages: &[Arc<Message>]) -> Vec<&str> {
     messages.iter().map(|message| message.role.as_str()).collect()
+}
+
+/// A provider of the loopback server, as it is chosen.
+pub fn reach(server: &Loopback, which: &(&str, Option<&str>, Service, &str)) -> Arc<dyn Provider> {
+    reach_within(server, which, Duration::from_secs(20))
+}
+
+/// The same, where a provider may be silent for so long.
+pub fn reach_within(
+    server: &Loopback,
+    which: &(&str, Option<&str>, Service, &str),
+    read_timeout: Duration,
+) -> Arc<dyn Provider> {
+    let (name, api, service, model) = *which;
+    let version = match service {
+        Service::Anthropic => "/v1",
+        Service::Gemini => "/v1beta",
+        _ => "",
+    };
+    let github = server.base(Service::Copilot);
+    let options = HttpOptions {
+        first_wait: Duration::from_millis(5),
+        longest_wait: Duration::from_millis(20),
+        read_timeout,
+        addresses: Addresses { github: github.clone(), github_api: github, ..Addresses::default() },
+        ..HttpOptions::default()
+    };
+    let choice = Wanted {
+        provider: Some(name.to_owned()),
+        api: api.map(str::to_owned),
+        model: Some(model.to_owned()),
+        base_url: Some(server.base(service) + version),
+        max_tokens: None,
+        effort: Some(Effort::High),
+    };
+    let key = if service == Service::Copilot { "gho_loopback_user" } else { "sk-loopback" };
+    let keys = Keys { given: Some(SecretString::from(key.to_owned())), ..Keys::default() };
+    connect(&choice, &keys, &options).unwrap()
 }

@@ -163,7 +163,7 @@ pub(crate) fn read<S: Shape>(input: &Input, sample: Sample<'_>, shape: S) -> Res
     if !inside.is_empty() {
         let sessions = inside.into_iter().enumerate().map(|(number, (holder, name, list))| {
             let mut builder = Builder::new(&format!("{}#{number}", input.name), shape, None);
-            builder.around(holder, name);
+            builder.around(holder, name, list);
             list.items().for_each(|item| builder.add(item, &input.text, 0, None));
             builder.finish()
         });
@@ -201,11 +201,11 @@ pub(crate) fn read<S: Shape>(input: &Input, sample: Sample<'_>, shape: S) -> Res
     }
     let mut builder = Builder::new(&input.name, shape, body.map(|body| (body, &input.text)));
     builder.session.context.bare_list = body.is_none();
-    body.into_iter().for_each(|body| builder.other_lists(body, list));
+    body.into_iter().for_each(|body| builder.other_lists(body, shape.wire().fields.messages, list));
     if body.is_none() && root.kind() == Kind::Object && !root.is_cut() {
         let holds = |(_, value): &(Value<'_>, Value<'_>)| value.start() == list.start();
         let name = root.fields().find(holds).and_then(|(key, _)| key.as_str()).unwrap_or_default();
-        builder.around(root, &name);
+        builder.around(root, &name, list);
     }
     builder.session.findings.extend(replaced_bytes(input));
     for item in items(list) {
@@ -507,8 +507,7 @@ impl<S: Shape> Builder<S> {
     }
 
     /// Keeps other lists of the same name, of which only the last one counts.
-    fn other_lists(&mut self, body: Value<'_>, list: Value<'_>) {
-        let name = self.shape.wire().fields.messages;
+    fn other_lists(&mut self, body: Value<'_>, name: &str, list: Value<'_>) {
         for (_, value) in
             body.fields().filter(|(key, value)| key.is_str(name) && value.start() != list.start())
         {
@@ -518,8 +517,9 @@ impl<S: Shape> Builder<S> {
     }
 
     /// Keeps the JSON around a list that is not in a request body.
-    fn around(&mut self, holder: Value<'_>, list: &str) {
-        let what = within::around(render::with_field(holder.raw(), list, "[]"));
+    fn around(&mut self, holder: Value<'_>, name: &str, list: Value<'_>) {
+        self.other_lists(holder, name, list);
+        let what = within::around(render::with_field(holder.raw(), name, "[]"));
         self.session.set_aside.push(SetAside::around(holder.start(), what));
     }
 
