@@ -46,6 +46,7 @@ pub use tools::workspace;
 
 /// Opens the store for writing, or for reading if it cannot be written.
 pub fn open_store(desk: &Desk) -> Result<Arc<dyn Store>, Failure> {
+    prompt::survive_full_files();
     let opened = rejoin::engine::open_store(&desk.location, Access::Write)
         .or_else(|_| rejoin::engine::open_store(&desk.location, Access::Read));
     let store = opened.map_err(|why| desk::unusable(&desk.location, why))?;

@@ -218,9 +218,6 @@ pub enum Again {
 /// Stops the turn at the first Ctrl-C, or when the system asks. `leave` says that it is not the person who asks: the terminal is
 /// gone, or the system ends what runs. If the system asks twice, it gets what it wants at once.
 pub fn stop_on_signals(stop: Stop, leave: Arc<AtomicBool>, again: Again) -> JoinHandle<()> {
-    // A file that grows beyond its limit is a full disk like any other, and no reason to die.
-    #[cfg(unix)]
-    let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ));
     // Signals are handled from here on, before the user is told to press a key.
     let mut signals = signals();
     tokio::spawn(async move {
@@ -236,9 +233,16 @@ pub fn stop_on_signals(stop: Stop, leave: Arc<AtomicBool>, again: Again) -> Join
     })
 }
 
-/// The signal of a file that grows beyond its limit, on every Unix that we know.
-#[cfg(unix)]
-const SIGXFSZ: i32 = 25;
+/// From now on, a file that grows beyond its limit is a full disk like any other, and no reason to die.
+pub fn survive_full_files() {
+    /// The signal, on every Unix that we know.
+    #[cfg(unix)]
+    const SIGXFSZ: i32 = 25;
+    #[cfg(unix)]
+    let _ = block_on(async {
+        let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ));
+    });
+}
 
 /// Ctrl-C, and the signals by which the system asks a process to end. None if they cannot be listened to.
 #[cfg(unix)]
