@@ -245,7 +245,7 @@ impl Conversation {
     ) -> Result<Self, EngineError> {
         // Nothing changes what is read under the lock.
         let lock = locked(&*store, &*clock, id, command)?;
-        Self::opened(store, clock, id, Some(command.to_owned()), lock)
+        Self::opened(store, clock, id, Some(command.to_owned()), lock, Vec::new())
     }
 
     /// Opens a conversation to be read. What is appended stays in memory.
@@ -254,7 +254,7 @@ impl Conversation {
         clock: Arc<dyn Clock>,
         id: ConversationId,
     ) -> Result<Self, EngineError> {
-        Self::opened(store, clock, id, None, None)
+        Self::opened(store, clock, id, None, None, Vec::new())
     }
 
     /// Opens a conversation to continue it with turns. If it is long and was compacted, only the entries that the next turn needs are read:
@@ -275,9 +275,10 @@ impl Conversation {
             Hold::Later | Hold::Never => None,
         };
         let command = (hold != Hold::Never).then(|| command.to_owned());
-        let read = checkpoint::read(&*store, id).or_else(|| checkpoint::read_whole(&*store, id));
+        let mut damage = Vec::new();
+        let read = checkpoint::read(&*store, id, &mut damage);
         let Some(checkpoint::Opened { entries, part, walk }) = read else {
-            return Self::opened(store, clock, id, command, lock);
+            return Self::opened(store, clock, id, command, lock, damage);
         };
         let newest = entries.last().map(Tail::of);
         let conversation = Self {
@@ -318,7 +319,7 @@ impl Conversation {
     /// The path to the head, if it was walked when the conversation was opened and nothing was added since.
     #[cfg(feature = "agent")]
     pub(crate) fn take_walk(&mut self) -> Option<rejoin_view::path::Walk> {
-        self.walk.take().filter(|_| self.stored == self.entries.len())
+        self.walk.take()
     }
 
     fn opened(
@@ -327,8 +328,9 @@ impl Conversation {
         id: ConversationId,
         command: Option<String>,
         lock: Option<Lock>,
+        damage: Vec<Damage>,
     ) -> Result<Self, EngineError> {
-        let recorded = reading::read(&*store, id, reading::Mode::Recover)?;
+        let recorded = reading::read_after(&*store, id, reading::Mode::Recover, damage)?;
         if lock.is_some() {
             // Before more is written, so that these bytes survive whatever happens to the store.
             for damage in &recorded.damage {
@@ -404,6 +406,8 @@ impl Conversation {
         self.session.take();
         self.findings.take();
         self.added_messages = 0;
+        #[cfg(feature = "agent")]
+        self.walk.take();
     }
 
     /// The conversation's id.
@@ -487,7 +491,7 @@ impl Conversation {
         match self.store().filter(|_| !self.is_whole()) {
             None => Ok(Cow::Borrowed(&self.entries)),
             Some(store) => {
-                let mut entries = store.entries(self.id)?;
+                let mut entries = self.stored_entries(&**store)?;
                 entries.extend_from_slice(self.unsaved());
                 Ok(Cow::Owned(entries))
             }
@@ -626,6 +630,8 @@ impl Conversation {
         let entry = self.chain().append_under(self.head, kind, content, stamp);
         self.head = Some((entry.id(), entry.hash()));
         self.entries.push(entry.clone());
+        #[cfg(feature = "agent")]
+        self.walk.take();
         self.update_session(&entry, content);
         entry
     }

@@ -44,6 +44,16 @@ pub struct Recorded {
 /// If it does not exist; in strict mode, also if it is damaged or empty. A torn tail was never acknowledged: it is reported, and does not
 /// count as damage.
 pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorded, EngineError> {
+    read_after(store, id, mode, Vec::new())
+}
+
+/// The same after an attempt that found this damage. A store that mends itself reports some of it only once.
+pub(crate) fn read_after(
+    store: &dyn Store,
+    id: ConversationId,
+    mode: Mode,
+    found_before: Vec<Damage>,
+) -> Result<Recorded, EngineError> {
     let (mut entries, mut damage, mut line) = (Vec::new(), Vec::new(), 0);
     let read = draft::read(store, id, &mut |item| {
         line += 1;
@@ -61,6 +71,7 @@ pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorde
         StoreError::NotFound(_) => EngineError::Store(error),
         error => EngineError::Load(error),
     })?;
+    damage.extend(found_before.into_iter().filter(|found| !damage.contains(found)).collect::<Vec<_>>());
     let numbering = Numbering::of(store.location());
     let session = session(id, entries.iter().map(|(entry, line)| (entry, *line)), &damage, numbering);
     if mode == Mode::Strict {

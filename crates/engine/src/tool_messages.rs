@@ -56,6 +56,9 @@ impl Conversation {
         parent: EntryId,
         mut result: ToolResult,
     ) -> Result<Appended, EngineError> {
+        if !self.is_whole() && self.tree().get(parent).is_none() {
+            self.need_all();
+        }
         let placed = match self.since(parent) {
             Some(since) => {
                 name(&mut result, since[0]);
@@ -137,6 +140,7 @@ impl Conversation {
 
     /// The same in memory: the next save stores it.
     pub(crate) fn replace_unsaved(&mut self, messages: &[Message]) {
+        self.need_all();
         let known = self.messages().iter().zip(messages);
         let same = known.take_while(|(known, message)| ***known == **message).count();
         if self.messages().len() > same {

@@ -187,3 +187,98 @@ fn a_part_goes_on_as_the_whole_does() {
         "{parts:?}, {wholes} wholes"
     );
 }
+
+/// A conversation with a summary, long enough for a checkpoint.
+fn compacted(folder: &Path, kind: &str) -> (Arc<dyn Store>, ConversationId) {
+    let store = open(folder, kind);
+    let id = Writer { store: &*store, clock: &*clock(), command: "test" }.create(&New::default()).unwrap();
+    let conversation = Conversation::open(Arc::clone(&store), id, "test").unwrap();
+    let mut worker = worker(conversation, Arc::new(provider()), 1_000_000);
+    for number in 0..20 {
+        say(&mut worker, &format!("A number: {number} {}", "words ".repeat(30)));
+    }
+    store.settle().unwrap();
+    run(worker.compact(None, &mut |_| {}, &Stop::new()));
+    drop(worker);
+    (store, id)
+}
+
+fn opened(store: &Arc<dyn Store>, id: ConversationId, hold: Hold) -> Conversation {
+    let part = Conversation::open_for_turns(Arc::clone(store), clock(), id, "test", hold).unwrap();
+    assert!(!part.is_whole());
+    part
+}
+
+/// What one compaction hid does not come back with the next, whatever little was said in between.
+#[test]
+fn a_second_compaction_brings_nothing_back() {
+    for kind in ["jsonl", "sqlite"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, id) = compacted(folder.path(), kind);
+        for round in 0..4 {
+            let before = opened(&store, id, Hold::Never).messages().len();
+            let mut worker = worker(opened(&store, id, Hold::Now), Arc::new(provider()), 1_000_000);
+            if round % 2 == 1 {
+                say(&mut worker, "Short.");
+            }
+            run(worker.compact(None, &mut |_| {}, &Stop::new()));
+            assert!(worker.shown_messages() <= before + 2, "{kind}: {} of {before}", worker.shown_messages());
+            drop(worker);
+            goes_on_as_ever(&store, id);
+        }
+    }
+}
+
+/// What is appended before a worker takes the conversation is part of its next request.
+#[test]
+fn what_was_appended_since_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, id) = compacted(folder.path(), "sqlite");
+    let mut conversation = opened(&store, id, Hold::Now);
+    conversation.say(Message::user("By the way: zebra."));
+    let provider = Arc::new(provider());
+    let mut worker = worker(conversation, Arc::clone(&provider), 1_000_000);
+    say(&mut worker, "And now?");
+    assert!(provider.last_body().unwrap().contains("zebra"));
+}
+
+/// A part that was only read is stored after what another process added in the meantime.
+#[test]
+fn a_part_in_memory_is_stored_later() {
+    for kind in ["jsonl", "sqlite"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, id) = compacted(folder.path(), kind);
+        let mut reader = opened(&store, id, Hold::Never);
+        assert!(!reader.say(Message::user("From memory.")).saved.is_durable());
+        opened(&store, id, Hold::Now).say(Message::user("From another process."));
+        assert!(reader.attach(Arc::clone(&store), "test").is_durable(), "{kind}");
+        drop(reader);
+        let texts: Vec<String> = store
+            .entries(id)
+            .unwrap()
+            .iter()
+            .filter_map(|entry| match Content::of(entry) {
+                Content::Message(message) => message.content(),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(texts[texts.len() - 2..], ["From another process.", "From memory."], "{kind}");
+        let mut problems = 0;
+        store.verify(Some(id), &mut |_| problems += 1).unwrap();
+        assert_eq!(problems, 0, "{kind}");
+    }
+}
+
+/// A checkpoint that is nonsense is not used.
+#[test]
+fn a_damaged_checkpoint_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, id) = compacted(folder.path(), "sqlite");
+    let text = store.checkpoint(id).unwrap();
+    for nonsense in ["", "[]", "{", &text.replace("[0,0,", "[0,0,0,0,"), &text.replacen("[1,", "[2,", 1)] {
+        store.keep_checkpoint(id, nonsense);
+        let whole =
+            Conversation::open_for_turns(Arc::clone(&store), clock(), id, "test", Hold::Never).unwrap();
+        assert!(whole.is_whole(), "{nonsense}");
+    }
+}

@@ -56,9 +56,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Reads a conversation from a `seq` on, oldest entry first, until its end or until `each` breaks.
     fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()>;
 
-    /// Reads a part of a conversation. Damage that only concerns other entries is not noticed. A store may hand out damage if it cannot
-    /// read the part alone.
-    fn read_part(&self, conversation: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<()> {
+    /// Reads a part of a conversation. Damage that only concerns other entries is not noticed.
+    fn read_part(
+        &self,
+        conversation: ConversationId,
+        part: Selected<'_>,
+        each: Each<'_>,
+    ) -> StoreResult<PartRead> {
         let mut flow = ControlFlow::Continue(());
         let mut wanted = part.earlier.iter().copied().peekable();
         self.read(conversation, 0, &mut |item| {
@@ -68,7 +72,8 @@ pub trait Store: Send + Sync + fmt::Debug {
                 flow = each(item);
             }
             flow
-        })
+        })?;
+        Ok(PartRead::Done)
     }
 
     /// Whether it keeps checkpoints.
@@ -205,6 +210,15 @@ pub struct Selected<'p> {
     pub earlier: &'p [u64],
     /// The `seq` from which on all entries belong to it.
     pub from: u64,
+}
+
+/// What came of reading a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartRead {
+    /// It was read, until its end or until the caller stopped.
+    Done,
+    /// It cannot be read alone. Some of it may have been handed out.
+    Impossible,
 }
 
 /// How far an erasure or a deletion is.

@@ -77,20 +77,6 @@ pub fn is_numbered(entry: &Entry, content: &Content) -> bool {
     }
 }
 
-/// Whether a walk looks at the content of entries of a kind.
-fn looks_at(kind: &Kind) -> bool {
-    !matches!(
-        kind,
-        Kind::Raw
-            | Kind::Header
-            | Kind::Context
-            | Kind::Branch
-            | Kind::Erased
-            | Kind::Snapshot
-            | Kind::Change
-    )
-}
-
 /// A path as it is walked, entry by entry. A running conversation keeps it and adds to it.
 #[derive(Debug, Default)]
 pub struct Walk {
@@ -203,8 +189,9 @@ impl Walk {
             walk.cross(tree, entry.id());
             match parsed.remove(&entry.id()) {
                 Some(message) => walk.message(entry.id(), message),
-                None if looks_at(&entry.envelope().kind) => walk.add(entry, Content::of(entry)),
-                None => walk.foreseen = walk.foreseen.saturating_sub(1),
+                // Lines of other agents that are no messages. There are many of them, and no walk looks at them.
+                None if entry.envelope().kind == Kind::Raw => walk.foreseen = walk.foreseen.saturating_sub(1),
+                None => walk.add(entry, Content::of(entry)),
             }
         }
         broken.is_empty().then_some(walk)

@@ -82,7 +82,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     output::talk(&format!("  {}", talking.provider_line()));
     output::talk(&format!("  {}", in_words_of(&state)));
     if said.is_none() && !reruns && !arguments.talk.json {
-        show_last_exchange(&talking);
+        show_last_exchange(&mut talking);
         if !calls.is_empty() && !prompts && arguments.on_broken.is_none() {
             say_what_can_be_done(calls, &id.to_string(), talking.elsewhere.as_deref());
         }
@@ -131,8 +131,8 @@ fn decide_at_the_prompt(
 }
 
 /// Shows the last exchange, so that users remember where they were.
-fn show_last_exchange(talking: &Talking) {
-    let said = exchange::last(talking.worker.conversation().messages());
+fn show_last_exchange(talking: &mut Talking) {
+    let said = exchange::last(talking.worker.shown());
     if !said.is_empty() {
         output::talk("  Last exchange:");
     }

@@ -16,7 +16,7 @@ use rejoin_record::{
     Content, ConversationId, Entry, EntryGap, EntryGaps, EntryId, Hash, Kind, Role, Tail, Tree,
     json::{Doc, Value, list, quoted},
 };
-use rejoin_store::{Item, Selected, Store};
+use rejoin_store::{Damage, Item, PartRead, Selected, Store};
 use rejoin_view::path::Walk;
 
 use crate::{draft, wanted};
@@ -46,7 +46,7 @@ impl Part {
         // Who goes back behind that entry may go back behind the compaction.
         broken.is_empty()
             && path.iter().rev().any(|entry| entry.id() == self.newest.id)
-            && !entries.iter().filter(is_new).any(|entry| needs_more(entry, entries))
+            && !entries.iter().filter(is_new).any(|entry| needs_more(entry, entries, self.from))
     }
 }
 
@@ -88,16 +88,28 @@ pub(super) struct Opened {
     pub(super) walk: Walk,
 }
 
-/// Reads a whole conversation, and parses each message once. None if anything about it is damaged: then it has to be read with more care.
-pub(super) fn read_whole(store: &dyn Store, id: ConversationId) -> Option<Opened> {
+/// Reads a conversation for its next turns: what its checkpoint names, or all of it. None if anything about it is damaged: then it has to
+/// be read with more care. The damage that was found is added to `damage`, because a store that mends itself reports it only once.
+pub(super) fn read(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) -> Option<Opened> {
     if draft::is_left_behind(store, id) {
         return None;
     }
-    let (mut entries, mut parsed, mut whole) = (Vec::new(), HashMap::new(), true);
+    match read_part(store, id, damage) {
+        None if damage.is_empty() => read_whole(store, id, damage),
+        opened => opened,
+    }
+}
+
+/// Reads a whole conversation, and parses each message once.
+fn read_whole(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) -> Option<Opened> {
+    let (mut entries, mut parsed) = (Vec::new(), HashMap::new());
     let read = store.read(id, 0, &mut |item| {
-        let Item::Entry(entry) = item else {
-            whole = false;
-            return ControlFlow::Break(());
+        let entry = match item {
+            Item::Entry(entry) => entry,
+            Item::Damage(found) => {
+                damage.push(found);
+                return ControlFlow::Break(());
+            }
         };
         // Another thread reads the next rows in the meantime.
         if entry.envelope().kind == Kind::Message
@@ -108,7 +120,8 @@ pub(super) fn read_whole(store: &dyn Store, id: ConversationId) -> Option<Opened
         entries.push(entry);
         ControlFlow::Continue(())
     });
-    if read.is_err() || !whole || entries.is_empty() {
+    let is_begun = entries.first().is_some_and(|first| first.envelope().kind == Kind::Header);
+    if read.is_err() || !damage.is_empty() || !is_begun {
         return None;
     }
     entries.shrink_to_fit();
@@ -118,28 +131,25 @@ pub(super) fn read_whole(store: &dyn Store, id: ConversationId) -> Option<Opened
 
 /// The entries that the checkpoint of a conversation names, and those after it. None if there is no checkpoint, or if it does not fit the
 /// record any more.
-pub(super) fn read(store: &dyn Store, id: ConversationId) -> Option<Opened> {
+fn read_part(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) -> Option<Opened> {
     let checkpoint = Checkpoint::from_text(&store.checkpoint(id)?)?;
-    if draft::is_left_behind(store, id) {
-        return None;
-    }
+    let earlier: Vec<u64> = checkpoint.earlier.iter().map(|(seq, _)| *seq).collect();
+    let selected = Selected { earlier: &earlier, from: checkpoint.from };
     let mut entries = Vec::new();
-    let mut take = |item: Item| match item {
+    let read = store.read_part(id, selected, &mut |item| match item {
         Item::Entry(entry) => {
             entries.push(entry);
             ControlFlow::Continue(())
         }
-        Item::Damage(_) => ControlFlow::Break(()),
-    };
-    let earlier: Vec<u64> = checkpoint.earlier.iter().map(|(seq, _)| *seq).collect();
-    let mut whole = true;
-    let mut each = |item: Item| {
-        let flow = take(item);
-        whole &= flow.is_continue();
-        flow
-    };
-    store.read_part(id, Selected { earlier: &earlier, from: checkpoint.from }, &mut each).ok()?;
-    let part = checkpoint.part(&entries).filter(|_| whole)?;
+        Item::Damage(found) => {
+            damage.push(found);
+            ControlFlow::Break(())
+        }
+    });
+    if read.ok()? == PartRead::Impossible || !damage.is_empty() {
+        return None;
+    }
+    let part = checkpoint.part(&entries)?;
     let walk = Walk::along(&Tree::of_part(&entries, &part.gaps)).filter(|walk| walk.findings().is_empty())?;
     Some(Opened { entries, part: Some(part), walk })
 }
@@ -161,6 +171,13 @@ impl Checkpoint {
         let first = path.iter().position(|entry| begins(&entry))?;
         let from = path[first].envelope().seq;
         let is_known = part.is_none_or(|part| part.from <= from);
+        // Rules and contexts count on every branch.
+        let on_path: HashSet<EntryId> = path.iter().map(|entry| entry.id()).collect();
+        let counts_anywhere = |entry: &&Entry| matches!(entry.envelope().kind, Kind::Context | Kind::Change);
+        let is_elsewhere = |entry: &Entry| entry.envelope().seq < from && !on_path.contains(&entry.id());
+        if entries.iter().filter(counts_anywhere).any(is_elsewhere) {
+            return None;
+        }
         if !broken.is_empty() || !walk.findings().is_empty() || !is_known {
             return None;
         }
@@ -239,25 +256,27 @@ impl Checkpoint {
         let numbers: Vec<Value<'_>> = earlier.items().collect();
         let pair = |pair: &[Value<'_>]| Some((pair.first()?.as_u64()?, count(*pair.get(1)?)?));
         let (id, hash): (EntryId, Hash) = (id.as_str()?.parse().ok()?, hash.as_str()?.parse().ok()?);
-        Some(Self {
-            newest: Tail { seq: seq.as_u64()?, id, hash },
-            from: from.as_u64()?,
-            number: count(number)?,
-            earlier: numbers.chunks(2).map(pair).collect::<Option<_>>()?,
-        })
+        let (from, earlier): (u64, Vec<(u64, usize)>) =
+            (from.as_u64()?, numbers.chunks(2).map(pair).collect::<Option<_>>()?);
+        let places = || earlier.iter().map(|(seq, _)| *seq).chain([from]);
+        let is_rising = places().zip(places().skip(1)).all(|(one, next)| one < next);
+        let newest = Tail { seq: seq.as_u64()?, id, hash };
+        is_rising.then_some(Self { newest, from, number: count(number)?, earlier })
     }
 }
 
-/// Whether an entry that was appended later needs more than these entries: an erasure may concern anything, undoing a compaction shows what
-/// it hid, and a compaction may keep any message.
-fn needs_more(entry: &Entry, entries: &[Entry]) -> bool {
+/// Whether an entry that was appended later needs more than these entries, which are all from `from` on: an erasure may concern anything,
+/// undoing a compaction shows what it hid, and a compaction may keep any message.
+fn needs_more(entry: &Entry, entries: &[Entry], from: u64) -> bool {
     match entry.envelope().kind {
         Kind::Erased | Kind::Uncompacted => true,
         Kind::Compacted => {
             let Content::Compacted(compacted) = Content::of(entry) else { return true };
-            let known: HashSet<EntryId> = entries.iter().map(Entry::id).collect();
-            let kept = compacted.kept.iter().flatten().map(|kept| kept.entry);
-            !kept.chain(compacted.keep_from).all(|id| known.contains(&id))
+            let known: HashMap<EntryId, u64> =
+                entries.iter().map(|entry| (entry.id(), entry.envelope().seq)).collect();
+            let is_later = |id: EntryId| known.get(&id).is_some_and(|seq| *seq >= from);
+            !compacted.kept.iter().flatten().all(|kept| known.contains_key(&kept.entry))
+                || !compacted.keep_from.is_none_or(is_later)
         }
         _ => false,
     }

@@ -48,8 +48,14 @@ impl Conversation {
         self.catch_up(&*store)?;
         let added: Vec<Entry> =
             self.entries.iter().filter(|entry| !known.contains(&entry.id())).cloned().collect();
-        if added.iter().any(|entry| entry.envelope().kind == Kind::Erased) || self.lacks_entries() {
-            self.read_stored_again(&*store)?;
+        if (added.iter().any(|entry| entry.envelope().kind == Kind::Erased) || self.lacks_entries())
+            && let Err(why) = self.read_stored_again(&*store)
+        {
+            // The next attempt reads them again.
+            if let Some(home) = &mut self.home {
+                home.lock = None;
+            }
+            return Err(why.into());
         }
         let newest = self.entries.iter().max_by_key(|entry| entry.envelope().seq);
         self.head = newest.map(|entry| (entry.id(), entry.hash()));
@@ -64,9 +70,18 @@ impl Conversation {
         false
     }
 
+    /// The entries of the store, up to the newest one that is known here.
+    pub(super) fn stored_entries(&self, store: &dyn Store) -> Result<Vec<Entry>, StoreError> {
+        let mut entries = store.entries(self.id)?;
+        if let Some(after) = self.after {
+            entries.retain(|entry| entry.envelope().seq <= after.seq);
+        }
+        Ok(entries)
+    }
+
     /// Reads all stored entries again: what was erased must not stay in memory either, and what was left out may be needed.
     pub(super) fn read_stored_again(&mut self, store: &dyn Store) -> Result<(), StoreError> {
-        let entries = store.entries(self.id)?;
+        let entries = self.stored_entries(store)?;
         let unsaved = self.entries.split_off(self.stored);
         self.stored = entries.len();
         self.entries = entries;

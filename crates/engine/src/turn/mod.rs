@@ -305,6 +305,8 @@ impl Worker {
             self.context = None;
             let policy = self.settings.on_broken;
             self.composer = compose::Composer::new(policy, self.settings.limits.tool_output);
+            self.recount();
+            self.measured = (usize::MAX, 0, 0);
         }
         Ok(added)
     }

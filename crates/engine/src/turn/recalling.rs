@@ -17,16 +17,23 @@ impl Worker {
     pub(super) fn recalled(&self, arguments: &str) -> ToolOutput {
         match recall::wanted(arguments) {
             Err(output) => output,
-            Ok(recall::Wanted::Message(number)) => self.message_numbered(number),
-            Ok(recall::Wanted::Query(query)) => self.messages_with(&query),
+            Ok(wanted) => self.found(&wanted).unwrap_or_else(|output| output),
         }
     }
 
+    fn found(&self, wanted: &recall::Wanted) -> Result<ToolOutput, ToolOutput> {
+        let numbered = self.numbered()?;
+        Ok(match wanted {
+            recall::Wanted::Message(number) => message_numbered(&numbered, *number),
+            recall::Wanted::Query(query) => messages_with(numbered, query),
+        })
+    }
+
     /// The messages of the path in the order of their numbers. Commands and summaries have numbers too.
-    fn numbered(&self) -> Vec<(usize, String)> {
-        let read = self.conversation.all_entries();
-        let entries = read.as_deref().unwrap_or(self.conversation.entries());
-        let path = Tree::new(entries).path().0;
+    fn numbered(&self) -> Result<Vec<(usize, String)>, ToolOutput> {
+        let unreadable = |why| ToolOutput::error(format!("the conversation cannot be read just now: {why}"));
+        let entries = self.conversation.all_entries().map_err(unreadable)?;
+        let path = Tree::new(&*entries).path().0;
         let mut numbered = Vec::new();
         let mut next = 0;
         for entry in path {
@@ -41,55 +48,49 @@ impl Worker {
             }
             next += 1;
         }
-        numbered
+        Ok(numbered)
     }
+}
 
-    fn message_numbered(&self, number: usize) -> ToolOutput {
-        let numbered = self.numbered();
-        match numbered.iter().find(|(own, _)| *own == number) {
-            Some((_, text)) => ToolOutput::of(format!("message {number}:\n{text}")),
-            None => {
-                let last = numbered.last().map_or(0, |(last, _)| *last);
-                ToolOutput::error(format!("there is no message {number}: the numbers go from 0 to {last}"))
-            }
+fn message_numbered(numbered: &[(usize, String)], number: usize) -> ToolOutput {
+    match numbered.iter().find(|(own, _)| *own == number) {
+        Some((_, text)) => ToolOutput::of(format!("message {number}:\n{text}")),
+        None => {
+            let last = numbered.last().map_or(0, |(last, _)| *last);
+            ToolOutput::error(format!("there is no message {number}: the numbers go from 0 to {last}"))
         }
     }
+}
 
-    fn messages_with(&self, query: &str) -> ToolOutput {
-        let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
-        let mut found: Vec<(usize, usize, String)> = Vec::new();
-        // The call that asks is the newest message, and holds every word.
-        let mut numbered = self.numbered();
-        numbered.pop();
-        for (number, text) in numbered {
-            let lower = text.to_lowercase();
-            let whole = lower.find(&query.to_lowercase());
-            let count = words.iter().filter(|word| lower.contains(word.as_str())).count();
-            if count == 0 {
-                continue;
-            }
-            let rarest =
-                words.iter().filter(|word| lower.contains(word.as_str())).max_by_key(|word| word.len());
-            let at = whole.or_else(|| lower.find(rarest?.as_str())).unwrap_or(0);
-            let score = count + if whole.is_some() { words.len() } else { 0 };
-            found.push((score, number, around(&text, at)));
+fn messages_with(mut numbered: Vec<(usize, String)>, query: &str) -> ToolOutput {
+    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    let mut found: Vec<(usize, usize, String)> = Vec::new();
+    // The call that asks is the newest message, and holds every word.
+    numbered.pop();
+    for (number, text) in numbered {
+        let lower = text.to_lowercase();
+        let whole = lower.find(&query.to_lowercase());
+        let count = words.iter().filter(|word| lower.contains(word.as_str())).count();
+        if count == 0 {
+            continue;
         }
-        if found.is_empty() {
-            return ToolOutput::of(format!("no message contains any of these words: {query}"));
-        }
-        // The best matches first, and of equal ones the newest.
-        found.sort_by_key(|(score, number, _)| std::cmp::Reverse((*score, *number)));
-        let more = found.len().saturating_sub(MATCHES);
-        let shown =
-            found.into_iter().take(MATCHES).map(|(_, number, text)| format!("message {number}: {text}"));
-        let mut out = shown.collect::<Vec<_>>().join("\n\n");
-        if more > 0 {
-            out.push_str(&format!(
-                "\n\n[{more} more messages contain some of these words: use more of them]"
-            ));
-        }
-        ToolOutput::of(out)
+        let rarest = words.iter().filter(|word| lower.contains(word.as_str())).max_by_key(|word| word.len());
+        let at = whole.or_else(|| lower.find(rarest?.as_str())).unwrap_or(0);
+        let score = count + if whole.is_some() { words.len() } else { 0 };
+        found.push((score, number, around(&text, at)));
     }
+    if found.is_empty() {
+        return ToolOutput::of(format!("no message contains any of these words: {query}"));
+    }
+    // The best matches first, and of equal ones the newest.
+    found.sort_by_key(|(score, number, _)| std::cmp::Reverse((*score, *number)));
+    let more = found.len().saturating_sub(MATCHES);
+    let shown = found.into_iter().take(MATCHES).map(|(_, number, text)| format!("message {number}: {text}"));
+    let mut out = shown.collect::<Vec<_>>().join("\n\n");
+    if more > 0 {
+        out.push_str(&format!("\n\n[{more} more messages contain some of these words: use more of them]"));
+    }
+    ToolOutput::of(out)
 }
 
 /// The part of a text around a place.

@@ -9,7 +9,7 @@ use rejoin_record::{
     text::plural,
 };
 use rejoin_view::{
-    Correction, TokenLedger,
+    Correction, TokenCounter, TokenLedger,
     path::Walk,
     window::{self, CompactPolicy, PrunePolicy, Pruned, compact, prune},
 };
@@ -148,8 +148,12 @@ impl Worker {
     /// The tokens of the messages that the next request shows. Only new ones are counted.
     fn message_tokens(&mut self) -> u64 {
         let list = (self.composer.lists(), self.counter().is_exact());
-        if self.fit.list.1 != list.1 && self.context.is_some() {
-            self.fit.context = self.count_context();
+        if self.fit.list.1 != list.1 {
+            // What was learned about an estimate does not hold for an exact count, nor the other way round.
+            self.fit.correction = None;
+            if self.context.is_some() {
+                self.fit.context = self.count_context();
+            }
         }
         let (messages, entries) = self.composer.messages();
         if self.fit.list != list || self.fit.counted > messages.len() {
@@ -192,7 +196,7 @@ impl Worker {
     }
 
     /// Counts every message again: what a view shows of an entry has changed.
-    fn recount(&mut self) {
+    pub(super) fn recount(&mut self) {
         let counter = *self.ledger.counter();
         self.ledger = TokenLedger::new(counter);
         self.fit.counted = usize::MAX;
@@ -304,6 +308,12 @@ impl Worker {
         self.message_tokens()
     }
 
+    /// The messages that a model sees now, before anything broken is mended.
+    pub fn shown(&mut self) -> &[Arc<Message>] {
+        self.composer.read(&self.conversation);
+        self.composer.messages().0
+    }
+
     /// How many messages a model sees now.
     pub fn shown_messages(&mut self) -> usize {
         self.composer.read(&self.conversation);
@@ -360,10 +370,12 @@ impl Worker {
         // The request repeats everything that the model has seen, so the provider has most of it in its cache.
         let end = self.unanswered_from().max(plan.tail);
         let messages: Vec<Arc<Message>> = self.composer.shown(end);
+        // What is far too long is only estimated, but each piece of it has to fit.
+        let exact = TokenCounter::for_model(&provider.endpoint().model);
         let request = SummaryRequest {
             provider: &*provider,
             context: &context,
-            counter: &counter,
+            counter: if self.window().is_some() { &exact } else { &counter },
             window: room,
             longest,
             stop,

@@ -44,8 +44,8 @@ use crate::{
     open::{Access, Options},
     scan,
     store::{
-        Damage, Each, EachProblem, Erasure, Hit, Item, Page, Place, Problem, Query, Search, Selected, Size,
-        Store, Verified,
+        Damage, Each, EachProblem, Erasure, Hit, Item, Page, PartRead, Place, Problem, Query, Search,
+        Selected, Size, Store, Verified,
     },
     summary::Summary,
 };
@@ -223,7 +223,12 @@ impl Store for Jsonl {
             .map_err(self.failed("reading", conversation))
     }
 
-    fn read_part(&self, conversation: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<()> {
+    fn read_part(
+        &self,
+        conversation: ConversationId,
+        part: Selected<'_>,
+        each: Each<'_>,
+    ) -> StoreResult<PartRead> {
         let file = self.file(conversation)?;
         part::read(&file, part, each).map_err(self.failed("reading", conversation))
     }

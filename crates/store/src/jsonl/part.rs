@@ -1,13 +1,13 @@
 //! Reads single entries and the end of a file without reading all of it.
 //!
 //! In a sound file the lines are in the order of their `seq`, so a line is found by halving. Each entry is verified by the hash of its
-//! parent, which is on the line before it, or was read already. Where anything is not as it was written, one piece of damage is
-//! handed out, and the caller reads the whole file.
+//! parent, which is on the line before it, or was read already. Where anything is not as it was written, the caller has to read
+//! the whole file.
 
 use std::{
+    collections::BTreeMap,
     fs::File,
     io::{self, BufRead as _, BufReader, Seek as _, SeekFrom},
-    ops::ControlFlow,
 };
 
 use rejoin_record::Entry;
@@ -17,25 +17,27 @@ use super::{
     lines::Lines,
     read::exact,
 };
-use crate::store::{Damage, Each, Item, Place, Selected};
+use crate::store::{Each, Item, PartRead, Selected};
 
 /// Below this many bytes, lines are read one after the other.
 const NEAR: u64 = 1 << 14;
 
 /// Reads a part of a conversation.
-pub(super) fn read(file: &File, Selected { earlier, from }: Selected<'_>, each: Each<'_>) -> io::Result<()> {
+pub(super) fn read(
+    file: &File,
+    Selected { earlier, from }: Selected<'_>,
+    each: Each<'_>,
+) -> io::Result<PartRead> {
     let mut known = Known::default();
-    let mut low = 0;
+    let mut search = Search::new(file)?;
     for seq in earlier {
-        let found = found(file, low, *seq, &mut known)?;
-        let Some((start, entry)) = found else { return give_up(*seq, each) };
-        low = start;
+        let Some((_, entry)) = search.entry(*seq, &mut known)? else { return Ok(PartRead::Impossible) };
         known.add(&entry, true);
         if each(Item::Entry(entry)).is_break() {
-            return Ok(());
+            return Ok(PartRead::Done);
         }
     }
-    let Some((start, entry)) = found(file, low, from, &mut known)? else { return give_up(from, each) };
+    let Some((start, entry)) = search.entry(from, &mut known)? else { return Ok(PartRead::Impossible) };
     let mut next = from;
     let mut lines = Lines::from(file, start, 1, false)?;
     let mut bytes = Vec::new();
@@ -47,7 +49,7 @@ pub(super) fn read(file: &File, Selected { earlier, from }: Selected<'_>, each: 
             None => exact(at, &bytes).filter(|entry| known.judge(entry, true) == Verdict::Sure),
         };
         let Some(entry) = entry.filter(|entry| entry.envelope().seq == next && !known.has(entry.id())) else {
-            return give_up(next, each);
+            return Ok(PartRead::Impossible);
         };
         known.add(&entry, true);
         next += 1;
@@ -55,66 +57,89 @@ pub(super) fn read(file: &File, Selected { earlier, from }: Selected<'_>, each: 
             break;
         }
     }
-    Ok(())
+    Ok(PartRead::Done)
 }
 
-/// Says that something is not as it was written.
-fn give_up(seq: u64, each: Each<'_>) -> io::Result<()> {
-    let damage = Damage::at(Place::Line(seq + 1), "the file has to be read as a whole", Vec::new());
-    let _: ControlFlow<()> = each(Item::Damage(damage));
-    Ok(())
+/// A search for lines.
+struct Search<'f> {
+    file: &'f File,
+    length: u64,
+    /// Where lines begin that were seen, by their `seq`.
+    seen: BTreeMap<u64, u64>,
+    /// The bytes that may still be read. Beyond that, reading the whole file is as good.
+    budget: u64,
 }
 
-/// The entry with a `seq`, verified, and where its line begins. None if it is not there, or cannot be verified.
-fn found(file: &File, low: u64, seq: u64, known: &mut Known) -> io::Result<Option<(u64, Entry)>> {
-    let Some(start) = search(file, low, seq.saturating_sub(1))? else { return Ok(None) };
-    let mut lines = Lines::from(file, start, 1, false)?;
-    let mut bytes = Vec::new();
-    while let Some(at) = lines.next(&mut bytes)? {
-        let Some(entry) = exact(at, &bytes) else { break };
-        if entry.envelope().seq == seq {
-            let is_sound = known.judge(&entry, true) == Verdict::Sure;
-            return Ok(is_sound.then_some((at.start, entry)));
-        }
-        // The line before: its hash is what the next one was sealed onto.
-        known.claim(&entry);
+impl<'f> Search<'f> {
+    fn new(file: &'f File) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        Ok(Self { file, length, seen: BTreeMap::new(), budget: length })
     }
-    Ok(None)
-}
 
-/// Where the line with a `seq` begins. The line at `low` has no higher one.
-fn search(file: &File, mut low: u64, seq: u64) -> io::Result<Option<u64>> {
-    let mut high = file.metadata()?.len();
-    while high > low + NEAR {
-        let middle = low + (high - low) / 2;
-        match line_after(file, middle)? {
-            Some((start, found)) if start < high => match found {
-                Some(found) if found <= seq => low = start,
-                Some(_) => high = middle,
-                None => return Ok(None),
-            },
-            _ => high = middle,
+    /// The entry with a `seq`, verified, and where its line begins. None if it is not there, cannot be verified, or takes too long to find.
+    fn entry(&mut self, seq: u64, known: &mut Known) -> io::Result<Option<(u64, Entry)>> {
+        let Some(start) = self.line(seq.saturating_sub(1))? else { return Ok(None) };
+        let mut lines = Lines::from(self.file, start, 1, false)?;
+        let mut bytes = Vec::new();
+        while let Some(at) = lines.next(&mut bytes)? {
+            let Some(entry) = exact(at, &bytes) else { break };
+            if entry.envelope().seq == seq {
+                self.seen.insert(seq, at.start);
+                let is_sound = known.judge(&entry, true) == Verdict::Sure;
+                return Ok(is_sound.then_some((at.start, entry)));
+            }
+            // The line before: its hash is what the next one was sealed onto.
+            known.claim(&entry);
         }
+        Ok(None)
     }
-    let mut lines = Lines::from(file, low, 1, false)?;
-    let mut bytes = Vec::new();
-    while let Some(at) = lines.next(&mut bytes)? {
-        match exact(at, &bytes).map(|entry| entry.envelope().seq) {
-            Some(found) if found == seq => return Ok(Some(at.start)),
-            Some(found) if found < seq => {}
-            _ => break,
-        }
-    }
-    Ok(None)
-}
 
-/// The first line that begins after a position, with its `seq` if it is an entry.
-fn line_after(mut file: &File, position: u64) -> io::Result<Option<(u64, Option<u64>)>> {
-    file.seek(SeekFrom::Start(position))?;
-    let mut reader = BufReader::new(file);
-    let skipped = reader.skip_until(b'\n')?;
-    let mut lines = Lines::from(file, position + skipped as u64, 1, false)?;
-    let mut bytes = Vec::new();
-    let line = lines.next(&mut bytes)?;
-    Ok(line.map(|at| (at.start, exact(at, &bytes).map(|entry| entry.envelope().seq))))
+    /// Where the line with a `seq` begins.
+    fn line(&mut self, seq: u64) -> io::Result<Option<u64>> {
+        let mut low = self.seen.range(..=seq).next_back().map_or(0, |(_, start)| *start);
+        let mut high = self.seen.range(seq + 1..).next().map_or(self.length, |(_, start)| *start);
+        while high > low + NEAR {
+            let middle = low + (high - low) / 2;
+            match self.line_after(middle)? {
+                Some((start, found)) if start < high => {
+                    let Some(found) = found else { return Ok(None) };
+                    if found <= seq {
+                        low = start;
+                    } else {
+                        high = middle;
+                    }
+                }
+                _ => high = middle,
+            }
+            if self.budget == 0 {
+                return Ok(None);
+            }
+        }
+        let mut lines = Lines::from(self.file, low, 1, false)?;
+        let mut bytes = Vec::new();
+        while let Some(at) = lines.next(&mut bytes)? {
+            match exact(at, &bytes).map(|entry| entry.envelope().seq) {
+                Some(found) if found == seq => return Ok(Some(at.start)),
+                Some(found) if found < seq => {}
+                _ => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first line that begins after a position, with its `seq` if it is an entry.
+    fn line_after(&mut self, position: u64) -> io::Result<Option<(u64, Option<u64>)>> {
+        let mut file = self.file;
+        file.seek(SeekFrom::Start(position))?;
+        let skipped = BufReader::new(file).skip_until(b'\n')? as u64;
+        let mut lines = Lines::from(file, position + skipped, 1, false)?;
+        let mut bytes = Vec::new();
+        let line = lines.next(&mut bytes)?;
+        self.budget = self.budget.saturating_sub(skipped + bytes.len() as u64);
+        Ok(line.map(|at| {
+            let seq = exact(at, &bytes).map(|entry| entry.envelope().seq);
+            self.seen.extend(seq.map(|seq| (seq, at.start)));
+            (at.start, seq)
+        }))
+    }
 }

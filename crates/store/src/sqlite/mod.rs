@@ -53,8 +53,8 @@ use crate::{
     open::{Access, Options},
     scan, sql,
     store::{
-        Damage, Each, EachProblem, Erasure, Hit, Page, Place, ProgressHook, Query, Search, Selected, Size,
-        Store, Verified,
+        Damage, Each, EachProblem, Erasure, Hit, Page, PartRead, Place, ProgressHook, Query, Search,
+        Selected, Size, Store, Verified,
     },
     summary::Summary,
 };
@@ -427,14 +427,22 @@ impl Store for Sqlite {
         reading::read(&self.inner, conversation, from, each)
     }
 
-    fn read_part(&self, conversation: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<()> {
+    fn read_part(
+        &self,
+        conversation: ConversationId,
+        part: Selected<'_>,
+        each: Each<'_>,
+    ) -> StoreResult<PartRead> {
         let mut stopped = false;
         reading::read_at(&self.inner, conversation, part.earlier, &mut |item| {
             let flow = each(item);
             stopped = flow.is_break();
             flow
         })?;
-        if stopped { Ok(()) } else { self.read(conversation, part.from, each) }
+        if !stopped {
+            self.read(conversation, part.from, each)?;
+        }
+        Ok(PartRead::Done)
     }
 
     fn keeps_checkpoints(&self) -> bool {

@@ -80,24 +80,28 @@ impl CompactionPlan {
 /// The place of the first message that stays as it is.
 fn tail(scene: &Scene<'_>, policy: &CompactPolicy, unanswered: usize) -> usize {
     let length = scene.tokens.len();
-    let last = (0..=unanswered.min(length)).rev().find(|place| *place == length || scene.may_cut[*place]);
-    let last = last.unwrap_or(0);
+    // What an earlier compaction hid must not come back: the older messages that it kept stand alone.
+    let first = scene.walk.summary().map_or(0, |summary| summary + 1);
+    let last = (first..=unanswered.clamp(first, length))
+        .rev()
+        .find(|place| *place == length || scene.may_cut[*place]);
+    let last = last.unwrap_or(first);
     let turns: Vec<usize> =
-        (0..length).filter(|place| scene.is_said(*place) && scene.may_cut[*place]).collect();
+        (first..length).filter(|place| scene.is_said(*place) && scene.may_cut[*place]).collect();
     let wanted = match policy.turns {
         0 => length,
-        turns_kept => turns[turns.len().saturating_sub(turns_kept)..].first().copied().unwrap_or(0),
+        turns_kept => turns[turns.len().saturating_sub(turns_kept)..].first().copied().unwrap_or(first),
     };
     let last = last.min(wanted);
     let mut best = last;
     let mut turn = None;
     let mut tokens = scene.tokens_from(last);
-    for place in (0..last).rev() {
+    for place in (first..last).rev() {
         tokens += scene.tokens[place];
         if tokens > policy.tail_tokens {
             break;
         }
-        if scene.may_cut[place] && scene.walk.summary() != Some(place) {
+        if scene.may_cut[place] {
             best = place;
             if scene.is_said(place) {
                 turn = Some(place);

@@ -183,6 +183,9 @@ impl Talking {
 
     /// Shows what other processes added.
     fn show(&self, added: &[Entry]) {
+        if added.is_empty() {
+            return;
+        }
         let new: HashSet<EntryId> = added.iter().map(Entry::id).collect();
         let conversation = self.worker.conversation();
         let entries = conversation.all_entries().unwrap_or(Cow::Borrowed(conversation.entries()));
