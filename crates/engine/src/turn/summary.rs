@@ -15,6 +15,9 @@ const PROMPT: &str = include_str!("summary.txt");
 /// The text that replaces an empty summary.
 pub const UNAVAILABLE: &str = "(summary unavailable)";
 
+/// What other agents write in the place of an empty summary. A model that has read it may repeat it.
+const UNAVAILABLE_ELSEWHERE: &str = "(no summary available)";
+
 /// How often a summary is asked for again with less of the conversation, because it did not fit.
 const ATTEMPTS: u32 = 6;
 
@@ -76,9 +79,9 @@ impl SummaryRequest<'_> {
             None => self.in_pieces(messages, &prompt, room.unwrap_or(0), &mut summary).await?,
         }
         let text = summary.text.trim();
-        summary.text = match text.is_empty() {
-            true => UNAVAILABLE.to_owned(),
-            false => window::middle_left_out(text, self.longest.saturating_mul(2), self.counter),
+        summary.text = match text {
+            "" | UNAVAILABLE_ELSEWHERE => UNAVAILABLE.to_owned(),
+            text => window::middle_left_out(text, self.longest.saturating_mul(2), self.counter),
         };
         Ok(summary)
     }
