@@ -117,11 +117,11 @@ fn look_at(
     }
     let rest = LOOK_AT - bytes.len() as u64;
     (&mut source).take(rest).read_to_end(&mut bytes).map_err(Unread::Io)?;
-    // The beginning tells whether it is a file of lines: such a file need not be one text to be read. What is shorter than
-    // that is detected here once and for all.
+    // The beginning tells whether it is a file of lines: such a file need not be one text to be read. Other formats are told
+    // from the whole text.
     let is_whole = (bytes.len() as u64) < LOOK_AT;
-    let beginning = String::from_utf8_lossy(&bytes);
-    let detected = format.or_else(|| sessions::detect(&beginning));
+    let detect = if is_whole { sessions::detect } else { sessions::detect_lines };
+    let detected = format.or_else(|| detect(&String::from_utf8_lossy(&bytes)));
     // A named format does not make a session of every text in a folder.
     let unlikely = from.is_some() || detected.is_none();
     if effort == ReadEffort::InPassing && unlikely && !begins_like_json(&bytes) && !bytes.is_empty() {
@@ -136,6 +136,8 @@ fn look_at(
     let nothing = || Input { name: path.to_owned(), text: "".into(), replaced_at: None, companions: None };
     if lines.is_some() || bytes.len() > limits::BODY_BYTES {
         let too_large = ReadError::Input(InputError::TooLarge { bytes: bytes.len() });
+        let beginning = || String::from_utf8_lossy(&bytes[..bytes.len().min(READ_AT_ONCE)]);
+        let detected = detected.or_else(|| sessions::detect(&beginning()));
         let reading = detected.and_then(|format| format.read.as_ref());
         let reading = reading.ok_or(too_large)?;
         let mut whole = io::Cursor::new(bytes).chain(source);

@@ -12,7 +12,7 @@ pub(crate) mod sample;
 pub mod turns;
 mod writing;
 
-pub use registry::{FORMATS, Format, Reading, detect, named, read, write};
+pub use registry::{FORMATS, Format, Reading, detect, detect_lines, named, read, write};
 pub use resend::Resent;
 pub use sample::Sample;
 pub use writing::{Writing, Written};

@@ -208,9 +208,18 @@ pub fn detect(text: &str) -> Option<&'static Format> {
     detect_in(&Sample::new(text))
 }
 
+/// The format of lines that the beginning of a text is in.
+pub fn detect_lines(beginning: &str) -> Option<&'static Format> {
+    detect_among(&Sample::new(beginning), Reading::is_lines)
+}
+
 fn detect_in(sample: &Sample<'_>) -> Option<&'static Format> {
+    detect_among(sample, |_| true)
+}
+
+fn detect_among(sample: &Sample<'_>, among: impl Fn(&Reading) -> bool) -> Option<&'static Format> {
     let one = sample.is_one_value();
-    let looks = |reading: &Reading| !(one && reading.is_lines()) && (reading.sniff)(sample);
+    let looks = |reading: &Reading| among(reading) && !(one && reading.is_lines()) && (reading.sniff)(sample);
     FORMATS.iter().find(|format| format.read.as_ref().is_some_and(looks))
 }
 
