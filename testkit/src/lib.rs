@@ -35,3 +35,32 @@ pub fn law_cases(share: u32) -> proptest::test_runner::Config {
         ..Default::default()
     }
 }
+
+/// Everything that is logged while `work` runs, one line each.
+///
+/// # Panics
+/// If the log is not text.
+pub fn logged(work: impl FnOnce()) -> String {
+    #[derive(Clone, Default)]
+    struct Sink(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+    impl std::io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("BUG: no writer panics").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let sink = Sink::default();
+    let writer = sink.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .without_time()
+        .with_ansi(false)
+        .with_target(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    tracing::subscriber::with_default(subscriber, work);
+    String::from_utf8(sink.0.lock().expect("BUG: no writer panics").clone()).expect("the log is text")
+}

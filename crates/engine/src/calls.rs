@@ -136,14 +136,7 @@ fn canonical_value(out: &mut String, value: Value<'_>) {
             out.push('}');
         }
         json::Kind::Array => {
-            out.push('[');
-            for (index, item) in value.items().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                canonical_value(out, item);
-            }
-            out.push(']');
+            json::write::list(out, value.items(), canonical_value);
         }
         json::Kind::String if !value.has_lone_surrogate() => {
             write::string(out, &value.as_str().unwrap_or_default());

@@ -5,9 +5,8 @@
 mod talk;
 
 use std::{
-    io,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicI64, Ordering},
     },
     time::Duration,
@@ -186,32 +185,6 @@ fn pruning_takes_linear_time() {
     assert!(large < small * 40 + Duration::from_millis(50), "{small:?} for 200 results, {large:?} for 1,600");
 }
 
-/// What is logged while something is done.
-fn logged(work: impl FnOnce()) -> String {
-    #[derive(Clone, Default)]
-    struct Sink(Arc<Mutex<Vec<u8>>>);
-    impl io::Write for Sink {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let sink = Sink::default();
-    let writer = sink.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::DEBUG)
-        .without_time()
-        .with_ansi(false)
-        .with_target(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    tracing::subscriber::with_default(subscriber, work);
-    String::from_utf8(sink.0.lock().unwrap().clone()).unwrap()
-}
-
 /// S0-24, S0-27, S0-28, S0-32: turns that are pruned take whole pairs with them, and the log says which pairs go and which stay.
 #[test]
 fn pruned_turns_take_whole_pairs_and_the_log_says_so() {
@@ -224,7 +197,7 @@ fn pruned_turns_take_whole_pairs_and_the_log_says_so() {
     }
     let limits = Window { max_tokens: 1_000, min_retain_turns: 2, prune_threshold: 0.5 };
     let mut pruned = None;
-    let log = logged(|| pruned = conversation.prune_if_needed("m", &limits));
+    let log = testkit::logged(|| pruned = conversation.prune_if_needed("m", &limits));
     let pruned = pruned.unwrap();
     for line in [
         format!("INFO Pruning conversation: tokens={}/1000, threshold=500", pruned.before),

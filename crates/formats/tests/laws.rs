@@ -97,15 +97,7 @@ proptest! {
         let Some(first) = session(&body.json, body.shape.name()) else { return Ok(()) };
         let entries = with_steps(&first, steps);
         let tree = Tree::new(&entries);
-        let path = tree.path().0;
-        let mut walk = Walk::default();
-        for (count, entry) in path.iter().enumerate() {
-            walk.add(entry, Content::of(entry));
-            if walk.is_stale() {
-                walk = Walk::begin(&path[..=count]);
-                path[..=count].iter().for_each(|entry| walk.add(entry, Content::of(entry)));
-            }
-        }
+        let walk = Walk::entry_by_entry(&tree.path().0);
         let whole = rejoin_view::path::path(&tree);
         prop_assert_eq!(walk.messages(), whole.history.messages());
         prop_assert_eq!(verify(&entries), []);

@@ -278,17 +278,9 @@ impl Talk {
     /// Following the path entry by entry, and starting again where necessary, gives the same messages.
     fn follow(&self) {
         let tree = Tree::new(&self.entries);
-        let path = tree.path().0;
         let whole = rejoin::view::path::path(&tree);
-        let mut walk = Walk::default();
-        for (count, entry) in path.iter().enumerate() {
-            walk.add(entry, Content::of(entry));
-            if walk.is_stale() {
-                walk = Walk::begin(&path[..=count]);
-                path[..=count].iter().for_each(|entry| walk.add(entry, Content::of(entry)));
-                assert!(!walk.is_stale());
-            }
-        }
+        let walk = Walk::entry_by_entry(&tree.path().0);
+        assert!(!walk.is_stale());
         assert_eq!(walk.messages(), whole.history.messages());
         assert_eq!(walk.entries(), whole.entries);
         let fates = |history: &rejoin::History| history.known().to_vec();

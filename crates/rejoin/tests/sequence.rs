@@ -3,10 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -65,32 +62,6 @@ fn sanitized(messages: &[Message]) -> String {
     sketch(&sanitized.messages)
 }
 
-/// Everything that is logged while `work` runs, one line each.
-fn logged(work: impl FnOnce()) -> String {
-    #[derive(Clone, Default)]
-    struct Sink(Arc<Mutex<Vec<u8>>>);
-    impl io::Write for Sink {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let sink = Sink::default();
-    let writer = sink.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::DEBUG)
-        .without_time()
-        .with_ansi(false)
-        .with_target(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    tracing::subscriber::with_default(subscriber, work);
-    String::from_utf8(sink.0.lock().unwrap().clone()).unwrap()
-}
-
 /// S0-33, S0-34: an orphan goes.
 #[test]
 fn drops_an_orphan() {
@@ -120,7 +91,7 @@ fn user_and_system_pass_through() {
 fn a_tool_message_without_an_id_goes() {
     let result = ToolResult { call_id: None, ..ToolResult::new("x", "who asked?") };
     let list = [Message::user("hi"), Message::new(Role::Tool, vec![Block::result(result)])];
-    let log = logged(|| assert_eq!(sketch(&validate_message_sequence(&list)), "u"));
+    let log = testkit::logged(|| assert_eq!(sketch(&validate_message_sequence(&list)), "u"));
     assert!(log.contains("WARN Tool message missing tool_call_id, dropping message"), "{log}");
 }
 
@@ -138,7 +109,7 @@ fn a_later_call_does_not_make_a_result_valid() {
 fn an_orphan_is_dropped_with_a_warning() {
     let long = "é".repeat(80);
     let list = [Message::user("hi"), Message::tool("call_9", long.as_str())];
-    let log = logged(|| assert_eq!(validate_message_sequence(&list).len(), 1));
+    let log = testkit::logged(|| assert_eq!(validate_message_sequence(&list).len(), 1));
     let preview = "é".repeat(50);
     let line = format!(
         "WARN Orphan tool message detected and dropped: tool_call_id=call_9, content_preview=\"{preview}\""
@@ -151,7 +122,7 @@ fn an_orphan_is_dropped_with_a_warning() {
 fn sanitizing_is_logged_with_counts() {
     let mut list = vec![Message::tool("x", "1"), Message::tool("y", "2")];
     list.extend((0..15).map(|n| Message::user(format!("message {n}"))));
-    let log = logged(|| assert_eq!(validate_message_sequence(&list).len(), 15));
+    let log = testkit::logged(|| assert_eq!(validate_message_sequence(&list).len(), 15));
     assert!(log.contains("DEBUG Sanitized message sequence: dropped 2 orphans, kept 15 valid"), "{log}");
     assert!(log.contains("DEBUG Message validation: input=17, output=15, dropped=2"), "{log}");
 }
@@ -394,7 +365,7 @@ fn results_without_an_id_and_early_ones_are_orphans() {
 fn a_logger_may_be_given() {
     let list = [Message::user("go"), says_and_calls("looking", &["c1"]), Message::tool("x", "lost")];
     let mut lines = Vec::new();
-    let elsewhere = logged(|| {
+    let elsewhere = testkit::logged(|| {
         let clean =
             rejoin::compat::sanitize_recovered_messages_with(&list, &mut |line| lines.push(line.to_owned()));
         assert_eq!(sketch(&clean.messages), "u a");
@@ -403,7 +374,7 @@ fn a_logger_may_be_given() {
                 Removed orphaned tool_result 2 (id: x)";
     assert_eq!(lines, [line]);
     assert!(!elsewhere.contains("Message sanitization"), "{elsewhere}");
-    let usual = logged(|| drop(sanitize_recovered_messages(&list)));
+    let usual = testkit::logged(|| drop(sanitize_recovered_messages(&list)));
     assert!(usual.contains(&format!("INFO {line}")), "{usual}");
     let _ = rejoin::compat::sanitize_recovered_messages_with(&list[..1], &mut |line| panic!("{line}"));
 }
@@ -462,8 +433,9 @@ fn the_summary_of_a_recovery() {
             "Recovered and sanitized 1 messages from session s-42"
         ]
     );
-    let log =
-        logged(|| drop(rejoin::compat::recover_session("s-42", &[Message::user("hi"), calls(&["c1"])])));
+    let log = testkit::logged(|| {
+        drop(rejoin::compat::recover_session("s-42", &[Message::user("hi"), calls(&["c1"])]))
+    });
     assert!(log.contains("INFO Session s-42: Removed 1 incomplete messages"), "{log}");
     assert!(log.contains("INFO Recovered and sanitized 1 messages from session s-42"), "{log}");
     let sound = sanitize_recovered_messages(&[Message::user("hi")]);
@@ -483,7 +455,7 @@ fn repairing_is_logged_under_both_policies() {
     ];
     let repaired = |policy| {
         let history: rejoin::History = list.iter().cloned().collect();
-        logged(|| drop(rejoin::repair(&history.of_session("s-42"), policy)))
+        testkit::logged(|| drop(rejoin::repair(&history.of_session("s-42"), policy)))
     };
     let dropped = [
         r#" WARN Orphan tool message detected and dropped: tool_call_id=call_9, content_preview="left over""#,
@@ -516,7 +488,7 @@ fn every_path_that_repairs_logs() {
         let input = rejoin::Input::new("x.json", body.as_bytes()).unwrap();
         rejoin::sessions::read(&input, None).unwrap().remove(0)
     };
-    let converted = logged(|| {
+    let converted = testkit::logged(|| {
         drop(rejoin::convert(&read(), rejoin::Dialect::Anthropic, None, rejoin::OnBroken::Drop).unwrap());
     });
     let begin = || {
@@ -526,8 +498,8 @@ fn every_path_that_repairs_logs() {
         conversation.say(Message::tool("call_9", "left over"));
         conversation
     };
-    let viewed = logged(|| drop(begin().view(rejoin::OnBroken::Drop)));
-    let answered = logged(|| {
+    let viewed = testkit::logged(|| drop(begin().view(rejoin::OnBroken::Drop)));
+    let answered = testkit::logged(|| {
         let provider = Arc::new(rejoin::ScriptedProvider::new([rejoin::Step::says("Hello.")]));
         let on_broken = rejoin::engine::turn::OnBroken::Drop;
         let settings = rejoin::TurnSettings { on_broken, ..rejoin::TurnSettings::default() };
@@ -550,7 +522,7 @@ fn the_log_names_each_change() {
         calls(&["c2"]),
         Message::tool("x", "lost"),
     ];
-    let log = logged(|| {
+    let log = testkit::logged(|| {
         let clean = sanitize_recovered_messages(&list);
         assert_eq!(
             clean.log_lines(),

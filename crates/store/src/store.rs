@@ -57,15 +57,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()>;
 
     /// Reads a part of a conversation. Damage that only concerns other entries is not noticed.
-    fn read_part(
-        &self,
-        conversation: ConversationId,
-        part: Selected<'_>,
-        each: Each<'_>,
-    ) -> StoreResult<PartRead> {
+    fn read_part(&self, id: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<PartRead> {
         let mut flow = ControlFlow::Continue(());
         let mut wanted = part.earlier.iter().copied().peekable();
-        self.read(conversation, 0, &mut |item| {
+        self.read(id, 0, &mut |item| {
             let skips = matches!(&item, Item::Entry(entry)
                 if entry.envelope().seq < part.from && wanted.next_if_eq(&entry.envelope().seq).is_none());
             if !skips {

@@ -197,6 +197,20 @@ impl Walk {
         broken.is_empty().then_some(walk)
     }
 
+    /// Walks a path entry by entry, as a running conversation does: it begins again where an entry changes what was walked before.
+    #[must_use]
+    pub fn entry_by_entry(path: &[&Entry]) -> Self {
+        let mut walk = Self::default();
+        for (count, entry) in path.iter().enumerate() {
+            walk.add(entry, Content::of(entry));
+            if walk.is_stale() {
+                walk = Self::begin(&path[..=count]);
+                path[..=count].iter().for_each(|entry| walk.add(entry, Content::of(entry)));
+            }
+        }
+        walk
+    }
+
     /// Counts the messages that were left out before the next entry, if this is a part of a conversation.
     pub fn cross(&mut self, tree: &Tree<'_>, next: EntryId) {
         if let Some(gap) = tree.gap_before(next) {

@@ -223,14 +223,9 @@ impl Store for Jsonl {
             .map_err(self.failed("reading", conversation))
     }
 
-    fn read_part(
-        &self,
-        conversation: ConversationId,
-        part: Selected<'_>,
-        each: Each<'_>,
-    ) -> StoreResult<PartRead> {
-        let file = self.file(conversation)?;
-        part::read(&file, part, each).map_err(self.failed("reading", conversation))
+    fn read_part(&self, id: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<PartRead> {
+        let file = self.file(id)?;
+        part::read(&file, part, each).map_err(self.failed("reading", id))
     }
 
     fn keeps_checkpoints(&self) -> bool {

@@ -427,20 +427,15 @@ impl Store for Sqlite {
         reading::read(&self.inner, conversation, from, each)
     }
 
-    fn read_part(
-        &self,
-        conversation: ConversationId,
-        part: Selected<'_>,
-        each: Each<'_>,
-    ) -> StoreResult<PartRead> {
+    fn read_part(&self, id: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<PartRead> {
         let mut stopped = false;
-        reading::read_at(&self.inner, conversation, part.earlier, &mut |item| {
+        reading::read_at(&self.inner, id, part.earlier, &mut |item| {
             let flow = each(item);
             stopped = flow.is_break();
             flow
         })?;
         if !stopped {
-            self.read(conversation, part.from, each)?;
+            self.read(id, part.from, each)?;
         }
         Ok(PartRead::Done)
     }
