@@ -1,6 +1,6 @@
 //! What rejoin's tests are made of: generators of conversations in every state of disrepair, with the truth about what
 //! was put into them. Nothing here ships, and the generators use nothing of the code under test; `fuzz` and
-//! `faults` are what runs it. `loopback` is a provider to talk to.
+//! `faults` are what runs it. `loopback` is a provider to talk to, `mcp` a server with tools.
 
 pub mod bodies;
 pub mod corpus;
@@ -10,6 +10,8 @@ pub mod faults;
 pub mod fuzz;
 #[cfg(feature = "loopback")]
 pub mod loopback;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod scan;
 pub mod timing;
 pub mod varied;

@@ -12,10 +12,15 @@ pub fn ci() -> Result<()> {
     run(&mut cargo(&["fmt", "--all", "--check"]))?;
     run(&mut cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     // Optional features must build, too.
-    for features in [&["--no-default-features"][..], &["--no-default-features", "--features", "store"]] {
+    for features in [
+        &["--no-default-features"][..],
+        &["--no-default-features", "--features", "store"],
+        &["--no-default-features", "--features", "agent"],
+    ] {
         run(cargo(&["check", "--locked", "-p", "rejoin"]).args(features))?;
     }
     run(&mut cargo(&["check", "--locked", "-p", "rejoin-cli", "--features", "keyring"]))?;
+    run(&mut cargo(&["check", "--locked", "-p", "rejoin-cli", "--no-default-features"]))?;
     tidy::tidy()?;
     say_about_the_corpus();
     let skipped = run::root().join("target/skipped-tests.txt");

@@ -1,8 +1,8 @@
 //! Handing what rejoin writes to programs that others wrote, and seeing that they take it.
 //!
 //! Our own checkers are written from what is known of a provider; a peer is a second opinion that shares nothing with us:
-//! the Codex CLI and Claude Code resume sessions that rejoin wrote, and mistral-common validates bodies that rejoin wrote. All
-//! are installed under `target/peers/`, once. Each run first gives the peers something broken, so that a peer that accepts everything is
+//! the Codex CLI and Claude Code resume sessions that rejoin wrote, mistral-common validates bodies that rejoin wrote, and MCP
+//! servers and clients of others talk with rejoin. All are installed under `target/peers/`, once. Each run first gives the peers something broken, so that a peer that accepts everything is
 //! noticed.
 
 mod agents;
@@ -10,6 +10,7 @@ mod claude;
 mod codex;
 mod conversations;
 mod install;
+mod mcp;
 mod mistral;
 mod provider;
 mod rejoin;
@@ -35,9 +36,11 @@ const TOLD: usize = 10;
 /// The verdict of a peer on everything it was given.
 struct Verdict {
     peer: String,
+    /// What it was given: conversations, or calls.
+    what: &'static str,
     /// How many hand-written inputs, sound and broken, it judged rightly; a wrong one is an error.
     by_hand: usize,
-    /// How many conversations written by rejoin it was given.
+    /// How many it was given by rejoin.
     given: usize,
     failures: Vec<Failure>,
 }
@@ -50,7 +53,7 @@ struct Failure {
     evidence: Vec<(&'static str, String)>,
 }
 
-const PEERS: &[&str] = &["codex", "claude-code", "mistral"];
+const PEERS: &[&str] = &["codex", "claude-code", "mistral", "mcp"];
 
 pub fn peers(arguments: &[String]) -> Result<()> {
     // Only what is written by hand here: shows that the peers can say yes and no, without rejoin.
@@ -80,9 +83,9 @@ pub fn peers(arguments: &[String]) -> Result<()> {
     let mut bad = 0;
     for verdict in &verdicts {
         bad += verdict.failures.len();
-        let Verdict { peer, by_hand, given, failures } = verdict;
+        let Verdict { peer, what, by_hand, given, failures } = verdict;
         println!(
-            "{peer}: took {} of {given} conversations; judged {by_hand} written by hand as it should",
+            "{peer}: took {} of {given} {what}; judged {by_hand} written by hand as it should",
             given - failures.len()
         );
         for (number, failure) in failures.iter().enumerate() {
@@ -99,7 +102,7 @@ pub fn peers(arguments: &[String]) -> Result<()> {
     for reason in &missing {
         println!("not asked: {reason}");
     }
-    ensure!(bad == 0, "{bad} {} not taken", if bad == 1 { "conversation was" } else { "conversations were" });
+    ensure!(bad == 0, "{bad} {} not taken", if bad == 1 { "was" } else { "were" });
     ensure!(missing.is_empty(), "a peer could not be asked");
     Ok(())
 }
@@ -111,6 +114,7 @@ fn ask(peer: &str, folder: &Path, rejoin: Option<&rejoin::Rejoin>) -> Result<Vec
         "claude-code" => {
             Ok(vec![agents::ask(&claude::ClaudeCode(install::claude_code(folder)?), &work, rejoin)?])
         }
+        "mcp" => mcp::ask(folder, rejoin),
         _ => mistral::ask(folder, rejoin),
     }
 }

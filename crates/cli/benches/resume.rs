@@ -115,7 +115,7 @@ impl Bench {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Imports a rollout into a store of its own.
+    /// Imports a rollout into a new store.
     fn conversation(&self, name: &str, rollout: &str) -> Stored {
         let home = self.folder.path().join(name);
         fs::create_dir(&home).unwrap();
@@ -202,7 +202,7 @@ fn answer(mut stream: TcpStream) -> Instant {
     first
 }
 
-/// A rollout of so many turns: each has 14 lines, two calls with outputs of about `bytes`. It may be compacted some turns before its end.
+/// Makes a rollout. Each turn has 14 lines and two calls with outputs of about `bytes`. It may be compacted some turns before its end.
 fn rollout(turns: usize, bytes: usize, compacted: Option<usize>) -> String {
     let mut words = Words(turns as u64);
     let (mut out, mut lines) = (String::new(), 0usize);

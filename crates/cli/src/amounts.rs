@@ -1,5 +1,7 @@
 //! Amounts for people: tokens, money, and bars that compare them.
 
+use std::time::Duration;
+
 use rejoin::{providers::catalogue::Dollars, record::content::TokenUsage};
 
 /// Tokens and cost in one line.
@@ -15,6 +17,31 @@ pub fn spent(usage: &TokenUsage, cost: Option<Dollars>) -> String {
     // What is free needs no mention.
     if let Some(cost) = cost.filter(|cost| *cost > Dollars::default()) {
         line += &format!(", {cost}");
+    }
+    line
+}
+
+/// What a turn took, in one line: time, tokens and money, and how full the window is.
+pub fn turn(
+    time: Duration,
+    usage: &TokenUsage,
+    cost: Option<Dollars>,
+    used: Option<u64>,
+    window: Option<u64>,
+) -> String {
+    let seconds = time.as_secs();
+    let mut line = match seconds {
+        0..60 => format!("{:.1} s", time.as_secs_f32()),
+        _ => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    };
+    if *usage != TokenUsage::default() {
+        line += &format!(" · {}", spent(usage, cost));
+    }
+    let share = used.zip(window).and_then(|(used, window)| used.saturating_mul(100).checked_div(window));
+    match share {
+        Some(0) => line += " · <1 % of the window",
+        Some(share) => line += &format!(" · {share} % of the window"),
+        None => {}
     }
     line
 }
@@ -77,5 +104,10 @@ mod tests {
         let usage = TokenUsage { input: 10, output: 3, ..TokenUsage::default() };
         assert_eq!(spent(&usage, Some(Dollars::default())), "10 tokens in, 3 out");
         assert_eq!(spent(&usage, None), "10 tokens in, 3 out");
+        let line = turn(Duration::from_millis(3210), &usage, None, Some(13_000), Some(100_000));
+        assert_eq!(line, "3.2 s · 10 tokens in, 3 out · 13 % of the window");
+        let line = turn(Duration::from_secs(125), &TokenUsage::default(), None, Some(1), Some(1000));
+        assert_eq!(line, "2 min 05 s · <1 % of the window");
+        assert_eq!(turn(Duration::ZERO, &TokenUsage::default(), None, None, Some(0)), "0.0 s");
     }
 }

@@ -8,12 +8,12 @@ use rejoin::{
     answering::{AnsweringError, Asking},
     engine::{
         Effort, Wanted,
-        auth::{KeyFile, Keys},
+        auth::{Key, KeyFile, KeySource as _, Keys, SecretString, redact},
         provider::{
             ProviderError,
             decide::{Sources, TrustedAddress},
             http::{Addresses, HttpOptions, public},
-            registry::account_elsewhere,
+            registry::{self, account_elsewhere},
         },
     },
 };
@@ -37,9 +37,20 @@ pub fn say(outcome: &Outcome, doing: &str) {
     output::talk(&format!("{} {line}", output::paint("note:", output::NOTE)));
 }
 
+/// Runs blocking work on a separate runtime. It also works inside of one, as at the prompt.
+pub fn off_the_runtime<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    if tokio::runtime::Handle::try_current().is_err() {
+        return work();
+    }
+    std::thread::scope(|threads| {
+        let done = threads.spawn(work).join();
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 /// Chooses who answers, and connects.
 pub fn choose(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Answering, Failure> {
-    let answering = block_on(asking(desk, talk, recorded).choose())?.map_err(failure)?;
+    let answering = off_the_runtime(|| block_on(asking(desk, talk, recorded).choose()))?.map_err(failure)?;
     if let Some(named) = &answering.named {
         addresses::remember(&desk.home, named);
     }
@@ -172,6 +183,14 @@ pub fn keys(home: &Home, settings: &Settings) -> Keys {
         keys.login = user.ok().map(|user| Box::new(ClaudeCode::of(user)) as Box<dyn KeySource>);
     }
     keys
+}
+
+/// A text without the keys that rejoin would send, and without whatever looks like a key.
+pub fn without_secrets(desk: &Desk, text: &str) -> String {
+    let keys = keys(&desk.home, &desk.settings);
+    let known: Vec<Key> = registry::all().flat_map(|service| keys.keys(service, service.name)).collect();
+    let secrets: Vec<&SecretString> = known.iter().map(|key| &key.secret).collect();
+    redact::without_keys(&redact::redact(text, &secrets))
 }
 
 pub fn key_file(home: &Home) -> KeyFile {

@@ -1,4 +1,4 @@
-//! What a shell offers where an argument is typed: conversations of the store, providers, settings.
+//! What a shell offers where an argument is typed: conversations of the store, providers, settings, servers.
 //!
 //! The scripts that `rejoin completions` prints run the binary again with [`VARIABLE`] set. Completing must never fail
 //! aloud, create anything, or take long: whatever goes wrong, nothing is offered.
@@ -11,7 +11,11 @@ use clap_complete::{
     engine::{CompletionCandidate, PathCompleter, ValueCompleter as _},
     env::Shells,
 };
-use rejoin::{ConversationId, engine::provider::registry, store::Query};
+use rejoin::{
+    ConversationId,
+    engine::provider::registry,
+    store::{Access, Location, Query},
+};
 
 use crate::{
     args::CommandLine,
@@ -51,7 +55,15 @@ pub fn conversations(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
     let flags = Flags { store: named_store(std::env::args_os()), ..Flags::default() };
     let Ok(desk) = Desk::new(&flags) else { return Vec::new() };
-    let Ok(Some(store)) = desk.read_store() else { return Vec::new() };
+    let candidate = |(place, (id, title)): (usize, (String, String))| {
+        CompletionCandidate::new(id).help(Some(title.into())).display_order(Some(place))
+    };
+    conversations_in(&desk.location, &current).into_iter().enumerate().map(candidate).collect()
+}
+
+/// The ids that begin like a typed one, newest first, with their titles.
+pub fn conversations_in(location: &Location, current: &str) -> Vec<(String, String)> {
+    let Ok(store) = rejoin::engine::open_store(location, Access::Read) else { return Vec::new() };
     let limit = if current.is_empty() { OFFERED } else { LOOKED_AT };
     let Ok(page) = store.list(&Query { limit: Some(limit), after: None }) else { return Vec::new() };
     let marks = [("@", "the active conversation"), ("@1", "the newest conversation")];
@@ -61,14 +73,10 @@ pub fn conversations(current: &OsStr) -> Vec<CompletionCandidate> {
     });
     let begins = |id: &str| {
         // The letters of an id are enough for every command, so they are enough here.
-        id.starts_with(&*current)
-            || id.strip_prefix(ConversationId::PREFIX).is_some_and(|id| id.starts_with(&*current))
+        id.starts_with(current)
+            || id.strip_prefix(ConversationId::PREFIX).is_some_and(|id| id.starts_with(current))
     };
-    let fitting = ids.chain(marks).filter(|(id, _)| begins(id)).take(OFFERED);
-    let candidate = |(place, (id, title)): (usize, (String, String))| {
-        CompletionCandidate::new(id).help(Some(title.into())).display_order(Some(place))
-    };
-    fitting.enumerate().map(candidate).collect()
+    ids.chain(marks).filter(|(id, _)| begins(id)).take(OFFERED).collect()
 }
 
 pub fn subjects(current: &OsStr) -> Vec<CompletionCandidate> {
@@ -79,8 +87,11 @@ pub fn subjects(current: &OsStr) -> Vec<CompletionCandidate> {
 
 pub fn providers(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
-    let names = registry::all().map(|service| service.name).filter(|name| name.starts_with(&*current));
-    names.map(CompletionCandidate::new).collect()
+    provider_names().filter(|name| name.starts_with(&*current)).map(CompletionCandidate::new).collect()
+}
+
+pub fn provider_names() -> impl Iterator<Item = &'static str> {
+    registry::all().map(|service| service.name)
 }
 
 pub fn settings(current: &OsStr) -> Vec<CompletionCandidate> {
@@ -89,8 +100,17 @@ pub fn settings(current: &OsStr) -> Vec<CompletionCandidate> {
     keys.map(|key| CompletionCandidate::new(key.name).help(Some(key.about.into()))).collect()
 }
 
+#[cfg(feature = "mcp")]
+pub fn servers(current: &OsStr) -> Vec<CompletionCandidate> {
+    let current = current.to_string_lossy();
+    let home = crate::home::Home::from_environment().ok();
+    let servers = home.and_then(|home| crate::settings::servers(&home.config).ok());
+    let servers = servers.unwrap_or_default().into_iter().filter(|server| server.name.starts_with(&*current));
+    servers.map(|server| CompletionCandidate::new(server.name)).collect()
+}
+
 /// The store that the line being completed names.
-fn named_store(words: impl Iterator<Item = OsString>) -> Option<rejoin::store::Location> {
+fn named_store(words: impl Iterator<Item = OsString>) -> Option<Location> {
     let mut words = words.map(|word| word.to_string_lossy().into_owned());
     while let Some(word) = words.next() {
         let value = match word.strip_prefix("--store") {

@@ -2,19 +2,19 @@
 //!
 //! Nothing is opened before it is needed: a command that is given a file never touches a store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rejoin::{
     ConversationId,
     engine::{self, EngineError, Mode, Recorded, SystemClock, Writer},
-    store::{Access, Location, Query, Store, StoreError},
+    store::{Access, Filter, Location, Query, Store, StoreError},
 };
 
 pub use crate::args::Flags;
 use crate::{active::Pointer, failure::Failure, home::Home, output, pager, settings::Settings};
 
 /// Folders, settings and the place of the store.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Desk {
     pub home: Home,
     pub settings: Settings,
@@ -63,6 +63,11 @@ impl Desk {
             Some(why) => Err(unusable(location, StoreError::ReadOnly(why.to_owned()))),
             None => Ok(store),
         }
+    }
+
+    /// The same without a pager: on some systems it takes the place of this process.
+    pub fn without_pager(&self) -> Self {
+        Self { pager: false, ..self.clone() }
     }
 
     pub fn pointer(&self) -> Pointer {
@@ -123,6 +128,17 @@ impl Desk {
         let pager = pager.or_else(|| std::env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty()));
         pager::show(text, pager.as_deref(), self.pager)
     }
+}
+
+/// Only the conversations of a folder. It is compared as given and as the system resolves it: either may be recorded.
+pub fn of_folder(folder: &Path) -> Filter {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    folders.extend(std::path::absolute(folder));
+    folders.extend(std::fs::canonicalize(folder));
+    if folders.is_empty() {
+        folders.push(folder.to_owned());
+    }
+    Filter { folders, ..Filter::default() }
 }
 
 /// The newest conversation that belongs to a folder.

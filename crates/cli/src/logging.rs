@@ -31,8 +31,8 @@ pub fn start() {
 }
 
 fn warnings() -> Targets {
-    // Trouble with saving is told by the commands themselves, in plain words and once.
-    let told =
-        ["rejoin_engine::conversation", "rejoin_engine::draft"].map(|target| (target, LevelFilter::OFF));
+    // Trouble with saving, and with MCP servers, is told by the commands themselves, in plain words and once.
+    let told = ["rejoin_engine::conversation", "rejoin_engine::draft", "rmcp"]
+        .map(|target| (target, LevelFilter::OFF));
     Targets::new().with_default(LevelFilter::WARN).with_targets(told)
 }

@@ -6,11 +6,11 @@
 use std::ffi::{OsStr, OsString};
 
 use clap::{
-    Arg, Command,
+    Arg, Command, CommandFactory as _,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use crate::{near::is_near, output};
+use crate::{args::CommandLine, near::is_near, output};
 
 /// Words that people try for a command of a group (none: at the beginning of the line), and the commands they mean. `{}`
 /// stands for the rest of the line.
@@ -122,7 +122,8 @@ pub fn suggest(error: &clap::Error, given: &[OsString]) -> bool {
     let Some(at) = given.iter().position(|other| other == OsStr::new(word)) else { return false };
     // A group comes right before the word; anything else is a flag or its value.
     let group = given[..at].last().and_then(|group| group.to_str()).unwrap_or_default();
-    let group = if MEANINGS.iter().any(|(name, ..)| *name == group) { group } else { "" };
+    let is_group = CommandLine::command().find_subcommand(group).is_some_and(Command::has_subcommands);
+    let group = if is_group { group } else { "" };
     let prefix = if group.is_empty() { String::new() } else { format!("{group} ") };
     let rest: Vec<String> = given[at + 1..].iter().map(|word| quoted(&word.to_string_lossy())).collect();
     let similar = match error.get(ContextKind::SuggestedSubcommand) {

@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    cell::RefCell,
     collections::HashSet,
     fmt::Display,
     io::{self, IsTerminal as _, Write as _},
@@ -12,6 +13,7 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::{args::Colour, failure::Failure, json};
 
@@ -44,6 +46,73 @@ pub fn has_colour() -> bool {
     anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
 }
 
+/// The same for what is said on stderr.
+pub fn talk_has_colour() -> bool {
+    anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never
+}
+
+/// Whether TERM names a terminal that can move its cursor.
+pub fn is_capable() -> bool {
+    match std::env::var("TERM") {
+        Ok(term) => !term.is_empty() && term != "dumb",
+        Err(_) => cfg!(windows),
+    }
+}
+
+/// Whether what is on stdout may have styles and be drawn again.
+pub fn can_redraw() -> bool {
+    io::stdout().is_terminal() && is_capable() && has_colour()
+}
+
+/// Whether a line that was said last can be replaced by another.
+pub fn can_replace_lines() -> bool {
+    io::stderr().is_terminal() && is_capable()
+}
+
+/// Takes the line above away that was said last. It must have fitted its row.
+pub fn erase_line_above() {
+    let mut err = io::stderr().lock();
+    let _ = err.write_all(b"\x1b[1A\r\x1b[2K").and_then(|()| err.flush());
+}
+
+/// The beginning of a line that fits a row of the terminal and leaves `spare` columns free.
+pub fn fitting(line: &str, spare: usize) -> String {
+    cut(line, terminal_size().0.saturating_sub(spare + 1).max(8))
+}
+
+/// The first `columns` columns of a line.
+pub fn cut(line: &str, most: usize) -> String {
+    if line.width() <= most {
+        return line.to_owned();
+    }
+    let mut out = String::new();
+    let mut used = 1;
+    for c in line.chars() {
+        used += c.width().unwrap_or(0);
+        if used > most {
+            break;
+        }
+        out.push(c);
+    }
+    out.push('…');
+    out
+}
+
+/// The columns and rows of the terminal; what is usual if there is none.
+pub fn terminal_size() -> (usize, usize) {
+    #[cfg(unix)]
+    let size = rustix::termios::tcgetwinsize(io::stdout())
+        .or_else(|_| rustix::termios::tcgetwinsize(io::stderr()))
+        .ok()
+        .map(|size| (size.ws_col, size.ws_row));
+    #[cfg(not(unix))]
+    let size = crossterm::terminal::size().ok();
+    match size {
+        Some((columns, rows)) if columns > 0 && rows > 0 => (usize::from(columns), usize::from(rows)),
+        _ => (80, 24),
+    }
+}
+
 /// A text in a style; the stream takes the style out where it is not wanted.
 pub fn paint(text: &str, style: Style) -> String {
     format!("{style}{text}{style:#}")
@@ -60,10 +129,48 @@ pub fn diff_line(line: &str) -> String {
     paint(&harmless(line), style)
 }
 
+thread_local! {
+    /// A copy of what this thread prints, while one is wanted.
+    static COPY: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// The most bytes of a copy. The rest is printed only.
+const COPY_BYTES: usize = 64 * 1024;
+
+/// From now on, keeps a copy of what this thread prints, until [`take_copy`].
+pub fn start_copy() {
+    COPY.with_borrow_mut(|copy| *copy = Some(String::new()));
+}
+
+/// What was printed since [`start_copy`], without styles.
+pub fn take_copy() -> String {
+    COPY.with_borrow_mut(Option::take).unwrap_or_default()
+}
+
+/// Adds lines to the copy, if one is wanted.
+pub fn copy(text: &str) {
+    COPY.with_borrow_mut(|copy| {
+        if let Some(copy) = copy.as_mut().filter(|copy| copy.len() < COPY_BYTES) {
+            let text = anstream::adapter::strip_str(text).to_string();
+            copy.push_str(&text[..text.floor_char_boundary(COPY_BYTES)]);
+            copy.push('\n');
+        }
+    });
+}
+
+/// Clears the screen of the terminal, if there is one that can. What was printed can still be scrolled to.
+pub fn clear_screen() {
+    let mut err = io::stderr().lock();
+    if err.is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
+        let _ = err.write_all(b"\x1b[2J\x1b[H").and_then(|()| err.flush());
+    }
+}
+
 /// Prints a line of data for people. Styles pass; anything else that steers a terminal becomes a visible escape.
 pub fn data(line: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     let line = guarded(line);
+    copy(&line);
     write_line(&mut out, &line)
 }
 
@@ -86,6 +193,7 @@ pub fn for_terminal(text: &str, is_json: bool) -> Cow<'_, str> {
 fn print_exactly(text: &str, is_json: bool) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let text = if out.is_terminal() { for_terminal(text, is_json) } else { Cow::Borrowed(text) };
+    copy(&text);
     write_line(&mut out, &text)
 }
 
@@ -106,7 +214,9 @@ pub fn closed_or(error: &io::Error) -> Failure {
 
 /// Prints a line on stderr. If it is closed, the command continues.
 pub fn talk(line: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{}", guarded(line));
+    let line = guarded(line);
+    copy(&line);
+    let _ = writeln!(anstream::stderr().lock(), "{line}");
 }
 
 pub fn note(text: impl Display) {
@@ -226,6 +336,17 @@ pub fn harmless_lines(text: &str) -> String {
         c => c,
     };
     text.chars().filter(|c| !turns(*c)).map(shown).collect()
+}
+
+/// What a person typed or pasted, as it is sent and recorded: without control sequences, and without control characters other
+/// than line breaks and tabs. Terminals send them for keys; they are never part of a message.
+pub fn typed(text: &str) -> String {
+    let steered = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(steered) {
+        return text.to_owned();
+    }
+    let text = anstream::adapter::strip_str(text).to_string().replace("\r\n", "\n").replace('\r', "\n");
+    text.chars().filter(|c| !steered(*c)).collect()
 }
 
 /// Text of several lines with an escape for each character that steers a terminal. A carriage return before a line break

@@ -21,6 +21,11 @@ pub fn told(home: &Home, endpoint: &Endpoint) -> Option<u64> {
     lines(home).iter().rev().find_map(|line| line.strip_prefix(&key)?.parse().ok())
 }
 
+/// The models that providers told about on this machine.
+pub fn models(home: &Home) -> Vec<String> {
+    lines(home).iter().filter_map(|line| Some(line.split(' ').nth(2)?.to_owned())).collect()
+}
+
 /// Keeps what a provider told. If that cannot be written, the built-in table is used.
 pub fn remember(home: &Home, endpoint: &Endpoint, models: &[Model]) {
     let told: Vec<(String, u64)> = models

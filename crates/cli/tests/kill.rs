@@ -49,6 +49,8 @@ struct Seen {
     asked: bool,
     /// Whether it came to its end before it was killed.
     finished: bool,
+    /// The call of an MCP server that ran when it was killed.
+    in_server: Option<String>,
 }
 
 /// Runs a command and kills it after a while. Whatever it asks is approved.
@@ -76,7 +78,11 @@ fn run_and_kill(mut command: std::process::Command, after: Duration) -> Seen {
                     seen.answered.push(text("entry"));
                     seen.shown.clear();
                 }
-                "call_ended" => seen.ended.push(text("id")),
+                "call_started" if text("name").starts_with("kit__") => seen.in_server = Some(text("id")),
+                "call_ended" => {
+                    seen.in_server = None;
+                    seen.ended.push(text("id"));
+                }
                 "ended" => seen.finished = true,
                 _ => {}
             }
@@ -218,6 +224,37 @@ static CUT: AtomicUsize = AtomicUsize::new(0);
 /// How many compactions and prunes were seen in records.
 static FITTED: AtomicUsize = AtomicUsize::new(0);
 
+/// How many kills hit a call of an MCP server.
+static IN_SERVER: AtomicUsize = AtomicUsize::new(0);
+
+/// Adds an MCP server whose processes can be told from those of other homes.
+fn add_server(home: &Home) {
+    let (kit, log) =
+        (testkit::mcp::server().display().to_string(), home.path("kit.log").display().to_string());
+    home.out(&["mcp", "add", "kit", "--", &kit, "--log", &log]);
+}
+
+/// Waits until nothing of the MCP server of a home runs any more; false if something stays.
+fn server_is_gone(home: &Home) -> bool {
+    let (kit, marker) = (testkit::mcp::server(), home.path("kit.log"));
+    let (kit, marker) = (kit.to_str().unwrap().as_bytes(), marker.to_str().unwrap().as_bytes());
+    let runs = || {
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok()).any(|line| {
+            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+            words.contains(&kit) && words.contains(&marker)
+        })
+    };
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while runs() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    true
+}
+
 /// How many kills left files that a tool had changed.
 static CHANGED: AtomicUsize = AtomicUsize::new(0);
 
@@ -227,6 +264,11 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
     let home = Home::new(STORES[(number % 2) as usize]);
     std::fs::create_dir_all(home.path("here")).unwrap();
     std::fs::write(home.path("here").join("notes.txt"), notes()).unwrap();
+    // In some runs the tools are those of an MCP server, which is killed with everything else.
+    let serving = number % 5 == 4;
+    if serving {
+        add_server(&home);
+    }
     let mut provider = &PROVIDERS[(number as usize / 2) % PROVIDERS.len()];
     let label = format!("run {number} on {} and {}", provider.label(), home.store.split(':').next().unwrap());
     let fail = |what: String| Err(format!("{label}: {what}"));
@@ -242,6 +284,7 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
         // And every other turn of tools changes files and runs commands.
         let change = if dice.roll(2) == 0 { "change " } else { "" };
         let said = match talkative.as_str() {
+            _ if serving => format!("call:kit__nap tools:{tools} steps:{steps} round {round}"),
             "" => format!("{change}tools:{tools} steps:{steps} think round {round}"),
             words => format!("{words} think round {round}"),
         };
@@ -261,9 +304,17 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
                 provider = &PROVIDERS[dice.roll(PROVIDERS.len() as u64) as usize];
             }
         }
-        let after = Duration::from_micros(dice.roll(140_000));
+        let mut after = Duration::from_micros(dice.roll(140_000));
+        if serving {
+            // It takes a moment to start.
+            after += Duration::from_micros(100_000 + dice.roll(500_000));
+        }
         let seen = run_and_kill(command(&home, server, Some(provider), &arguments, window), after);
         interrupted |= !seen.finished;
+        if serving && !server_is_gone(&home) {
+            return fail(String::from("the MCP server runs on"));
+        }
+        IN_SERVER.fetch_add(usize::from(seen.in_server.is_some()), Ordering::Relaxed);
         id = id.or(seen.conversation.clone());
         let Some(id) = &id else { continue };
         if seen.conversation.is_none() && known.is_none() {
@@ -375,13 +426,53 @@ fn killed_at_any_moment() {
     println!("{cut} answers were cut after some of their words were shown");
     let changed = CHANGED.load(Ordering::Relaxed);
     println!("{changed} kills left files that tools had changed");
+    let in_server = IN_SERVER.load(Ordering::Relaxed);
+    println!("{in_server} kills hit a call of an MCP server");
     let fitted = FITTED.load(Ordering::Relaxed);
     println!("{fitted} compactions and prunes were in the records");
     assert!(problems.is_empty(), "{} of {runs} runs:\n{}", problems.len(), problems.join("\n"));
     assert!(hit.load(Ordering::Relaxed) * 2 > runs as usize, "most kills hit a turn");
     assert!(runs < 50 || cut > 0, "some kills hit an answer");
     assert!(runs < 50 || changed > 0, "some kills came after a change");
+    assert!(runs < 500 || in_server > 0, "some kills hit a call of an MCP server");
     assert!(runs < 500 || fitted > 0, "some conversations were made to fit");
+}
+
+/// Killed while an MCP server works on a call: the server ends too, the record says that the call ran, and the conversation goes on
+/// with a result that says that it was interrupted.
+#[test]
+fn killed_in_a_call_of_a_server() {
+    let server = Loopback::start(Config::default());
+    for (number, kind) in STORES.iter().cycle().take(4).enumerate() {
+        let home = Home::new(kind);
+        add_server(&home);
+        let provider = &PROVIDERS[number];
+        let arguments = ["chat", "--json", "--mode", "auto", "call:kit__wait"];
+        let mut command = command(&home, &server, Some(provider), &arguments, None);
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut id = String::new();
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            match event["type"].as_str().unwrap() {
+                "started" => event["conversation"].as_str().unwrap().clone_into(&mut id),
+                "call_started" => break,
+                "call_ended" => panic!("{event}"),
+                _ => {}
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(server_is_gone(&home), "the server runs on");
+        let record = Record::of(&home, &id);
+        assert_eq!((record.running.len(), record.results.len()), (1, 0), "{}", provider.label());
+        let arguments = ["resume", &id, "and now?"];
+        let ran = Ran::of(self::command(&home, &server, None, &arguments, None).output().unwrap());
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(server.violations().is_empty(), "{:#?}", server.violations());
+        assert_eq!(home.run(&["verify"]).code, 0);
+        server.forget();
+    }
 }
 
 /// A turn that is killed while the model speaks, after it has shown a few words.

@@ -6,27 +6,28 @@ mod support;
 
 use std::time::Duration;
 
-use expectrl::{ControlCode, Eof, Expect as _, session::OsSession};
-use support::{BROKEN, Home, services::PROVIDERS};
+use support::{BROKEN, Home, screen::Screen, services::PROVIDERS};
 use testkit::loopback::{Config, Fault, Loopback};
 
-fn on_terminal(home: &Home, arguments: &[&str]) -> OsSession {
+/// Ctrl-C and Ctrl-D.
+const STOP: &str = "\u{3}";
+const LEAVE: &str = "\u{4}";
+
+fn on_terminal(home: &Home, arguments: &[&str]) -> Screen {
     let mut command = home.command(arguments);
     command.env("NO_COLOR", "1").env("TERM", "xterm");
     spawn(command)
 }
 
-fn spawn(command: std::process::Command) -> OsSession {
-    let mut session = OsSession::spawn(command).unwrap();
-    session.set_expect_timeout(Some(Duration::from_secs(20)));
-    session
+fn spawn(command: std::process::Command) -> Screen {
+    Screen::start(command, (100, 40))
 }
 
 /// Presses Ctrl-C, and waits for what is said to it and for the next prompt.
-fn interrupted(session: &mut OsSession, says: &str) {
-    session.send(ControlCode::EndOfText).unwrap();
-    session.expect(says).unwrap();
-    session.expect("›").unwrap();
+fn interrupted(session: &mut Screen, says: &str) {
+    session.send(STOP);
+    session.expect(says);
+    session.prompt();
 }
 
 /// S3-03: a prompt on a terminal; each line is a turn; Ctrl-D leaves; what was said is there for the next process.
@@ -34,18 +35,18 @@ fn interrupted(session: &mut OsSession, says: &str) {
 fn lines_are_turns() {
     let home = Home::new("sqlite");
     let mut session = on_terminal(&home, &["chat", "--provider", "offline"]);
-    session.expect("›").unwrap();
-    session.send_line("my name is Alice").unwrap();
-    session.expect("remember that your name is Alice").unwrap();
-    session.expect("›").unwrap();
-    session.send_line("/help").unwrap();
-    session.expect("Ctrl-C stops a turn or clears the line").unwrap();
-    session.expect("›").unwrap();
-    session.send_line("/nosuch").unwrap();
-    session.expect("There is no command /nosuch").unwrap();
-    session.expect("›").unwrap();
-    session.send(ControlCode::EndOfTransmission).unwrap();
-    session.expect(Eof).unwrap();
+    session.prompt();
+    session.say("my name is Alice");
+    session.expect("remember that your name is Alice");
+    session.prompt();
+    session.say("/help");
+    session.expect("Ctrl-C stops a turn or clears the line");
+    session.prompt();
+    session.say("/nosuch");
+    session.expect("There is no command /nosuch");
+    session.prompt();
+    session.send(LEAVE);
+    session.end();
     assert_eq!(home.out(&["chat", "What's my name?"]), "Your name is Alice.\n");
     // What was commanded is part of the history, and no part of what a model sees.
     let shown = home.out(&["history", "show", "@"]);
@@ -63,13 +64,13 @@ fn what_people_try_by_hand() {
         for (line, says) in
             [("my name is Alice", "your name is Alice"), ("/help", "Ctrl-C stops a turn or clears the line")]
         {
-            session.expect("›").unwrap();
-            session.send_line(line).unwrap();
-            session.expect(says).unwrap();
+            session.prompt();
+            session.say(line);
+            session.expect(says);
         }
-        session.expect("›").unwrap();
-        session.send_line("/exit").unwrap();
-        session.expect(Eof).unwrap();
+        session.prompt();
+        session.say("/exit");
+        session.end();
         for number in 1..=20 {
             assert_eq!(home.out(&["chat", &format!("{number}+1")]), format!("{number}+1 = {}\n", number + 1));
         }
@@ -101,22 +102,22 @@ fn resume_asks_about_calls_without_a_result() {
         let home = Home::new("sqlite");
         let id = home.import("broken.json", BROKEN);
         let mut session = on_terminal(&home, &["resume", &id, "--provider", "offline"]);
-        session.expect("you:   still there?").unwrap();
-        session.expect("1 call without a result:").unwrap();
-        session.expect("  stat {}").unwrap();
-        session.expect("[k]eep as interrupted, [l]eave out? [k]").unwrap();
-        session.send_line(answer).unwrap();
+        session.expect("you:   still there?");
+        session.expect("1 call without a result:");
+        session.expect("  stat {}");
+        session.expect("[k]eep as interrupted, [l]eave out? [k]");
+        session.send(format!("{answer}\r"));
         if at_once {
-            session.expect(noted).unwrap();
+            session.expect(noted);
         }
-        session.expect("›").unwrap();
-        session.send_line("go on").unwrap();
+        session.prompt();
+        session.say("go on");
         if !at_once {
-            session.expect(noted).unwrap();
+            session.expect(noted);
         }
-        session.expect("›").unwrap();
-        session.send_line("/exit").unwrap();
-        session.expect(Eof).unwrap();
+        session.prompt();
+        session.say("/exit");
+        session.end();
         assert_eq!(home.run(&["check", &id]).code, 1, "the record is as it was");
     }
 }
@@ -126,25 +127,29 @@ fn resume_asks_about_calls_without_a_result() {
 fn control_c_leaves_when_pressed_twice_on_an_empty_line() {
     let home = Home::new("sqlite");
     let mut session = on_terminal(&home, &["--color", "never", "chat", "--provider", "offline"]);
-    session.expect("›").unwrap();
+    session.prompt();
     interrupted(&mut session, "Press Ctrl-C again to leave");
     // Too late.
     std::thread::sleep(Duration::from_millis(2200));
     interrupted(&mut session, "Press Ctrl-C again to leave");
     // A line that is not empty is cleared, and counts for nothing.
-    session.send("my name is Bob").unwrap();
-    session.send(ControlCode::EndOfText).unwrap();
-    session.expect("›").unwrap();
+    session.send("my name is Bob");
+    session.until("› my name is Bob");
+    session.send(STOP);
+    session.prompt();
+    // Also if both come at once.
+    let prompts = |screen: &str| screen.lines().filter(|line| line.starts_with('›')).count();
+    let before = prompts(&session.now());
+    session.send(format!("my name is Bob{STOP}"));
+    session.until_it(|screen| prompts(screen) > before);
     interrupted(&mut session, "Press Ctrl-C again to leave");
     // So does one that was sent.
-    session.send_line("my name is Alice").unwrap();
-    session.expect("remember that your name is Alice").unwrap();
-    session.expect("›").unwrap();
+    session.say("my name is Alice");
+    session.expect("remember that your name is Alice");
+    session.prompt();
     interrupted(&mut session, "Press Ctrl-C again to leave");
-    session.send(ControlCode::EndOfText).unwrap();
-    session.expect(Eof).unwrap();
-    let status = session.get_process().wait().unwrap();
-    assert!(format!("{status:?}").contains("130"), "{status:?}");
+    session.send(STOP);
+    assert_eq!(session.end(), 130);
     let said = home.lines(&["history", "show", "@", "--json"]);
     assert_eq!(said[0]["content"], "my name is Alice", "what was cleared was not said");
 }
@@ -157,15 +162,15 @@ fn control_c_stops_a_turn() {
     let home = Home::new("sqlite");
     let provider = &PROVIDERS[2];
     let mut session = spawn(provider.command(&home, &server, &["--color", "never", "chat"]));
-    session.expect("›").unwrap();
-    session.send_line("hello words:500").unwrap();
-    session.expect("word").unwrap();
-    session.send(ControlCode::EndOfText).unwrap();
-    session.send(ControlCode::EndOfText).unwrap();
-    session.expect("stopped; everything so far is recorded").unwrap();
-    session.expect("›").unwrap();
-    session.send_line("/exit").unwrap();
-    session.expect(Eof).unwrap();
+    session.prompt();
+    session.say("hello words:500");
+    session.expect("word10");
+    session.send(STOP);
+    session.send(STOP);
+    session.expect("stopped; everything so far is recorded");
+    session.prompt();
+    session.say("/exit");
+    session.end();
     let said = home.lines(&["history", "show", "@", "--json"]);
     assert_eq!(said[1]["interrupted"], true, "{said:?}");
 }
@@ -176,31 +181,31 @@ fn two_prompts_take_turns_in_one_conversation() {
     Home::each(|home| {
         home.out(&["chat", "--provider", "offline", "my name is Alice"]);
         let mut one = on_terminal(home, &["--color", "never", "chat"]);
-        one.expect("›").unwrap();
-        let mut two = on_terminal(home, &["--color", "never", "resume"]);
-        two.expect("›").unwrap();
-        one.send_line("my dog is called Rex").unwrap();
-        one.expect("›").unwrap();
-        two.send_line("What's my name?").unwrap();
-        two.expect("Added by another process in the meantime").unwrap();
-        two.expect("my dog is called Rex").unwrap();
-        two.expect("Your name is Alice.").unwrap();
-        two.expect("›").unwrap();
+        one.prompt();
+        let mut two = on_terminal(home, &["--color", "never", "resume", "@"]);
+        two.prompt();
+        one.say("my dog is called Rex");
+        one.prompt();
+        two.say("What's my name?");
+        two.expect("Added by another process in the meantime");
+        two.expect("my dog is called Rex");
+        two.expect("Your name is Alice.");
+        two.prompt();
         // A command in between, while both wait.
         home.out(&["chat", "my cat is called Tom"]);
-        one.send_line("What's my name?").unwrap();
-        one.expect("Added by another process in the meantime").unwrap();
-        one.expect("What's my name?").unwrap();
-        one.expect("my cat is called Tom").unwrap();
-        one.expect("Your name is Alice.").unwrap();
-        one.expect("›").unwrap();
-        two.send_line("2+2").unwrap();
-        two.expect("my cat is called Tom").unwrap();
-        two.expect("2+2 = 4").unwrap();
-        two.expect("›").unwrap();
+        one.say("What's my name?");
+        one.expect("Added by another process in the meantime");
+        one.expect("What's my name?");
+        one.expect("my cat is called Tom");
+        one.expect("Your name is Alice.");
+        one.prompt();
+        two.say("2+2");
+        two.expect("my cat is called Tom");
+        two.expect("2+2 = 4");
+        two.prompt();
         for session in [&mut one, &mut two] {
-            session.send(ControlCode::EndOfTransmission).unwrap();
-            session.expect(Eof).unwrap();
+            session.send(LEAVE);
+            session.end();
         }
         let said = home.lines(&["history", "show", "@", "--json"]);
         let by_person: Vec<&str> = said
@@ -231,20 +236,20 @@ fn a_prompt_waits_for_another_answer() {
     home.out(&["chat", "--provider", "offline", "my name is Alice"]);
     let id = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().parse().unwrap();
     let mut session = on_terminal(&home, &["--color", "never", "chat"]);
-    session.expect("›").unwrap();
+    session.prompt();
     let store = home.open();
     let holder = rejoin::store::Holder::this("a test", rejoin::engine::Clock::now(&rejoin::SystemClock));
     let lock = store.lock(id, &holder).unwrap();
-    session.send_line("2+2").unwrap();
-    session.expect("Waiting for process").unwrap();
+    session.say("2+2");
+    session.expect("Waiting for process");
     interrupted(&mut session, "Nothing was sent");
-    session.send_line("3+3").unwrap();
-    session.expect("Waiting for process").unwrap();
+    session.say("3+3");
+    session.expect("Waiting for process");
     drop(lock);
-    session.expect("3+3 = 6").unwrap();
-    session.expect("›").unwrap();
-    session.send_line("/exit").unwrap();
-    session.expect(Eof).unwrap();
+    session.expect("3+3 = 6");
+    session.prompt();
+    session.say("/exit");
+    session.end();
 }
 
 /// A conversation that was deleted while the prompt waited is not brought back.
@@ -253,11 +258,11 @@ fn a_conversation_that_was_deleted_stays_deleted() {
     let home = Home::new("jsonl");
     home.out(&["chat", "--provider", "offline", "my name is Alice"]);
     let mut session = on_terminal(&home, &["--color", "never", "chat"]);
-    session.expect("›").unwrap();
+    session.prompt();
     home.out(&["history", "delete", "@", "--yes"]);
-    session.send_line("What's my name?").unwrap();
-    session.expect("Conversation not found").unwrap();
-    session.expect(Eof).unwrap();
+    session.say("What's my name?");
+    session.expect("Conversation not found");
+    session.end();
     assert_eq!(home.lines(&["list", "--json"]).len(), 0);
 }
 
@@ -279,13 +284,13 @@ fn giving_up_a_key_leaves_the_terminal_as_it_was() {
             None => shell.env_remove(name),
         };
     }
-    let mut session = OsSession::spawn(shell).unwrap();
-    session.set_expect_timeout(Some(Duration::from_secs(20)));
-    session.expect("it is not shown").unwrap();
-    session.send(ControlCode::EndOfText).unwrap();
-    session.expect("left with 130").unwrap();
-    let rest = session.expect(Eof).unwrap();
-    let rest = String::from_utf8_lossy(rest.as_bytes()).into_owned();
+    let mut session = spawn(shell);
+    session.expect("it is not shown");
+    session.send(STOP);
+    session.expect("left with 130");
+    session.end();
+    let all = session.all();
+    let rest = all.split_once("left with 130").unwrap().1;
     assert!(rest.contains("echo") && !rest.contains("-echo"), "{rest:?}");
 }
 
@@ -296,13 +301,11 @@ fn a_beginning_of_an_id_is_asked_about() {
     let id = home.import("broken.json", BROKEN);
     for (answer, then) in [("n", "Nothing was changed"), ("y", "Deleted conversation")] {
         let mut session = on_terminal(&home, &["history", "delete", &id[..10], "--yes"]);
-        session
-            .expect(format!("Delete {id} (List the files, please, 5 messages)? This cannot").as_str())
-            .unwrap();
-        session.expect("[y/N]").unwrap();
-        session.send_line(answer).unwrap();
-        session.expect(then).unwrap();
-        session.expect(Eof).unwrap();
+        session.expect(&format!("Delete {id} (List the files, please, 5 messages)? This cannot"));
+        session.expect("[y/N]");
+        session.send(format!("{answer}\r"));
+        session.expect(then);
+        session.end();
     }
     assert_eq!(home.run(&["history", "show", &id]).code, 1);
 }

@@ -520,7 +520,7 @@ fn config() {
 
     --- on standard error
     error: there is no setting `nonsense`
-    hint: settings are: store, provider, model, api, base_url, auth, keyring, effort, system, context_window, limits.requests, limits.seconds, limits.tokens, limits.retries, limits.answer_tokens, limits.silence_seconds, limits.tool_seconds, limits.tool_output, limits.output_kept, mode, allow, deny, sandbox.read, sandbox.network, tools.fetch, on_broken, persist_special_commands, max_tokens, min_retain_turns, prune_threshold, prune.keep_last, prune.max_age_seconds, prune.token_budget, prune.batch, compact, compact_threshold, compact.model, compact.tail_tokens, audit.full_arguments, addresses.chatgpt, addresses.claude, addresses.github, addresses.github_api, color, pager
+    hint: settings are: store, provider, model, api, base_url, auth, keyring, effort, system, agents_md, context_window, limits.requests, limits.seconds, limits.tokens, limits.retries, limits.answer_tokens, limits.silence_seconds, limits.tool_seconds, limits.tool_output, limits.output_kept, mode, allow, deny, sandbox.read, sandbox.network, tools.fetch, on_broken, persist_special_commands, max_tokens, min_retain_turns, prune_threshold, prune.keep_last, prune.max_age_seconds, prune.token_budget, prune.batch, compact, compact_threshold, compact.model, compact.tail_tokens, audit.full_arguments, addresses.chatgpt, addresses.claude, addresses.github, addresses.github_api, color, pager
     --- exit code 2
     "#);
     assert_snapshot!(shown(&home, &["config", "list"]), @r#"
@@ -533,6 +533,7 @@ fn config() {
     keyring  false  default
     effort  -  not set
     system  -  not set
+    agents_md  true  default
     context_window  -  not set
     limits.requests  50  default
     limits.seconds  3600  default

@@ -231,7 +231,7 @@ impl Audit {
         if !path.iter().any(|entry| self.new.contains(&entry.id())) {
             return;
         }
-        let mut walk = Walk::begin(&path);
+        let mut walk = Walk::begin(tree, &path);
         // A call that was decided about here may have its result on a path without the decision.
         let mut decided: HashSet<EntryId> = HashSet::new();
         for entry in &path {

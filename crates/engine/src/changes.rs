@@ -3,11 +3,14 @@
 //! Files are changed for real, whatever branch the conversation is on now. So entries count in the order in which they were
 //! appended, not along the path to the head.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use rejoin_formats::wire::base64;
 use rejoin_record::{
-    Content, ConversationId, Entry, Message, Role, Timestamp, ToolCall,
+    Content, ConversationId, Entry, EntryId, Message, Role, Timestamp, ToolCall,
     content::{CallAt, Change, ChangeState, Confidence},
 };
 use rejoin_store::Store;
@@ -72,10 +75,10 @@ impl FileEdit {
     }
 }
 
-/// A step of a turn that changed files: a change, or a delegated task.
+/// A step of a turn that changed files: a change, or a delegated task with its turn and its call.
 enum Step {
     Edit(usize),
-    Child(usize, ConversationId),
+    Child(usize, CallAt, ConversationId),
 }
 
 /// The changes of a conversation, in order, and the tasks that it delegated.
@@ -89,7 +92,7 @@ impl Found {
     fn in_entries(entries: &[Entry]) -> Self {
         let mut found = Self::default();
         let mut messages: HashMap<_, Message> = HashMap::new();
-        let mut known: HashMap<(rejoin_record::EntryId, u64), usize> = HashMap::new();
+        let mut known: HashMap<(EntryId, u64), usize> = HashMap::new();
         let mut turn = 0;
         for entry in entries {
             match Content::of(entry) {
@@ -101,7 +104,7 @@ impl Found {
                 }
                 Content::Change(change) => {
                     if let Some(child) = change.child {
-                        found.steps.push(Step::Child(turn, child));
+                        found.steps.push(Step::Child(turn, change.call.clone(), child));
                     }
                     let place = (change.call.entry, change.call.block);
                     let call = messages.get(&change.call.entry).and_then(|message| {
@@ -223,18 +226,38 @@ pub fn undo(
         .iter()
         .map(|step| match step {
             Step::Edit(number) => found.edits[*number].turn,
-            Step::Child(turn, _) => *turn,
+            Step::Child(turn, ..) => *turn,
         })
         .collect();
     turns.sort_unstable();
     turns.dedup();
     for turn in turns.into_iter().rev() {
-        let undone = Undo { store, workspace, undoing }.of(id, Some(turn))?;
+        let undone = Undo { store, workspace, undoing }.of(id, &|of, _| of == turn)?;
         if !undone.is_empty() {
             return Ok(undone);
         }
     }
     Ok(Vec::new())
+}
+
+/// Undoes the changes of every call that was recorded after an entry, on whatever branch, newest first. A file that something else
+/// has changed since is left alone.
+///
+/// # Errors
+/// If a conversation cannot be read or has no such entry, or another process writes to it.
+pub fn undo_since(
+    store: &Arc<dyn Store>,
+    id: ConversationId,
+    entry: EntryId,
+    workspace: &Workspace,
+    undoing: Undoing,
+) -> Result<Vec<UndoneEdit>, EngineError> {
+    let conversation = open(store, id)?;
+    let place = |id: EntryId| conversation.entries().iter().position(|entry| entry.id() == id);
+    let from = place(entry).ok_or_else(|| EngineError::NoSuchMessage(entry.to_string()))?;
+    let later: HashSet<EntryId> = conversation.entries()[from + 1..].iter().map(Entry::id).collect();
+    drop(conversation);
+    Undo { store, workspace, undoing }.of(id, &|_, call| later.contains(&call.entry))
 }
 
 fn open(store: &Arc<dyn Store>, id: ConversationId) -> Result<Conversation, EngineError> {
@@ -248,23 +271,27 @@ struct Undo<'a> {
 }
 
 impl Undo<'_> {
-    /// Takes back the changes of one turn, or of all turns.
-    fn of(&self, id: ConversationId, turn: Option<usize>) -> Result<Vec<UndoneEdit>, EngineError> {
+    /// Takes back the changes that are chosen by their turn and their call.
+    fn of(
+        &self,
+        id: ConversationId,
+        chosen: &dyn Fn(usize, &CallAt) -> bool,
+    ) -> Result<Vec<UndoneEdit>, EngineError> {
         let mut conversation = open(self.store, id)?;
         let found = Found::in_entries(conversation.entries());
         let mut undone = Vec::new();
         for step in found.steps.iter().rev() {
             match step {
-                Step::Child(of, child) if turn.is_none_or(|turn| turn == *of) => {
+                Step::Child(turn, call, child) if chosen(*turn, call) => {
                     // A child that was never stored changed nothing.
-                    match self.of(*child, None) {
+                    match self.of(*child, &|_, _| true) {
                         Err(EngineError::Unknown(_) | EngineError::Store(_)) => {}
                         children => undone.extend(children?),
                     }
                 }
                 Step::Edit(number) => {
                     let edit = &found.edits[*number];
-                    if turn.is_some_and(|turn| turn != edit.turn) || !edit.may_hold() {
+                    if !chosen(edit.turn, &edit.at) || !edit.may_hold() {
                         continue;
                     }
                     if let Some(outcome) = self.take_back(edit) {

@@ -10,7 +10,7 @@ mod pruning;
 mod sharing;
 
 #[cfg(feature = "agent")]
-pub(crate) use checkpoint::keep as keep_checkpoint;
+pub(crate) use checkpoint::keep_of_import;
 pub use pruning::{Pinning, PruneReport, TurnsPruned, Window};
 
 use std::{
@@ -127,6 +127,9 @@ pub struct Conversation {
     /// What was left out, if only a part of the conversation was read.
     #[cfg(feature = "agent")]
     part: Option<checkpoint::Part>,
+    /// Whether a new checkpoint may save more than the one that is kept.
+    #[cfg(feature = "agent")]
+    wants_checkpoint: bool,
     /// The path to the head as it was read, until a worker takes it.
     #[cfg(feature = "agent")]
     walk: Option<rejoin_view::path::Walk>,
@@ -219,6 +222,8 @@ impl Conversation {
             #[cfg(feature = "agent")]
             part: None,
             #[cfg(feature = "agent")]
+            wants_checkpoint: false,
+            #[cfg(feature = "agent")]
             walk: None,
             damage: Vec::new(),
             stored: 0,
@@ -289,6 +294,7 @@ impl Conversation {
             head: newest.map(|tail| (tail.id, tail.hash)),
             stored: entries.len(),
             entries,
+            wants_checkpoint: part.is_none(),
             part,
             walk: Some(walk),
             damage: Vec::new(),
@@ -299,21 +305,26 @@ impl Conversation {
             added_messages: 0,
             findings: OnceLock::from(Vec::new()),
         };
-        if conversation.is_whole() {
-            conversation.keep_checkpoint();
-        }
         Ok(conversation)
     }
 
-    /// Keeps a checkpoint in the store, with which the conversation is opened faster the next time.
+    /// Keeps a checkpoint in the store, with which the conversation is opened faster the next time, if a new one may save anything.
     #[cfg(feature = "agent")]
-    pub(crate) fn keep_checkpoint(&self) {
-        if let Some(store) = self.store()
+    pub(crate) fn keep_checkpoint(&mut self) {
+        if std::mem::take(&mut self.wants_checkpoint)
+            && let Some(store) = self.store()
             && self.unsaved().is_empty()
             && self.damage.is_empty()
         {
             checkpoint::keep_of_part(&**store, self.id, &self.entries, self.part.as_ref());
         }
+    }
+
+    /// Estimates of the tokens of messages whose entries were not read.
+    #[cfg(feature = "agent")]
+    pub(crate) fn known_estimates(&self) -> impl Iterator<Item = (EntryId, u64)> {
+        let gaps = self.part.iter().flat_map(|part| part.gaps.values());
+        gaps.flat_map(|gap| &gap.stand_ins).map(|known| (known.entry, known.tokens))
     }
 
     /// The path to the head, if it was walked when the conversation was opened and nothing was added since.
@@ -363,6 +374,8 @@ impl Conversation {
             entries,
             #[cfg(feature = "agent")]
             part: None,
+            #[cfg(feature = "agent")]
+            wants_checkpoint: false,
             #[cfg(feature = "agent")]
             walk: None,
             damage: recorded.damage,
@@ -627,6 +640,10 @@ impl Conversation {
                 (Kind::Raw, &raw)
             }
         };
+        #[cfg(feature = "agent")]
+        {
+            self.wants_checkpoint |= matches!(kind, Kind::Compacted | Kind::Prune);
+        }
         let entry = self.chain().append_under(self.head, kind, content, stamp);
         self.head = Some((entry.id(), entry.hash()));
         self.entries.push(entry.clone());

@@ -60,7 +60,7 @@ impl Writer<'_> {
         append_in_batches(self.store, id, tail, &import.added)?;
         #[cfg(feature = "agent")]
         if tail.is_none() {
-            crate::conversation::keep_checkpoint(self.store, id, &import.added);
+            crate::conversation::keep_of_import(self.store, id, &import.added);
         }
         Ok(Imported { id, new: tail.is_none(), added, messages: session.messages.len() as u64 })
     }

@@ -22,6 +22,8 @@ mod error;
 mod import;
 #[cfg(feature = "agent")]
 pub mod manager;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 #[cfg(feature = "agent")]
 pub mod provider;
 pub mod reading;

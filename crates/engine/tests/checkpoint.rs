@@ -5,7 +5,7 @@
 mod support;
 mod talk;
 
-use std::{path::Path, sync::Arc};
+use std::{ops::ControlFlow, path::Path, sync::Arc};
 
 use rejoin_engine::{
     Conversation, Hold, New, Writer, open_store,
@@ -57,12 +57,12 @@ fn say(worker: &mut Worker, text: &str) {
     run(worker.turn(TurnInput::from(text), &mut |_| {}, &Stop::new())).unwrap();
 }
 
-/// The next request of a conversation that is only read, and the numbers of its messages.
-fn next_request(conversation: Conversation) -> String {
+/// The next request of a conversation that is only read, and its tokens.
+fn next_request(conversation: Conversation) -> (String, u64) {
     let provider = Arc::new(provider());
     let mut worker = worker(conversation, Arc::clone(&provider), 1_000_000);
     say(&mut worker, "And now?");
-    provider.last_body().unwrap()
+    (provider.last_body().unwrap(), worker.next_request_tokens())
 }
 
 /// Whether the conversation is opened by its checkpoint. Either way the next request is the same.
@@ -75,7 +75,8 @@ fn goes_on_as_ever(store: &Arc<dyn Store>, id: ConversationId) -> bool {
     assert_eq!(part.all_entries().unwrap(), whole.entries());
     assert_eq!(part.recorded_system(), whole.recorded_system());
     assert_eq!(part.title(), whole.title());
-    assert_eq!(next_request(part), next_request(whole));
+    let (part, whole) = (next_request(part), next_request(whole));
+    assert_eq!(part, whole);
     is_part
 }
 
@@ -115,7 +116,7 @@ fn step(store: &Arc<dyn Store>, id: ConversationId, dice: &mut Dice) {
             open().uncompact();
         }
         4 => {
-            // Somebody goes back to an earlier message.
+            // Another process goes back to an earlier message.
             let Some(entry) = any_message(dice) else { return };
             let entries = store.entries(id).unwrap();
             let under = entries.iter().find(|other| other.id() == entry).unwrap();
@@ -274,11 +275,30 @@ fn a_part_in_memory_is_stored_later() {
 fn a_damaged_checkpoint_is_not_used() {
     let folder = tempfile::tempdir().unwrap();
     let (store, id) = compacted(folder.path(), "sqlite");
-    let text = store.checkpoint(id).unwrap();
-    for nonsense in ["", "[]", "{", &text.replace("[0,0,", "[0,0,0,0,"), &text.replacen("[1,", "[2,", 1)] {
-        store.keep_checkpoint(id, nonsense);
+    let mut pieces = Vec::new();
+    store.checkpoint(id, &mut |piece| {
+        pieces.push(piece);
+        ControlFlow::Continue(())
+    });
+    assert!(pieces.len() > 1, "{pieces:?}");
+    let changed = |number: usize, from: &str, to: &str| {
+        let mut pieces = pieces.clone();
+        assert!(pieces[number].contains(from), "{}", pieces[number]);
+        pieces[number] = pieces[number].replacen(from, to, 1);
+        pieces
+    };
+    let cases = [
+        vec![String::new()],
+        vec![String::from("[]")],
+        pieces[..1].to_vec(),
+        changed(0, "[2,", "[3,"),
+        changed(0, "[0,0,", "[0,0,0,0,"),
+        changed(1, "number", "member"),
+    ];
+    for nonsense in cases {
+        store.keep_checkpoint(id, &nonsense);
         let whole =
             Conversation::open_for_turns(Arc::clone(&store), clock(), id, "test", Hold::Never).unwrap();
-        assert!(whole.is_whole(), "{nonsense}");
+        assert!(whole.is_whole(), "{nonsense:?}");
     }
 }

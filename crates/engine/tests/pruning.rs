@@ -44,7 +44,7 @@ impl Clock for Set {
 /// Results of about a hundred tokens.
 const LONG: &str = "a result with ten words in it, which are these. ";
 
-/// A conversation in which a tool was called so many times, once a minute, and then something else was said.
+/// A conversation with this number of tool calls, one a minute, and something said after them.
 fn talked(results: usize) -> (Arc<Memory>, Arc<Set>, Conversation) {
     let (store, clock) = (Arc::new(Memory::new(digest)), Arc::new(Set::default()));
     let mut conversation =

@@ -97,7 +97,7 @@ proptest! {
         let Some(first) = session(&body.json, body.shape.name()) else { return Ok(()) };
         let entries = with_steps(&first, steps);
         let tree = Tree::new(&entries);
-        let walk = Walk::entry_by_entry(&tree.path().0);
+        let walk = Walk::entry_by_entry(&tree);
         let whole = rejoin_view::path::path(&tree);
         prop_assert_eq!(walk.messages(), whole.history.messages());
         prop_assert_eq!(verify(&entries), []);

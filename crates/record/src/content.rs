@@ -498,7 +498,8 @@ macro_rules! contents {
                 }
             }
 
-            fn read(kind: &Kind, raw: &Raw) -> Option<Self> {
+            /// The content of a body of a kind; `None` if the body does not fit it.
+            pub fn read(kind: &Kind, raw: &Raw) -> Option<Self> {
                 if *kind == Kind::Message {
                     return message_body::read(raw).map(Self::Message);
                 }

@@ -1,8 +1,8 @@
 //! The tree of entries, its head, and the path from the root to it.
 
-use std::collections::{HashMap, HashSet};
+use std::{collections::HashMap, sync::Arc};
 
-use crate::{entry::Entry, ids::EntryId};
+use crate::{entry::Entry, ids::EntryId, message::Message};
 
 /// A parent link that the path could not follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,12 +14,31 @@ pub struct BrokenLink {
 }
 
 /// What was left out before an entry, where only a part of a conversation was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryGap {
     /// The entry that comes before it in this part; none if it is the first.
     pub before: Option<EntryId>,
     /// Its number among the messages of the path: the number of messages, commands and summaries before it.
     pub number: usize,
+    /// The messages of entries in the gap, in order.
+    pub stand_ins: Vec<StandIn>,
+}
+
+/// A message as a view shows it, in the place of its entry, which was not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandIn {
+    /// The entry of the message.
+    pub entry: EntryId,
+    /// The place of that entry.
+    pub seq: u64,
+    /// Its number among the messages of the path.
+    pub number: usize,
+    /// Whether it consists of tombstones for results that were pruned.
+    pub is_pruned: bool,
+    /// An estimate of its tokens.
+    pub tokens: u64,
+    /// The message.
+    pub message: Arc<Message>,
 }
 
 /// The gaps of a part of a conversation, by the entry after each. Empty if everything was read.
@@ -38,9 +57,11 @@ impl<'e> Tree<'e> {
     pub fn new(entries: impl IntoIterator<Item = &'e Entry>) -> Self {
         let mut by_seq: Vec<&Entry> = entries.into_iter().collect();
         by_seq.sort_by_key(|entry| entry.envelope().seq);
-        let mut known = HashSet::with_capacity(by_seq.len());
-        by_seq.retain(|entry| known.insert(entry.id()));
-        let index = by_seq.iter().enumerate().map(|(place, entry)| (entry.id(), place)).collect();
+        let mut index = HashMap::with_capacity(by_seq.len());
+        by_seq.retain(|entry| {
+            let place = index.len();
+            *index.entry(entry.id()).or_insert(place) == place
+        });
         Self { by_seq, index, gaps: None }
     }
 
@@ -50,8 +71,13 @@ impl<'e> Tree<'e> {
     }
 
     /// What was left out before an entry.
-    pub fn gap_before(&self, entry: EntryId) -> Option<EntryGap> {
-        self.gaps?.get(&entry).copied()
+    pub fn gap_before(&self, entry: EntryId) -> Option<&'e EntryGap> {
+        self.gaps?.get(&entry)
+    }
+
+    /// The number of messages that are known although their entries were not read.
+    pub fn known_messages(&self) -> usize {
+        self.gaps.into_iter().flat_map(HashMap::values).map(|gap| gap.stand_ins.len()).sum()
     }
 
     /// The newest entry.
@@ -72,7 +98,7 @@ impl<'e> Tree<'e> {
     /// The path from the root to `head`. If a parent cannot be read, the path continues from the readable entry with the next
     /// lower `seq` and reports the broken link, so a damaged entry does not hide everything before it.
     pub fn path_to(&self, head: &'e Entry) -> (Vec<&'e Entry>, Vec<BrokenLink>) {
-        let (mut path, mut broken) = (Vec::new(), Vec::new());
+        let (mut path, mut broken) = (Vec::with_capacity(self.by_seq.len()), Vec::new());
         let mut current = Some(head);
         while let Some(entry) = current {
             path.push(entry);

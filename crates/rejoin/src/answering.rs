@@ -213,6 +213,12 @@ impl Outcome {
         }
     }
 
+    /// Whether the built-in responder answers only because no provider was found.
+    #[must_use]
+    pub fn is_makeshift(&self) -> bool {
+        self.instead.is_some()
+    }
+
     /// In one line. `doing` comes before the provider's name, as in `continuing conv_… with`.
     #[must_use]
     pub fn in_words(&self, doing: &str) -> String {

@@ -92,6 +92,8 @@ pub mod history;
 pub mod installation;
 #[cfg(feature = "store")]
 pub mod list;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod mend;
 #[cfg(feature = "agent")]
 pub mod models;
@@ -132,7 +134,7 @@ pub use rejoin_engine::{
     serde_json,
     tools::{
         ApplyError, ExpectedContent, FileChange, FunctionTool, PathRefused, Plan, PlannedChange, Restored,
-        RunningCall, Tool, ToolArguments, ToolOutput, Tools, Workspace,
+        RunningCall, Tool, ToolArguments, ToolOutput, ToolSource, Tools, Workspace,
     },
     turn::{
         CompactMode, Compaction, Ending, Event, Limits, Stop, TurnError, TurnInput, TurnOutcome,
@@ -141,7 +143,7 @@ pub use rejoin_engine::{
 };
 pub use rejoin_formats::{
     Choice, Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, accounting,
-    convert, convert_with,
+    convert, convert_with, image_type,
     input::{Companions, InputError, Stream},
     session::{self, Aside},
     sessions, wire,

@@ -279,7 +279,7 @@ impl Talk {
     fn follow(&self) {
         let tree = Tree::new(&self.entries);
         let whole = rejoin::view::path::path(&tree);
-        let walk = Walk::entry_by_entry(&tree.path().0);
+        let walk = Walk::entry_by_entry(&tree);
         assert!(!walk.is_stale());
         assert_eq!(walk.messages(), whole.history.messages());
         assert_eq!(walk.entries(), whole.entries);

@@ -33,7 +33,7 @@ pub use lock::{Holder, Lock};
 pub use open::{Access, Options, open};
 pub use probe::try_writing;
 pub use store::{
-    Cursor, Damage, Each, EachProblem, Erasure, Excerpt, Hit, Item, Page, PartRead, Place, Problem, Progress,
-    ProgressHook, Query, Search, Selected, Size, Store, Verified,
+    Cursor, Damage, Each, EachPiece, EachProblem, Erasure, Excerpt, Hit, Item, Page, PartRead, Place,
+    Problem, Progress, ProgressHook, Query, Search, Selected, Size, Store, Verified,
 };
 pub use summary::{Filter, OWN_AGENT, SessionState, Summary};

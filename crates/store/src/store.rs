@@ -71,21 +71,20 @@ pub trait Store: Send + Sync + fmt::Debug {
         Ok(PartRead::Done)
     }
 
-    /// Whether it keeps checkpoints.
-    fn keeps_checkpoints(&self) -> bool {
-        false
+    /// The number of single entries that [`read_part`](Self::read_part) finds quickly; 0 if the store keeps no checkpoints.
+    fn single_reads(&self) -> usize {
+        0
     }
 
-    /// What was last kept with [`keep_checkpoint`](Self::keep_checkpoint); none if there is nothing.
-    fn checkpoint(&self, conversation: ConversationId) -> Option<String> {
-        let _ = conversation;
-        None
+    /// Hands out the pieces that were last kept with [`keep_checkpoint`](Self::keep_checkpoint), if there are any.
+    fn checkpoint(&self, conversation: ConversationId, each: EachPiece<'_>) {
+        let _ = (conversation, each);
     }
 
-    /// Keeps a text with which the caller can open a conversation faster. It is only a cache: the store does not look into it, and may
-    /// lose it at any time. It must not hold content.
-    fn keep_checkpoint(&self, conversation: ConversationId, text: &str) {
-        let _ = (conversation, text);
+    /// Keeps a text, in pieces, with which the caller can open a conversation faster. It is only a cache: the store does not look into it,
+    /// and may lose it at any time. An erasure removes it.
+    fn keep_checkpoint(&self, conversation: ConversationId, pieces: &[String]) {
+        let _ = (conversation, pieces);
     }
 
     /// Conversations, newest first. No content is loaded.
@@ -230,6 +229,9 @@ pub type ProgressHook = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// A function that takes what is read. Breaking stops the reading.
 pub type Each<'e> = &'e mut dyn FnMut(Item) -> ControlFlow<()>;
+
+/// A function that takes the pieces of a checkpoint. Breaking stops the reading.
+pub type EachPiece<'e> = &'e mut dyn FnMut(String) -> ControlFlow<()>;
 
 /// A function that takes what verification finds.
 pub type EachProblem<'e> = &'e mut dyn FnMut(Problem);

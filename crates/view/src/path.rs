@@ -10,7 +10,7 @@ use std::{
 };
 
 use rejoin_record::{
-    Block, BlockKind, CallId, Content, Entry, EntryId, Kind, MediaSource, Message, Text, Tree,
+    Block, BlockKind, CallId, Content, Entry, EntryId, Kind, MediaSource, Message, StandIn, Text, Tree,
     content::{CallAt, Compacted, Decision, TurnState},
 };
 
@@ -18,6 +18,7 @@ use crate::{
     finding::{Action, Finding, Position},
     history::{Fate, History, KnownCall},
     rules::Rule,
+    tokens::estimated,
 };
 
 /// The history that leads to the head of a tree.
@@ -36,7 +37,7 @@ pub fn path(tree: &Tree<'_>) -> Path {
     let (entries, broken) = tree.path();
     // In the order of the path.
     let mut broken = broken.into_iter().peekable();
-    let mut walk = Walk::begin(&entries);
+    let mut walk = Walk::begin(tree, &entries);
     for entry in entries {
         walk.cross(tree, entry.id());
         if let Some(link) = broken.next_if(|link| link.entry == entry.id()) {
@@ -75,6 +76,17 @@ pub fn is_numbered(entry: &Entry, content: &Content) -> bool {
         Content::Compacted(compacted) => !compacted.summary.is_blank(),
         _ => matches!(entry.envelope().kind, Kind::Message | Kind::Command | Kind::Compacted),
     }
+}
+
+/// A message that was parsed from its entry.
+#[derive(Debug)]
+pub struct ParsedMessage {
+    /// The entry.
+    pub entry: EntryId,
+    /// The place of the entry.
+    pub seq: u64,
+    /// The message.
+    pub message: Arc<Message>,
 }
 
 /// A path as it is walked, entry by entry. A running conversation keeps it and adds to it.
@@ -133,7 +145,7 @@ struct Results {
 
 impl Cut {
     /// The last compaction on a path that was not undone.
-    fn of(path: &[&Entry], without: Option<EntryId>) -> Option<Self> {
+    fn of(tree: &Tree<'_>, path: &[&Entry], without: Option<EntryId>) -> Option<Self> {
         let of_kind = |entry: &&&Entry, kind: Kind| entry.envelope().kind == kind;
         let undone: HashSet<EntryId> = path
             .iter()
@@ -154,7 +166,13 @@ impl Cut {
                 _ => None,
             })?;
         // An entry that is not before it cannot be kept from.
-        let is_before = |id: EntryId| path[..at].iter().rev().any(|entry| entry.id() == id);
+        let stands_before = |entry: &Entry, id: EntryId| {
+            tree.gap_before(entry.id()).is_some_and(|gap| gap.stand_ins.iter().any(|other| other.entry == id))
+        };
+        let is_before = |id: EntryId| {
+            path[..at].iter().rev().any(|entry| entry.id() == id)
+                || path[..=at].iter().rev().any(|entry| stands_before(entry, id))
+        };
         compacted.keep_from = compacted.keep_from.filter(|id| is_before(*id));
         let kept = compacted.kept.iter().flatten().map(|kept| (kept.entry, kept.text.clone())).collect();
         Some(Self { entry: path[at].id(), compacted, kept, progress: Progress::Hiding })
@@ -164,58 +182,101 @@ impl Cut {
 impl Walk {
     /// Begins to walk a path, so that its last compaction is known. The entries of the path are then added in order.
     #[must_use]
-    pub fn begin(path: &[&Entry]) -> Self {
-        Self { cut: Cut::of(path, None), foreseen: path.len(), ..Self::default() }
+    pub fn begin(tree: &Tree<'_>, path: &[&Entry]) -> Self {
+        let mut walk = Self { cut: Cut::of(tree, path, None), foreseen: path.len(), ..Self::default() };
+        // Where entries were left out, most messages that are shown are known without them.
+        let known = tree.known_messages();
+        walk.messages.reserve(known);
+        walk.entries.reserve(known);
+        walk.numbers.reserve(known);
+        walk.calls.places.reserve(known);
+        walk
     }
 
     /// The same, as if a compaction had been undone.
     #[must_use]
-    pub fn begin_without(path: &[&Entry], compaction: EntryId) -> Self {
-        Self { cut: Cut::of(path, Some(compaction)), foreseen: path.len(), ..Self::default() }
+    pub fn begin_without(tree: &Tree<'_>, path: &[&Entry], compaction: EntryId) -> Self {
+        Self { cut: Cut::of(tree, path, Some(compaction)), foreseen: path.len(), ..Self::default() }
     }
 
-    /// Walks the path to the head of a tree. None if a parent cannot be read.
+    /// Walks the path to the head of a tree.
     #[must_use]
-    pub fn along(tree: &Tree<'_>) -> Option<Self> {
-        Self::along_with(tree, &mut HashMap::new())
+    pub fn along(tree: &Tree<'_>) -> Self {
+        Self::along_with(tree, &tree.path().0, Vec::new())
     }
 
-    /// The same with messages that were parsed already. They are taken out of the map, if they are on the path.
+    /// The same along a path of the tree, with messages that were parsed already, in the order of the `seq`s of their entries.
     #[must_use]
-    pub fn along_with(tree: &Tree<'_>, parsed: &mut HashMap<EntryId, Arc<Message>>) -> Option<Self> {
-        let (path, broken) = tree.path();
-        let mut walk = Self::begin(&path);
+    pub fn along_with(tree: &Tree<'_>, path: &[&Entry], parsed: Vec<ParsedMessage>) -> Self {
+        let mut walk = Self::begin(tree, path);
+        let mut parsed = parsed.into_iter().peekable();
         for entry in path {
             walk.cross(tree, entry.id());
-            match parsed.remove(&entry.id()) {
-                Some(message) => walk.message(entry.id(), message),
+            let seq = entry.envelope().seq;
+            while parsed.next_if(|other| other.seq < seq).is_some() {}
+            match parsed.next_if(|other| other.entry == entry.id()) {
+                Some(parsed) => walk.message(entry.id(), parsed.message),
                 // Lines of other agents that are no messages. There are many of them, and no walk looks at them.
                 None if entry.envelope().kind == Kind::Raw => walk.foreseen = walk.foreseen.saturating_sub(1),
                 None => walk.add(entry, Content::of(entry)),
             }
         }
-        broken.is_empty().then_some(walk)
+        walk
     }
 
-    /// Walks a path entry by entry, as a running conversation does: it begins again where an entry changes what was walked before.
+    /// Walks the path to the head of a tree entry by entry, as a running conversation does: it begins again where an entry changes what was
+    /// walked before.
     #[must_use]
-    pub fn entry_by_entry(path: &[&Entry]) -> Self {
+    pub fn entry_by_entry(tree: &Tree<'_>) -> Self {
+        let path = tree.path().0;
         let mut walk = Self::default();
         for (count, entry) in path.iter().enumerate() {
             walk.add(entry, Content::of(entry));
             if walk.is_stale() {
-                walk = Self::begin(&path[..=count]);
+                walk = Self::begin(tree, &path[..=count]);
                 path[..=count].iter().for_each(|entry| walk.add(entry, Content::of(entry)));
             }
         }
         walk
     }
 
-    /// Counts the messages that were left out before the next entry, if this is a part of a conversation.
+    /// Takes what is known of the entries that were left out before the next one, if this is a part of a conversation.
     pub fn cross(&mut self, tree: &Tree<'_>, next: EntryId) {
-        if let Some(gap) = tree.gap_before(next) {
-            self.next_number = gap.number;
+        let Some(gap) = tree.gap_before(next) else { return };
+        for StandIn { entry, number, is_pruned, message, .. } in &gap.stand_ins {
+            self.next_number = *number;
+            self.foreseen += 1;
+            self.message(*entry, Arc::clone(message));
+            if *is_pruned && self.calls.places.contains_key(entry) {
+                self.pruned.extend((0..message.blocks.len()).map(|block| (*entry, block as u64)));
+            }
         }
+        self.next_number = gap.number;
+    }
+
+    /// Whether a message consists of results, and all of them were pruned.
+    #[must_use]
+    pub fn is_wholly_pruned(&self, entry: EntryId) -> bool {
+        let blocks = self.message_of(entry).map_or(0, |message| message.blocks.len());
+        blocks > 0 && (0..blocks).all(|block| self.is_pruned(entry, block as u64))
+    }
+
+    /// Each message that can stand for its entry in the place where the entry is, by that entry: nothing that may happen later needs more
+    /// of it than this.
+    #[must_use]
+    pub fn stand_ins(&self) -> HashMap<EntryId, StandIn> {
+        let mut found = HashMap::new();
+        for ((entry, message), number) in self.entries.iter().zip(&self.messages).zip(&self.numbers) {
+            let is_pruned = self.is_wholly_pruned(*entry);
+            // Another compaction may show all of a message that this one shortened, and results may still be pruned, some by their age.
+            let may_change = self.shortened(*entry).is_some() || message.tool_results().next().is_some();
+            if is_pruned || !may_change {
+                let (tokens, message) = (estimated(message), Arc::clone(message));
+                let (entry, number) = (*entry, *number);
+                found.insert(entry, StandIn { entry, seq: 0, number, is_pruned, tokens, message });
+            }
+        }
+        found
     }
 
     /// Whether both walks came to the same: the same messages under the same numbers, with the same known about their calls.

@@ -75,8 +75,12 @@ impl PathState {
     pub fn of(tree: &Tree<'_>) -> Self {
         let mut state = Self::default();
         let path = tree.path().0;
-        let mut walk = Walk::begin(&path);
+        let mut walk = Walk::begin(tree, &path);
         for entry in path {
+            for known in tree.gap_before(entry.id()).into_iter().flat_map(|gap| &gap.stand_ins) {
+                state.note_message(known.entry, &known.message);
+            }
+            walk.cross(tree, entry.id());
             let content = Content::of(entry);
             state.head = Some(entry.id());
             state.note(entry.id(), &content);
@@ -124,20 +128,22 @@ impl PathState {
     }
 
     /// Follows everything about an entry except its calls. A compaction's summary does not count as a last word.
+    fn note_message(&mut self, entry: EntryId, message: &Message) {
+        self.interrupted = false;
+        self.last_word = match message.role {
+            Role::System | Role::Developer => self.last_word,
+            Role::Assistant if message.tool_calls().next().is_some() => Some(LastWord::Calls),
+            Role::Assistant => Some(LastWord::Answer),
+            _ => Some(LastWord::Other),
+        };
+        if message.role != Role::Tool {
+            self.asking = Some(entry);
+        }
+    }
+
     fn note(&mut self, entry: EntryId, content: &Content) {
         match content {
-            Content::Message(message) => {
-                self.interrupted = false;
-                self.last_word = match message.role {
-                    Role::System | Role::Developer => self.last_word,
-                    Role::Assistant if message.tool_calls().next().is_some() => Some(LastWord::Calls),
-                    Role::Assistant => Some(LastWord::Answer),
-                    _ => Some(LastWord::Other),
-                };
-                if message.role != Role::Tool {
-                    self.asking = Some(entry);
-                }
-            }
+            Content::Message(message) => self.note_message(entry, message),
             Content::Compacted(_) | Content::Closed(_) => self.interrupted = false,
             Content::Turn(turn) => self.interrupted = turn.state == TurnState::Interrupted,
             _ => {}

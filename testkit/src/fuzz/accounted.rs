@@ -54,8 +54,9 @@ fn opposite(one: &Role, other: &Role) -> bool {
 fn strings(input: &str) -> Vec<Cow<'_, str>> {
     let owned = |doc: &Doc<'_>| doc.strings().map(|text| Cow::Owned(text.into_owned())).collect::<Vec<_>>();
     match Doc::parse(input) {
-        Ok(doc) => owned(&doc),
-        Err(_) => input
+        // A line break in the middle of a string is a fault: such a file is read line by line.
+        Ok(doc) if doc.first_fault().is_none() || !input.contains('\n') => owned(&doc),
+        _ => input
             .lines()
             .filter_map(|line| Doc::parse(line.trim()).ok())
             .flat_map(|doc| owned(&doc))

@@ -2,8 +2,8 @@
 //! may hold directives, and otherwise it is echoed. A test may use its own brain.
 //!
 //! Directives, as words of the text: `tools:3` three calls at a time, `steps:2` twice, `think` with reasoning, `words:500` a
-//! long answer, `read:PATH` the file that `read_file` gets, `change` calls that change files and run commands, `length` an answer
-//! that runs into its limit.
+//! long answer, `read:PATH` the file that `read_file` gets, `change` calls that change files and run commands, `call:NAME` a call of
+//! that tool, `with:JSON` its arguments (without blanks), `length` an answer that runs into its limit.
 
 use rejoin_formats::Dialect;
 use serde_json::{Value, json};
@@ -126,6 +126,8 @@ struct Directives<'a> {
     length: bool,
     change: bool,
     read: Option<&'a str>,
+    call: Option<&'a str>,
+    with: Option<&'a str>,
 }
 
 impl<'a> Directives<'a> {
@@ -139,6 +141,8 @@ impl<'a> Directives<'a> {
                 Some(("steps", value)) => found.steps = number(value),
                 Some(("words", value)) => found.words = number(value),
                 Some(("read", value)) => found.read = Some(value),
+                Some(("call", value)) => (found.call, found.tools) = (Some(value), found.tools.max(1)),
+                Some(("with", value)) => found.with = Some(value),
                 None if word == "think" => found.think = true,
                 None if word == "length" => found.length = true,
                 None if word == "change" => found.change = true,
@@ -209,10 +213,16 @@ fn short(text: &str) -> String {
 
 /// The call of that number: the tools that are known take turns, or all of them if none is.
 fn call(ask: &Ask, number: usize, wanted: &Directives<'_>) -> Call {
-    let known: &[&str] = match wanted.change {
-        true => &["write_file", "edit_file", "run", "find", "delegate", "grep", "read_file"],
-        false => &["calculate", "list_dir", "read_file"],
+    let known: &[&str] = match (wanted.call, wanted.change) {
+        (Some(name), _) => &[name],
+        (None, true) => {
+            &["write_file", "edit_file", "run", "kit__nap", "find", "delegate", "grep", "read_file"]
+        }
+        (None, false) => &["calculate", "list_dir", "read_file"],
     };
+    if let (Some(name), Some(arguments)) = (wanted.call, wanted.with) {
+        return Call { name: name.to_owned(), arguments: arguments.to_owned() };
+    }
     let mut tools: Vec<&Tool> =
         known.iter().filter_map(|name| ask.tools.iter().find(|tool| tool.name == *name)).collect();
     if tools.is_empty() {
@@ -230,6 +240,7 @@ fn call(ask: &Ask, number: usize, wanted: &Directives<'_>) -> Call {
             json!({"path": "notes.txt", "edits": [{"old": "a note", "new": format!("a note, {number}"), "all": true}]})
         }
         "run" => json!({"command": format!("echo {number} >> ran.txt; echo done {number}")}),
+        "kit__nap" => json!({"milliseconds": 20 + number % 5 * 10}),
         "find" => json!({"pattern": "*.txt"}),
         "grep" => json!({"pattern": "note"}),
         "delegate" => json!({"task": "change tools:3 steps:1", "tools": ["write_file", "edit_file", "run"]}),

@@ -106,7 +106,8 @@ impl Turn {
 /// Has an agent resume sessions written by hand, so that one which takes everything is noticed, then everything that rejoin
 /// writes.
 pub fn ask(agent: &impl Agent, work: &Path, rejoin: Option<&Rejoin>) -> Result<Verdict> {
-    let mut verdict = Verdict { peer: agent.name(), by_hand: 0, given: 0, failures: Vec::new() };
+    let mut verdict =
+        Verdict { peer: agent.name(), what: "conversations", by_hand: 0, given: 0, failures: Vec::new() };
     fs::create_dir_all(work)?;
     for (sound, text) in agent.by_hand() {
         verdict.by_hand += 1;

@@ -19,6 +19,50 @@ pub const CLAUDE_CODE: &str = "2.1.325";
 /// mistral-common, from PyPI: the newest version, and one with the rules that the hosted service applies.
 pub const MISTRAL: [&str; 2] = ["1.13.0", "1.8.5"];
 
+/// MCP servers and a client from the npm registry.
+pub const MCP_NPM: [&str; 3] = [
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/sdk@1.32.2",
+];
+
+/// An MCP server and a client from PyPI.
+pub const MCP_PYPI: [&str; 2] = ["mcp-server-time==2026.10.19", "mcp==2.3.0"];
+
+/// The folder with the npm packages, and the Python with those of PyPI.
+pub fn mcp(folder: &Path) -> Result<(PathBuf, PathBuf)> {
+    let npm = folder.join(format!("mcp-npm-{}", versions_of(&MCP_NPM)));
+    if !npm.join("node_modules/@modelcontextprotocol/sdk/package.json").is_file() {
+        fs::create_dir_all(&npm)?;
+        let mut command = Command::new("npm");
+        command.args(["install", "--no-save", "--no-audit", "--no-fund", "--loglevel", "error", "--prefix"]);
+        command.arg(&npm).args(MCP_NPM);
+        installed(command, "npm", "Node.js brings it: https://nodejs.org")?;
+    }
+    let home = folder.join(format!("mcp-pypi-{}", versions_of(&MCP_PYPI)));
+    let python = home.join("bin/python");
+    let has_it = || Command::new(&python).args(["-c", "import mcp, mcp_server_time"]).output();
+    if !has_it().is_ok_and(|output| output.status.success()) {
+        venv(&home)?;
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(MCP_PYPI);
+        installed(pip, "pip", "it is part of python3's venv")?;
+    }
+    Ok((npm, python))
+}
+
+/// The versions of packages, as a part of a name.
+fn versions_of(packages: &[&str]) -> String {
+    let versions = packages.iter().filter_map(|package| package.rsplit(['@', '=']).next());
+    versions.collect::<Vec<_>>().join("-")
+}
+
+fn venv(home: &Path) -> Result<()> {
+    let mut venv = Command::new("python3");
+    venv.args(["-m", "venv", "--clear"]).arg(home);
+    installed(venv, "python3 with its module venv", "https://www.python.org, 3.10 or newer")
+}
+
 pub fn codex(folder: &Path) -> Result<PathBuf> {
     npm(&folder.join(format!("codex-{CODEX}")), "@openai", "codex", CODEX)
 }
@@ -70,9 +114,7 @@ pub fn mistral(folder: &Path, version: &str) -> Result<PathBuf> {
     if has_mistral(&python, version) {
         return Ok(python);
     }
-    let mut venv = Command::new("python3");
-    venv.args(["-m", "venv", "--clear"]).arg(&home);
-    installed(venv, "python3 with its module venv", "https://www.python.org, 3.10 or newer")?;
+    venv(&home)?;
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
         .arg(format!("mistral-common=={version}"));

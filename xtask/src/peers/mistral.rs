@@ -65,6 +65,7 @@ pub fn ask(folder: &Path, rejoin: Option<&Rejoin>) -> Result<Vec<Verdict>> {
         }));
         verdicts.push(Verdict {
             peer: format!("mistral-common {version}"),
+            what: "conversations",
             by_hand: by_hand(version).len(),
             given: bodies.len() + unwritten.len(),
             failures,

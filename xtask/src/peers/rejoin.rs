@@ -44,6 +44,11 @@ impl Rejoin {
         Ok(Self { program })
     }
 
+    /// The program's path.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// What `rejoin convert FILE --to … OPTIONS` prints, or why it failed. `home` names the folder of an agent by its variable.
     pub fn convert(
         &self,

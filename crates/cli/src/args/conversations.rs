@@ -216,6 +216,9 @@ pub struct ShowArguments {
     /// Show only the last N messages
     #[arg(long, short = 'n', value_name = "N")]
     pub limit: Option<usize>,
+    /// Show only this message, and all of it
+    #[arg(long, value_name = "N", conflicts_with_all = ["limit", "view", "tokens"])]
+    pub message: Option<usize>,
     /// Show what a model would see, and what was left out, moved or added
     #[arg(long)]
     pub view: bool,

@@ -2,6 +2,8 @@
 
 mod choices;
 mod conversations;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod providers;
 mod talk;
 mod upkeep;
@@ -18,6 +20,8 @@ pub use conversations::{
     PinArguments, PruneArguments, RemovalArguments, SearchArguments, ShowArguments, StatsArguments,
     UncompactArguments, UndoArguments,
 };
+#[cfg(feature = "mcp")]
+pub use mcp::{AddServerArguments, Mcp};
 pub use providers::{
     AskedProvider, Auth, Models, ModelsInfoArguments, ModelsListArguments, SetProviderArguments,
 };
@@ -191,6 +195,10 @@ pub enum Command {
     /// Read and change settings
     #[command(subcommand, after_long_help = upkeep::CONFIG_EXAMPLES)]
     Config(Config),
+    /// Add MCP servers for more tools, or be one
+    #[cfg(feature = "mcp")]
+    #[command(subcommand, after_long_help = mcp::MCP_EXAMPLES)]
+    Mcp(Mcp),
     /// List the models of a provider, or show one
     #[command(subcommand, after_long_help = providers::MODELS_EXAMPLES)]
     Models(Models),

@@ -21,7 +21,7 @@ pub const CHAT_EXAMPLES: &str = "Examples:
 
 pub const RESUME_EXAMPLES: &str = "Examples:
   rejoin resume
-      Continue the active conversation, or the newest
+      Choose a conversation from a list and continue it
   rejoin resume 'Fix the parser' \"go on\"
       Continue the conversation with this title and send a message
   rejoin resume @ --on-broken rerun
@@ -100,7 +100,7 @@ pub struct ChatArguments {
 #[command(mut_arg("mode", |mode| mode.hide_short_help(true)))]
 pub struct ResumeArguments {
     /// Conversation: id or its beginning, title, `@` (active) or `@1` (newest);
-    /// default: the active one, else the newest
+    /// default: chosen from a list; without a terminal, `@`
     #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
     pub id: Option<String>,
     /// Message to send (default: a prompt on a terminal, else none)

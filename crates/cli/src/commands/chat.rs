@@ -1,8 +1,13 @@
 //! `rejoin chat`: one turn, or a prompt.
 
+use std::sync::Arc;
+
 use rejoin::{ConversationId, engine::EngineError, store::Store};
 
-use super::talking::{self, GivenMessage, Opening, Talking};
+use super::{
+    first::{self, FirstChoice},
+    talking::{self, GivenMessage, Opening, Talking},
+};
 use crate::{
     args::ChatArguments,
     desk::{self, Desk, Flags},
@@ -16,7 +21,8 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
         Ok(store) => (Some(store), None),
         Err(why) => (None, Some(why)),
     };
-    let (store, no_store, chosen) = match choose(arguments, &desk, store.as_deref()) {
+    let prompts = matches!(said, GivenMessage::Prompt) && !arguments.talk.json;
+    let (store, no_store, chosen) = match choose(arguments, &desk, store.as_deref(), prompts) {
         Ok(chosen) => (store, no_store, chosen),
         // The active conversation is there and cannot be read. No other takes its place, and the answer stays in memory.
         Err(why) if arguments.session.is_none() && why.hides_conversations() => (None, Some(why), None),
@@ -24,11 +30,17 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
     };
     let mut talking = match (chosen, &store) {
         (Some(id), Some(store)) => {
-            let prompts = matches!(said, GivenMessage::Prompt);
-            let opening = if prompts { Opening::Prompt } else { Opening::Say };
-            Talking::open(&desk, store, id, &arguments.talk, ("rejoin chat", opening))?
+            let opening = match said {
+                GivenMessage::Prompt => Opening::Prompt,
+                GivenMessage::Text(_) => Opening::Say,
+            };
+            let mut talking = Talking::open(&desk, store, id, &arguments.talk, ("rejoin chat", opening))?;
+            if prompts {
+                talking.offer_to_go_on();
+            }
+            talking
         }
-        _ => Talking::begin(&desk, store.as_ref(), &arguments.talk)?,
+        _ => begin(arguments, flags, &desk, store.as_ref(), prompts)?,
     };
     match (chosen, &no_store) {
         (Some(id), _) => talking.say_who_answers(&format!("continuing {id} with")),
@@ -50,11 +62,28 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
     }
 }
 
+/// Starts a conversation. At the very first start, a person without a key and without a local model is asked who is to answer.
+fn begin(
+    arguments: &ChatArguments,
+    flags: &Flags,
+    desk: &Desk,
+    store: Option<&Arc<dyn Store>>,
+    prompts: bool,
+) -> Result<Talking, Failure> {
+    let mut talking = Talking::begin(desk, store, &arguments.talk)?;
+    let asks = prompts && first::is_first_start(store.map(|store| &**store));
+    while asks && talking.is_makeshift() && first::ask_who_answers(flags) == FirstChoice::LookAgain {
+        talking = Talking::begin(desk, store, &arguments.talk)?;
+    }
+    Ok(talking)
+}
+
 /// Chooses the conversation to continue; none for a new one.
 fn choose(
     arguments: &ChatArguments,
     desk: &Desk,
     store: Option<&dyn Store>,
+    prompts: bool,
 ) -> Result<Option<ConversationId>, Failure> {
     if let Some(given) = &arguments.session {
         return match store {
@@ -71,6 +100,9 @@ fn choose(
         let here = desk.folder.to_string_lossy();
         let newest = desk::newest_of(store, &here).map_err(|why| desk::unusable(&desk.location, why))?;
         return newest.map(Some).ok_or_else(|| Failure::Engine(Box::new(EngineError::NoActive)));
+    }
+    if active.is_none() && prompts {
+        return first::offered(desk, store);
     }
     Ok(active)
 }

@@ -3,7 +3,6 @@
 use std::{
     io::{self, IsTerminal as _},
     ops::ControlFlow,
-    path::PathBuf,
 };
 
 use rejoin::{
@@ -69,17 +68,10 @@ pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// The filter from the flags. A folder is compared as given and as the system resolves it: either may be recorded.
+/// The filter from the flags.
 fn filter(arguments: &ListArguments) -> Filter {
-    let mut folders: Vec<PathBuf> = Vec::new();
-    if let Some(folder) = &arguments.folder {
-        folders.extend(std::path::absolute(folder));
-        folders.extend(std::fs::canonicalize(folder));
-        if folders.is_empty() {
-            folders.push(folder.clone());
-        }
-    }
-    Filter { folders, agent: arguments.agent.clone(), state: arguments.state.clone() }
+    let of_folder = arguments.folder.as_deref().map(desk::of_folder).unwrap_or_default();
+    Filter { agent: arguments.agent.clone(), state: arguments.state.clone(), ..of_folder }
 }
 
 /// The list as it is being drawn.

@@ -9,11 +9,14 @@ mod demo;
 mod doctor;
 mod exchange;
 mod explain;
+mod first;
 mod history;
 mod import;
 mod install;
 mod installation;
 mod list;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod new;
 pub mod providers;
 pub mod report;
@@ -25,8 +28,11 @@ mod talking;
 mod undo;
 mod verify;
 
+pub use exchange::excerpt;
 pub use history::numbered;
 pub use talking::block_on;
+#[cfg(feature = "mcp")]
+pub use talking::{has_terminal, tool_policy};
 
 use crate::{
     args::{ChatArguments, Command, CommandLine},
@@ -55,6 +61,8 @@ pub fn run(arguments: CommandLine) -> Result<u8, Failure> {
         Command::Copy(arguments) => copy::run(&arguments, &flags),
         Command::Verify(arguments) => verify::run(&arguments, &flags),
         Command::Config(command) => config::run(command, &flags),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(command) => mcp::run(command, &flags),
         Command::Models(command) => providers::models(command, &flags),
         Command::Auth(command) => providers::auth(command, &flags),
         Command::SetProvider(arguments) => providers::set_provider(&arguments),

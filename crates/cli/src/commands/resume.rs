@@ -15,7 +15,7 @@ use crate::{
     args::ResumeArguments,
     desk::{self, Desk, Flags},
     failure::Failure,
-    meaning, output,
+    meaning, output, picker,
 };
 
 /// Makes a conversation the active one, shows its state, and continues it.
@@ -25,10 +25,18 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     let (named, message) = arguments.given();
     let said = message.map(|message| talking::said(Some(message), &arguments.talk)).transpose()?;
     let given = named.unwrap_or("@");
+    let prompts = talking::has_terminal() && !arguments.talk.json;
     let found = (|| {
         let store = desk.read_store()?.ok_or_else(|| unknown(given))?;
         let id = match named {
             Some(given) => desk.resolve(&*store, given)?,
+            // The error for a store without conversations is that of `@1`.
+            None if prompts && said.is_none() && desk.resolve(&*store, "@1").is_ok() => {
+                match picker::pick(&desk, &*store)? {
+                    Some(id) => id,
+                    None => return Ok(None),
+                }
+            }
             None => match desk.active(&*store)? {
                 Some(id) => id,
                 None => desk.resolve(&*store, "@1")?,
@@ -37,13 +45,12 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         if arguments.strict {
             desk::read(&*store, id, Mode::Strict)?;
         }
-        Ok(id)
+        Ok(Some(id))
     })();
-    let id = found.map_err(|failure| in_words(given, failure))?;
+    let Some(id) = found.map_err(|failure| in_words(given, failure))? else { return Ok(0) };
     let store = talking::open_store(&desk)?;
     let decided = arguments.on_broken;
     let (rerun, drops) = (decided == Some(OnBroken::Rerun), decided == Some(OnBroken::Drop));
-    let prompts = talking::has_terminal() && !arguments.talk.json;
     let opening = match said.is_some() || rerun {
         true => Opening::Say,
         false if prompts => Opening::Prompt,
@@ -91,12 +98,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         Some(GivenMessage::Text(text)) => talking.once(text.into()),
         Some(GivenMessage::Prompt) | None if reruns => talking.once(TurnInput::GoOn),
         _ if prompts => {
-            if state.state == SessionState::WaitingForApproval && decided.is_none() {
-                // The question that was open when the last process ended is asked again at once.
-                talking.go_on_first = true;
-            } else if !calls.is_empty() {
-                decide_at_the_prompt(&mut talking, calls, decided)?;
-            }
+            ask_before_the_prompt(&mut talking, &state, decided)?;
             talking.prompt()
         }
         _ if drops && state.unanswered > 0 => talking.leave_out_unanswered().map(|()| 0),
@@ -130,8 +132,33 @@ fn decide_at_the_prompt(
     Ok(())
 }
 
+/// Shows the state of a conversation at whose prompt the user now is, and asks about calls without a result.
+pub fn greet(talking: &mut Talking) -> Result<(), Failure> {
+    let state = talking.state();
+    output::done(format!("Resumed conversation: {}", talking.worker.conversation().id()));
+    output::talk(&format!("  {}", talking.provider_line()));
+    output::talk(&format!("  {}", in_words_of(&state)));
+    show_last_exchange(talking);
+    ask_before_the_prompt(talking, &state, None)
+}
+
+/// Before the first prompt: asks again what was asked when the last process ended, or what becomes of calls without a result.
+fn ask_before_the_prompt(
+    talking: &mut Talking,
+    state: &Resumption,
+    decided: Option<OnBroken>,
+) -> Result<(), Failure> {
+    if state.state == SessionState::WaitingForApproval && decided.is_none() {
+        // The question that was open when the last process ended is asked again at once.
+        talking.go_on_first = true;
+    } else if !state.calls.is_empty() {
+        decide_at_the_prompt(talking, &state.calls, decided)?;
+    }
+    Ok(())
+}
+
 /// Shows the last exchange, so that users remember where they were.
-fn show_last_exchange(talking: &mut Talking) {
+pub fn show_last_exchange(talking: &mut Talking) {
     let said = exchange::last(talking.worker.shown());
     if !said.is_empty() {
         output::talk("  Last exchange:");

@@ -45,25 +45,35 @@ pub fn compact(arguments: &CompactArguments, flags: &Flags) -> Result<u8, Failur
         output::talk("Nothing was sent and nothing was changed.");
         return Ok(0);
     }
-    let before = worker.shown_tokens();
+    let code = block_on(compact_now(worker, arguments.keep.as_deref(), &Stop::new(), change.json))??;
+    saved(&talking, &*store)?;
+    Ok(code)
+}
+
+/// Compacts a conversation and shows what that changed.
+pub async fn compact_now(
+    worker: &mut rejoin::Worker,
+    keep: Option<&str>,
+    stop: &Stop,
+    json: bool,
+) -> Result<u8, Failure> {
+    let id = worker.conversation().id();
+    let (before, messages) = (worker.shown_tokens(), worker.shown_messages());
     let mut drawing = Drawing::new(false, Saving::AtOnce, PrintedWords::All);
     let mut sink = |event: Event| drawing.event(&event);
-    let stop = Stop::new();
-    let done = block_on(worker.compact(arguments.keep.as_deref(), &mut sink, &stop))?;
-    let code = match done {
-        Compaction::Nothing => return nothing_to_compact(id, worker, change.json),
+    let code = match worker.compact(keep, &mut sink, stop).await {
+        Compaction::Nothing => return nothing_to_compact(id, worker, json),
         Compaction::Done { .. } => 0,
         Compaction::Useless | Compaction::Failed(_) => FAILED,
     };
     let (after, left) = (worker.shown_tokens(), worker.shown_messages());
-    if change.json {
+    if json {
         output::json_data(&shape::compaction(id, (before, after), (messages, left), code == 0))?;
     } else if code == 0 {
         picture("before", before, before, &plural(messages, "message"))?;
         picture("after", after, before, &plural(left, "message"))?;
         output::talk(&format!("The record keeps every word; `rejoin uncompact {id}` takes it back."));
     }
-    saved(&talking, &*store)?;
     Ok(code)
 }
 

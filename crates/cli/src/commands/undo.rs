@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rejoin::{
-    changes::{Undoing, Undone, undo},
+    changes::{Undoing, Undone, UndoneEdit, undo},
     shape,
     store::Store,
 };
@@ -26,13 +26,22 @@ pub fn run(arguments: &UndoArguments, flags: &Flags) -> Result<u8, Failure> {
     if undone.is_empty() && !arguments.json {
         output::talk(&format!("No turn of {id} has changed a file that is not restored."));
     }
+    let left_alone = print(&undone, undoing, arguments.json)?;
+    if !arguments.dry_run {
+        crate::desk::settle(&*store);
+    }
+    Ok(if left_alone > 0 { FAILED } else { 0 })
+}
+
+/// Prints what became of each file, and returns how many were left alone.
+pub fn print(undone: &[UndoneEdit], undoing: Undoing, json: bool) -> Result<usize, Failure> {
     let mut left_alone = 0;
-    for edit in &undone {
-        let would = if arguments.dry_run { "would be " } else { "" };
+    for edit in undone {
+        let would = if undoing == Undoing::DryRun { "would be " } else { "" };
         let path = harmless(&edit.path);
         left_alone += usize::from(matches!(edit.outcome, Undone::LeftAlone(_)));
         match &edit.outcome {
-            _ if arguments.json => output::json_data(&shape::undone(edit))?,
+            _ if json => output::json_data(&shape::undone(edit))?,
             Undone::Restored => output::data(&format!("{path}: {would}restored"))?,
             Undone::Removed => output::data(&format!("{path}: {would}removed, as it did not exist before"))?,
             Undone::LeftAlone(rejoin::ApplyError::Changed { .. }) => {
@@ -43,8 +52,5 @@ pub fn run(arguments: &UndoArguments, flags: &Flags) -> Result<u8, Failure> {
             }
         }
     }
-    if !arguments.dry_run {
-        crate::desk::settle(&*store);
-    }
-    Ok(if left_alone > 0 { FAILED } else { 0 })
+    Ok(left_alone)
 }

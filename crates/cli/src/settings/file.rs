@@ -20,6 +20,10 @@ pub fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
     let document = Document::parse(text.as_str()).map_err(|error| not_toml(path, &text, &error))?;
     let mut found = Vec::new();
     for (name, item, at) in flat(document.as_table()) {
+        // Servers have their own reader.
+        if name.starts_with("mcp.") {
+            continue;
+        }
         // A setting that others are below is `mode` in their table.
         let name = name.strip_suffix(".mode").map_or(name.as_str(), |above| above);
         let Some(key) = KEYS.iter().find(|key| key.name == name) else {
@@ -101,12 +105,17 @@ fn edit(path: &Path, key: &Setting, new: Option<Value>) -> Result<(), Failure> {
             }
         }
     }
-    home::write_with_folders(path, document.to_string().as_bytes(), Existing::Replaced)
+    write(path, &document.to_string())
+}
+
+/// Replaces the file.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    home::write_with_folders(path, text.as_bytes(), Existing::Replaced)
         .map_err(|why| Failure::unwritable(path.display(), &why))
 }
 
 /// The text of the file; none if it does not exist.
-fn text(path: &Path) -> Result<Option<String>, Failure> {
+pub(super) fn text(path: &Path) -> Result<Option<String>, Failure> {
     let not_text = |_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8");
     match files::read_small(path, MOST_BYTES).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
         Ok(text) => Ok(Some(text)),
@@ -157,11 +166,11 @@ fn line(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-fn not_toml(path: &Path, text: &str, error: &TomlError) -> Failure {
+pub(super) fn not_toml(path: &Path, text: &str, error: &TomlError) -> Failure {
     bad(path, text, error.span().map_or(0, |span| span.start), error.message())
 }
 
-fn bad(path: &Path, text: &str, at: usize, why: &str) -> Failure {
+pub(super) fn bad(path: &Path, text: &str, at: usize, why: &str) -> Failure {
     let why = why.trim().replace('\n', " ");
     let what = format!("{}, line {}: {why}", path.display(), line(text, at));
     Failure::usage(what, "correct that line or remove it")

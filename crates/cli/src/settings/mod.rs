@@ -4,6 +4,8 @@
 //! command line wins over all of them; the code that reads the flag sees to that.
 
 mod file;
+#[cfg(feature = "mcp")]
+mod servers;
 
 use std::path::Path;
 
@@ -13,6 +15,8 @@ use rejoin::{
     engine::provider::{decide::canonical, http::public, registry::is_address},
     store::Location,
 };
+#[cfg(feature = "mcp")]
+pub use servers::{ServerSettings, add_server, remove_server, servers};
 
 use crate::{failure::Failure, near};
 
@@ -72,7 +76,18 @@ pub const KEYS: &[Setting] = &[
         "keep keys in the system's keyring, not in a file (if rejoin was built with it)",
     ),
     key("effort", Takes::OneOf(&["low", "medium", "high"]), None, "reasoning effort"),
-    key("system", Takes::Text, None, "instructions to the model"),
+    key(
+        "system",
+        Takes::Text,
+        None,
+        "instructions to the model (default: short ones for work in a folder, which /context shows)",
+    ),
+    key(
+        "agents_md",
+        Takes::Flag,
+        Some("true"),
+        "AGENTS.md and CLAUDE.md, from this folder up to the repository's root, are part of the instructions",
+    ),
     key(
         "context_window",
         Takes::Count,
@@ -291,7 +306,7 @@ impl SettingOrigin {
 }
 
 /// The settings from all sources.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Every value from every source; for one setting, the source that wins comes first.
     values: Vec<(&'static str, String, SettingOrigin)>,
@@ -354,6 +369,11 @@ impl Settings {
 
     pub fn is_on(&self, name: &str) -> bool {
         self.value(name) == Some("true")
+    }
+
+    /// Whether /commands are kept in the history.
+    pub fn should_persist_commands(&self) -> bool {
+        self.is_on("persist_special_commands")
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     approval::Approvals,
     conversation::{Conversation, Window},
     provider::Provider,
-    tools::Tools,
+    tools::{ToolSource, Tools},
     turn::{Limits, OnBroken, Stop, TurnSettings, WindowSettings, Worker},
     writer::New,
 };
@@ -21,6 +21,7 @@ pub struct AgentBuilder<Start = NewConversation> {
     provider: Arc<dyn Provider>,
     start: Start,
     tools: Tools,
+    source: Option<Arc<dyn ToolSource>>,
     system: Option<String>,
     on_broken: Option<OnBroken>,
     limits: Limits,
@@ -60,6 +61,7 @@ impl AgentBuilder {
             provider,
             start: NewConversation::default(),
             tools: Tools::default(),
+            source: None,
             system: None,
             on_broken: None,
             limits: Limits::default(),
@@ -127,7 +129,10 @@ impl AgentBuilder<Conversation> {
             approvals: self.approvals,
             window: WindowSettings { turns: self.window, ..self.fitting },
         };
-        let worker = Worker::new(self.start, self.provider, self.tools, settings);
+        let mut worker = Worker::new(self.start, self.provider, self.tools, settings);
+        if let Some(source) = self.source {
+            worker.set_tool_source(source);
+        }
         Agent { worker, window: self.window.unwrap_or_default(), stop: Stop::new() }
     }
 }
@@ -135,13 +140,20 @@ impl AgentBuilder<Conversation> {
 impl<Start> AgentBuilder<Start> {
     /// The same builder with another start.
     fn starting<Other>(self, start: Other) -> AgentBuilder<Other> {
-        let Self { provider, start: _, tools, system, on_broken, limits, approvals, window, fitting } = self;
-        AgentBuilder { provider, start, tools, system, on_broken, limits, approvals, window, fitting }
+        let Self { provider, start: _, tools, source, system, on_broken, limits, approvals, window, fitting } =
+            self;
+        AgentBuilder { provider, start, tools, source, system, on_broken, limits, approvals, window, fitting }
     }
 
     /// The tools that the model may call. Without this there are none.
     pub fn tools(mut self, tools: Tools) -> Self {
         self.tools = tools;
+        self
+    }
+
+    /// Where further tools come from, such as MCP servers.
+    pub fn tool_source(mut self, source: Arc<dyn ToolSource>) -> Self {
+        self.source = Some(source);
         self
     }
 

@@ -37,6 +37,123 @@ fn without(text: &str, secret: &str) -> String {
     out
 }
 
+/// How keys of well-known services begin.
+const KEY_BEGINNINGS: &[&str] = &[
+    "sk-",
+    "sk_",
+    "pk_",
+    "rk_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xox",
+    "xapp-",
+    "AIza",
+    "AKIA",
+    "ASIA",
+    "ya29.",
+    "hf_",
+    "gsk_",
+    "xai-",
+    "r8_",
+    "pplx-",
+    "tvly-",
+    "npm_",
+    "pypi-",
+    "dop_v1_",
+    "eyJ",
+];
+
+/// The fewest characters of a word that begins as a key.
+const SHORTEST_KEY: usize = 12;
+
+/// The fewest characters of a word that looks random and may be a key.
+const SHORTEST_RANDOM: usize = 32;
+
+/// The names in front of a value, as in `password=…`, that make it a secret whatever it looks like.
+const SECRET_NAMES: &[&str] = &["key", "token", "secret", "password", "passwd", "authorization", "bearer"];
+
+/// Removes everything that looks like a key, a token or a password from a text. Some words go that are none; what a person types at
+/// a prompt is kept for good, so that is the better mistake.
+pub fn without_keys(text: &str) -> String {
+    let text = &without_key_blocks(text);
+    let is_in_word = |c: char| c.is_ascii_alphanumeric() || "-_./+~".contains(c);
+    let mut secrets: Vec<SecretString> = Vec::new();
+    // The word before, if it names a secret, and where it ends.
+    let mut named: Option<(&str, usize)> = None;
+    let mut from = 0;
+    for piece in text.split(|c: char| !is_in_word(c)) {
+        let at = from + text[from..].find(piece).unwrap_or(0);
+        from = at + piece.len();
+        let word = piece.trim_matches(['.', '/']);
+        if word.is_empty() {
+            continue;
+        }
+        // `my password is …`: what follows is a word of the language more often than a secret.
+        if word == "is" && named.is_some() {
+            continue;
+        }
+        let names = SECRET_NAMES.iter().any(|name| word.to_ascii_lowercase().ends_with(name));
+        let follows = named.is_some_and(|(name, end)| {
+            let between = &text[end..at];
+            let has_digit = word.contains(|c: char| c.is_ascii_digit());
+            let assigns = between.contains(['=', ':']) || (between.trim() == "is" && has_digit);
+            assigns || name.starts_with('-') || name.eq_ignore_ascii_case("bearer")
+        });
+        if (follows && !names && word.len() >= SHORTEST_SECRET) || looks_like_key(word) {
+            secrets.push(SecretString::from(word));
+        }
+        named = names.then_some((word, from));
+    }
+    redact(text, &secrets.iter().collect::<Vec<_>>())
+}
+
+/// Removes keys in the form `-----BEGIN … KEY-----`, to their end or to that of the text.
+fn without_key_blocks(text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find("-----BEGIN ") {
+        let end = rest[at..].find("-----END ").map_or(rest.len(), |end| {
+            let end = at + end + "-----END ".len();
+            rest[end..].find("-----").map_or(rest.len(), |dashes| end + dashes + 5)
+        });
+        if rest[at..end].lines().next().is_some_and(|first| first.contains("KEY")) {
+            out.push_str(&rest[..at]);
+            out.push_str(REDACTED);
+        } else {
+            out.push_str(&rest[..end]);
+        }
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
+/// Whether a word looks like a key: by its beginning, or because it is long and no word of a language.
+fn looks_like_key(word: &str) -> bool {
+    let begins = KEY_BEGINNINGS.iter().any(|beginning| word.starts_with(beginning));
+    let has = |is: fn(&char) -> bool| word.chars().any(|c| is(&c));
+    let digits = has(char::is_ascii_digit);
+    if begins && word.len() >= SHORTEST_KEY && (digits || word.len() >= SHORTEST_RANDOM) {
+        return true;
+    }
+    // Paths and names with dots are long, too. Hashes have no upper case, and are no secrets.
+    let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    word.len() >= SHORTEST_RANDOM
+        && plain
+        && digits
+        && has(char::is_ascii_uppercase)
+        && has(char::is_ascii_lowercase)
+}
+
+/// Whether a text looks as if it held a key, a token or a password. It is a guess: it is meant for what is kept only for
+/// convenience, where leaving out too much does no harm.
+pub fn may_hold_secret(text: &str) -> bool {
+    text.contains("-----BEGIN") || without_keys(text) != text
+}
+
 /// The text on one line, without control characters, and with at most this many characters.
 pub fn harmless(text: &str, characters: usize) -> String {
     let mut out = String::new();
@@ -83,8 +200,66 @@ mod tests {
     }
 
     #[test]
+    fn what_looks_like_a_key_goes() {
+        for (text, left) in [
+            ("/provider openai sk-proj-abc123def456ghi", "/provider openai [key]"),
+            ("/auth login ghp_16C7e42F292c6912E7710c838347Ae178B4a", "/auth login [key]"),
+            ("curl -H 'Authorization: Bearer hunter2hunter2'", "curl -H 'Authorization: Bearer [key]'"),
+            ("export API_KEY=hunter2xy", "export API_KEY=[key]"),
+            ("--password hunter2 --user me", "--password [key] --user me"),
+            ("Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MEFCQ0RFRg", "[key]"),
+            ("a\n-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----\nb", "a\n[key]\nb"),
+            ("-----BEGIN PRIVATE KEY-----\nMII", "[key]"),
+            ("-----BEGIN CERTIFICATE-----\nMII", "-----BEGIN CERTIFICATE-----\nMII"),
+            ("/show 12", "/show 12"),
+            ("/model gpt-5-mini-2026-01-01", "/model gpt-5-mini-2026-01-01"),
+            (
+                "git show 3f786850e387550fdab836ed7e6dc881de23001b",
+                "git show 3f786850e387550fdab836ed7e6dc881de23001b",
+            ),
+            ("/resume conv_abcdefghijkl", "/resume conv_abcdefghijkl"),
+            ("cat src/commands/talking/slash/table.rs", "cat src/commands/talking/slash/table.rs"),
+            ("/search token budget", "/search token budget"),
+        ] {
+            assert_eq!(without_keys(text), left);
+        }
+    }
+
+    #[test]
     fn short_words_are_no_secrets() {
         assert_eq!(redact("a key", &[&secret("a"), &secret("")]), "a key");
+    }
+
+    #[test]
+    fn what_looks_like_a_key_is_noticed() {
+        for text in [
+            "sk-ant-api03-abcdefghijklmnop",
+            "export OPENAI_API_KEY=sk-proj-0123456789abcdef",
+            "use ghp_0123456789abcdefghij please",
+            "curl -H 'Authorization: Bearer abcdef0123'",
+            "my password is hunter2xyz",
+            "password: \"correcthorse\"",
+            "token=abc123def",
+            "AKIAIOSFODNN7EXAMPLE",
+            "-----BEGIN OPENSSH PRIVATE KEY-----",
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+            "Zm9vYmFy1x2y3z4a5b6c7d8e9f0g1h2i",
+        ] {
+            assert!(may_hold_secret(text), "{text}");
+        }
+        for text in [
+            "",
+            "What's my name?",
+            "how many tokens does it take",
+            "explain the key idea of the secret sharing scheme",
+            "read crates/engine/src/provider/http/tests/totality.rs, please",
+            "task-list and sk- are words",
+            "the token is the unit that a model counts in",
+            "/resume conv_01k2v3w4x5",
+            "antidisestablishmentarianism_and_supercalifragilistic",
+        ] {
+            assert!(!may_hold_secret(text), "{text}");
+        }
     }
 
     #[test]

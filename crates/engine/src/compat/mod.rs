@@ -7,6 +7,8 @@
 mod agent;
 #[cfg(feature = "agent")]
 mod command;
+#[cfg(feature = "agent")]
+mod config;
 mod rollout;
 mod storage;
 
@@ -14,6 +16,8 @@ mod storage;
 pub use agent::FromNumbers;
 #[cfg(feature = "agent")]
 pub use command::StateCommand;
+#[cfg(feature = "agent")]
+pub use config::Config;
 pub use rollout::{
     CompactedTurn, ConversationMetadata, DamagedLine, RecoveredRollout, RolloutError, RolloutLine,
     RolloutRecorder, RolloutTurn, TurnMetadata,

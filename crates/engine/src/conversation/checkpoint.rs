@@ -1,28 +1,39 @@
 //! Checkpoints: opening a long conversation without reading all of it.
 //!
-//! After a compaction a model sees only few messages, however long the conversation is. A checkpoint names the place from which on
-//! all entries are read, and the earlier entries that still count. The store keeps it in its index.
+//! After a compaction a model sees only a few messages, however long the conversation is. After pruning it sees tombstones in the
+//! place of old results. And of an imported session it sees the messages, and not the many other lines. A checkpoint holds the messages
+//! that a model still sees. It names the entry from which everything is read, and the few earlier entries that count for other
+//! reasons. The store keeps it in its index.
 //!
-//! It is only a cache. A checkpoint is kept only if a walk along its entries comes to the same as a walk along all of them. Every
-//! entry is verified when it is read, and if anything does not fit, the whole conversation is read.
+//! It is only a cache. A checkpoint is kept only if a walk along what it holds comes to the same as a walk along all entries. Every
+//! entry is verified when it is read, a digest protects the rest, and if anything does not fit, the whole conversation is read.
 
 use std::{
     collections::{HashMap, HashSet},
+    fmt::Write as _,
     ops::ControlFlow,
     sync::Arc,
 };
 
 use rejoin_record::{
-    Content, ConversationId, Entry, EntryGap, EntryGaps, EntryId, Hash, Kind, Role, Tail, Tree,
+    Content, ConversationId, Entry, EntryGap, EntryGaps, EntryId, Hash, Kind, Message, Raw, Role, StandIn,
+    Tail, Tree,
+    hash::short_name,
     json::{Doc, Value, list, quoted},
 };
-use rejoin_store::{Damage, Item, PartRead, Selected, Store};
-use rejoin_view::path::Walk;
+use rejoin_store::{Damage, EachPiece, Item, PartRead, Selected, Store};
+use rejoin_view::path::{ParsedMessage, Walk};
 
 use crate::{draft, wanted};
 
-/// Changes when the text is written differently.
-const VERSION: u64 = 1;
+/// Changes when the text is written differently, and when tokens are estimated differently.
+const VERSION: u64 = 2;
+
+/// The length of the digest before each piece.
+const DIGEST: usize = 22;
+
+/// A piece ends when it is as long as this.
+const PIECE: usize = 1 << 16;
 
 /// The entries that a checkpoint has to save, at least. Reading fewer is quick.
 const WORTH: usize = if cfg!(debug_assertions) { 20 } else { 500 };
@@ -41,12 +52,38 @@ pub(super) struct Part {
 impl Part {
     /// Whether these entries are enough, of which those after the newest one of the checkpoint are new.
     pub(super) fn suffices(&self, entries: &[Entry]) -> bool {
-        let is_new = |entry: &&Entry| entry.envelope().seq > self.newest.seq;
         let (path, broken) = Tree::of_part(entries, &self.gaps).path();
-        // Who goes back behind that entry may go back behind the compaction.
-        broken.is_empty()
-            && path.iter().rev().any(|entry| entry.id() == self.newest.id)
-            && !entries.iter().filter(is_new).any(|entry| needs_more(entry, entries, self.from))
+        broken.is_empty() && self.suffices_for(&path, entries)
+    }
+
+    /// The same for a path along these entries.
+    fn suffices_for(&self, path: &[&Entry], entries: &[Entry]) -> bool {
+        let is_new = |entry: &&Entry| entry.envelope().seq > self.newest.seq;
+        // Going back to before that entry may mean going back to before the compaction.
+        path.iter().rev().any(|entry| entry.id() == self.newest.id)
+            && !entries.iter().filter(is_new).any(|entry| self.needs_more(entry, entries))
+    }
+}
+
+impl Part {
+    /// Whether an entry that was appended later needs more than these entries: an erasure may concern anything, undoing a compaction shows
+    /// what it hid, and a compaction may keep any message.
+    fn needs_more(&self, entry: &Entry, entries: &[Entry]) -> bool {
+        match entry.envelope().kind {
+            Kind::Erased | Kind::Uncompacted => true,
+            Kind::Compacted => {
+                let Content::Compacted(compacted) = Content::of(entry) else { return true };
+                let stand_ins = self.gaps.values().flat_map(|gap| &gap.stand_ins);
+                let known: HashMap<EntryId, u64> = stand_ins
+                    .map(|stand_in| (stand_in.entry, stand_in.seq))
+                    .chain(entries.iter().map(|entry| (entry.id(), entry.envelope().seq)))
+                    .collect();
+                let is_later = |id: EntryId| known.get(&id).is_some_and(|seq| *seq >= self.from);
+                !compacted.kept.iter().flatten().all(|kept| known.contains_key(&kept.entry))
+                    || !compacted.keep_from.is_none_or(is_later)
+            }
+            _ => false,
+        }
     }
 }
 
@@ -61,24 +98,34 @@ struct Checkpoint {
     number: usize,
     /// The earlier entries that are read, each with its number.
     earlier: Vec<(u64, usize)>,
+    /// The earlier messages, whose entries are not read.
+    stand_ins: Vec<StandIn>,
 }
 
-/// Makes a checkpoint of a conversation, if that is worth it, and keeps it in the store.
-pub(crate) fn keep(store: &dyn Store, id: ConversationId, entries: &[Entry]) {
-    keep_of_part(store, id, entries, None);
-}
-
-/// The same for a conversation of which perhaps only a part was read.
-pub(super) fn keep_of_part(store: &dyn Store, id: ConversationId, entries: &[Entry], part: Option<&Part>) {
-    // Most conversations are short or have no summary. That is seen quickly.
-    let may_help = entries.len() > WORTH || part.is_some();
-    if store.keeps_checkpoints()
-        && may_help
-        && entries.iter().any(|entry| entry.envelope().kind == Kind::Compacted)
-        && let Some(checkpoint) = Checkpoint::of(entries, part)
-    {
-        store.keep_checkpoint(id, &checkpoint.to_text());
+/// Makes a checkpoint of a conversation that was just imported, and keeps it in the store, if a compaction hides most of it. Otherwise that
+/// is left to its first turn: most imported conversations never get one.
+pub(crate) fn keep_of_import(store: &dyn Store, id: ConversationId, entries: &[Entry]) {
+    if entries.iter().any(|entry| entry.envelope().kind == Kind::Compacted) {
+        keep_of_part(store, id, entries, None);
     }
+}
+
+/// Makes a checkpoint of a conversation of which perhaps only a part was read, and keeps it in the store, if that is worth it.
+pub(super) fn keep_of_part(store: &dyn Store, id: ConversationId, entries: &[Entry], part: Option<&Part>) {
+    if (part.is_some() || may_be_worth_it(entries))
+        && store.single_reads() > 0
+        && let Some(pieces) = Checkpoint::of(entries, part, store.single_reads())
+    {
+        store.keep_checkpoint(id, &pieces);
+    }
+}
+
+/// Whether a checkpoint may save anything. Most conversations are short, or everything in them counts; that is seen quickly.
+fn may_be_worth_it(entries: &[Entry]) -> bool {
+    let of_kind = |kind: Kind| entries.iter().filter(move |entry| entry.envelope().kind == kind);
+    entries.len() > WORTH
+        && (of_kind(Kind::Raw).count() > WORTH
+            || of_kind(Kind::Compacted).chain(of_kind(Kind::Prune)).next().is_some())
 }
 
 /// What was read of a conversation, and the path to its head.
@@ -100,10 +147,23 @@ pub(super) fn read(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damag
     }
 }
 
-/// Reads a whole conversation, and parses each message once.
-fn read_whole(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) -> Option<Opened> {
-    let (mut entries, mut parsed) = (Vec::new(), HashMap::new());
-    let read = store.read(id, 0, &mut |item| {
+/// Entries as they are read, each message parsed once.
+#[derive(Default)]
+struct Gathered {
+    entries: Vec<Entry>,
+    parsed: Vec<ParsedMessage>,
+}
+
+/// The room for new entries. Without it the first one would move all of them.
+const SPARE: usize = 64;
+
+impl Gathered {
+    fn with_room(entries: usize) -> Self {
+        Self { entries: Vec::with_capacity(entries + SPARE), parsed: Vec::with_capacity(entries) }
+    }
+
+    /// Takes an entry. Another thread reads the next ones in the meantime.
+    fn take(&mut self, item: Item, damage: &mut Vec<Damage>) -> ControlFlow<()> {
         let entry = match item {
             Item::Entry(entry) => entry,
             Item::Damage(found) => {
@@ -111,64 +171,77 @@ fn read_whole(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) -
                 return ControlFlow::Break(());
             }
         };
-        // Another thread reads the next rows in the meantime.
         if entry.envelope().kind == Kind::Message
             && let Content::Message(message) = Content::of(&entry)
         {
-            parsed.insert(entry.id(), Arc::new(message));
+            let (seq, message) = (entry.envelope().seq, Arc::new(message));
+            self.parsed.push(ParsedMessage { entry: entry.id(), seq, message });
         }
-        entries.push(entry);
+        self.entries.push(entry);
         ControlFlow::Continue(())
-    });
-    let is_begun = entries.first().is_some_and(|first| first.envelope().kind == Kind::Header);
+    }
+
+    /// The path along these entries. None if anything about it is not as it should be.
+    fn opened(mut self, part: Option<Part>) -> Option<Opened> {
+        self.entries.shrink_to(self.entries.len() + SPARE);
+        let none = EntryGaps::new();
+        let tree = Tree::of_part(&self.entries, part.as_ref().map_or(&none, |part| &part.gaps));
+        let (path, broken) = tree.path();
+        if part.as_ref().is_some_and(|part| !part.suffices_for(&path, &self.entries)) {
+            return None;
+        }
+        let walk = Walk::along_with(&tree, &path, self.parsed);
+        let is_sound = broken.is_empty() && walk.findings().is_empty();
+        is_sound.then_some(Opened { entries: self.entries, part, walk })
+    }
+}
+
+/// Reads a whole conversation.
+fn read_whole(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) -> Option<Opened> {
+    let mut gathered = Gathered::default();
+    let read = store.read(id, 0, &mut |item| gathered.take(item, damage));
+    let is_begun = gathered.entries.first().is_some_and(|first| first.envelope().kind == Kind::Header);
     if read.is_err() || !damage.is_empty() || !is_begun {
         return None;
     }
-    entries.shrink_to_fit();
-    let walk = Walk::along_with(&Tree::new(&entries), &mut parsed)?;
-    walk.findings().is_empty().then_some(Opened { entries, part: None, walk })
+    gathered.opened(None)
 }
 
 /// The entries that the checkpoint of a conversation names, and those after it. None if there is no checkpoint, or if it does not fit the
 /// record any more.
 fn read_part(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) -> Option<Opened> {
-    let checkpoint = Checkpoint::from_text(&store.checkpoint(id)?)?;
+    let checkpoint = Checkpoint::read(|each| store.checkpoint(id, each))?;
     let earlier: Vec<u64> = checkpoint.earlier.iter().map(|(seq, _)| *seq).collect();
     let selected = Selected { earlier: &earlier, from: checkpoint.from };
-    let mut entries = Vec::new();
-    let read = store.read_part(id, selected, &mut |item| match item {
-        Item::Entry(entry) => {
-            entries.push(entry);
-            ControlFlow::Continue(())
-        }
-        Item::Damage(found) => {
-            damage.push(found);
-            ControlFlow::Break(())
-        }
-    });
+    let mut gathered = Gathered::with_room(earlier.len());
+    let read = store.read_part(id, selected, &mut |item| gathered.take(item, damage));
     if read.ok()? == PartRead::Impossible || !damage.is_empty() {
         return None;
     }
-    let part = checkpoint.part(&entries)?;
-    let walk = Walk::along(&Tree::of_part(&entries, &part.gaps)).filter(|walk| walk.findings().is_empty())?;
-    Some(Opened { entries, part: Some(part), walk })
+    let part = checkpoint.into_part(&gathered.entries)?;
+    gathered.opened(Some(part))
 }
 
 impl Checkpoint {
-    fn of(entries: &[Entry], part: Option<&Part>) -> Option<Self> {
+    /// The pieces of a checkpoint that names at most `most` single entries. None if it would save too little.
+    fn of(entries: &[Entry], part: Option<&Part>, most: usize) -> Option<Vec<String>> {
         let none = EntryGaps::new();
         let tree = Tree::of_part(entries, part.map_or(&none, |part| &part.gaps));
         let (path, broken) = tree.path();
-        let mut walk = Walk::begin(&path);
+        let mut walk = Walk::begin(&tree, &path);
         let mut numbers = Vec::with_capacity(path.len());
         for entry in &path {
             walk.cross(&tree, entry.id());
             numbers.push(walk.next_number());
             walk.add(entry, Content::of(entry));
         }
-        let (compaction, compacted) = walk.compaction().zip(walk.compacted())?;
-        let begins = |entry: &&&Entry| entry.id() == compaction || Some(entry.id()) == compacted.keep_from;
-        let first = path.iter().position(|entry| begins(&entry))?;
+        let last = path.len().checked_sub(1)?;
+        let first = match walk.compaction().zip(walk.compacted()) {
+            None => last,
+            Some((compaction, compacted)) => path
+                .iter()
+                .position(|entry| entry.id() == compaction || Some(entry.id()) == compacted.keep_from)?,
+        };
         let from = path[first].envelope().seq;
         let is_known = part.is_none_or(|part| part.from <= from);
         // Rules and contexts count on every branch.
@@ -182,13 +255,22 @@ impl Checkpoint {
             return None;
         }
         let needed = needed(&path[..first], &walk);
-        let earlier: Vec<(&Entry, usize)> = path[..first]
-            .iter()
-            .zip(&numbers)
-            .filter(|(entry, _)| needed.contains(&entry.id()))
-            .map(|(entry, number)| (*entry, *number))
-            .collect();
-        if part.is_none() && first < earlier.len() + WORTH {
+        let (mut earlier, mut stand_ins) = (Vec::new(), Vec::new());
+        let mut shown = walk.stand_ins();
+        let mut left_out = 0;
+        for (entry, number) in path[..=first].iter().copied().zip(numbers.iter().copied()) {
+            let known = tree.gap_before(entry.id()).into_iter().flat_map(|gap| &gap.stand_ins);
+            stand_ins.extend(known.filter(|known| shown.contains_key(&known.entry)).cloned());
+            let (id, seq) = (entry.id(), entry.envelope().seq);
+            match shown.remove(&id) {
+                _ if seq == from => {}
+                Some(stand_in) if !needed.contains(&id) => stand_ins.push(StandIn { seq, ..stand_in }),
+                _ if needed.contains(&id) || walk.message_of(id).is_some() => earlier.push((entry, number)),
+                _ => left_out += 1,
+            }
+        }
+        let saves_enough = left_out > WORTH || stand_ins.len() > WORTH;
+        if (part.is_none() && !saves_enough) || earlier.len() > most {
             return None;
         }
         let checkpoint = Self {
@@ -196,22 +278,25 @@ impl Checkpoint {
             from,
             number: numbers[first],
             earlier: earlier.iter().map(|(entry, number)| (entry.envelope().seq, *number)).collect(),
+            stand_ins,
         };
-        checkpoint.comes_to_the_same(entries, &earlier, &walk).then_some(checkpoint)
+        let pieces = checkpoint.to_pieces();
+        let read = Self::read(|each| _ = pieces.iter().cloned().try_for_each(each))?;
+        read.comes_to_the_same(entries, &earlier, &walk).then_some(pieces)
     }
 
     /// Whether its entries lead to the same view, with the same provider, as all of them.
-    fn comes_to_the_same(&self, entries: &[Entry], earlier: &[(&Entry, usize)], walk: &Walk) -> bool {
+    fn comes_to_the_same(self, entries: &[Entry], earlier: &[(&Entry, usize)], walk: &Walk) -> bool {
         let later = entries.iter().filter(|entry| entry.envelope().seq >= self.from);
         let chosen: Vec<Entry> = earlier.iter().map(|(entry, _)| *entry).chain(later).cloned().collect();
-        let Some(part) = self.part(&chosen) else { return false };
-        Walk::along(&Tree::of_part(&chosen, &part.gaps)).is_some_and(|own| own.agrees_with(walk))
+        let Some(part) = self.into_part(&chosen) else { return false };
+        part.suffices(&chosen)
+            && Walk::along(&Tree::of_part(&chosen, &part.gaps)).agrees_with(walk)
             && wanted::last_context(&chosen) == wanted::last_context(entries)
     }
 
-    /// The gaps between its entries. None if these are not the entries that it names, or if something happened since that needs all
-    /// entries.
-    fn part(&self, entries: &[Entry]) -> Option<Part> {
+    /// The gaps between its entries. None if these are not the entries that it names.
+    fn into_part(self, entries: &[Entry]) -> Option<Part> {
         let (earlier, later) = entries.split_at_checked(self.earlier.len())?;
         let named = self.earlier.iter().map(|(seq, _)| *seq).chain([self.from]);
         if !named.zip(entries).all(|(seq, entry)| entry.envelope().seq == seq) || later.is_empty() {
@@ -222,33 +307,54 @@ impl Checkpoint {
             return None;
         }
         let mut before = None;
-        let mut gaps = EntryGaps::new();
+        let mut gaps = EntryGaps::with_capacity(self.earlier.len() + 1);
         let numbers = self.earlier.iter().map(|(_, number)| *number).chain([self.number]);
+        let mut left = self.stand_ins.into_iter().peekable();
         for (entry, number) in earlier.iter().chain(&later[..1]).zip(numbers) {
-            gaps.insert(entry.id(), EntryGap { before, number });
+            let seq = entry.envelope().seq;
+            let stand_ins = std::iter::from_fn(|| left.next_if(|stand_in| stand_in.seq < seq)).collect();
+            gaps.insert(entry.id(), EntryGap { before, number, stand_ins });
             before = Some(entry.id());
         }
-        Some(Part { from: self.from, gaps, newest: self.newest }).filter(|part| part.suffices(entries))
+        Some(Part { from: self.from, gaps, newest: self.newest })
     }
 
-    fn to_text(&self) -> String {
-        let Self { newest, from, number, earlier } = self;
+    /// Its text: a list, and then one line with its length before each message.
+    fn to_pieces(&self) -> Vec<String> {
+        let Self { newest, from, number, earlier, stand_ins } = self;
         let earlier = earlier.iter().flat_map(|(seq, number)| [seq.to_string(), number.to_string()]);
-        list([
+        let mut pieces = vec![list([
             VERSION.to_string(),
             newest.seq.to_string(),
             quoted(&newest.id.to_string()),
             quoted(&newest.hash.to_string()),
             from.to_string(),
             number.to_string(),
+            stand_ins.len().to_string(),
             list(earlier),
-        ])
+        ])];
+        let mut piece = String::new();
+        for StandIn { entry, seq, number, is_pruned, tokens, message } in stand_ins {
+            let body = Content::Message(Message::clone(message)).to_body();
+            let (body, is_pruned) = (body.as_str(), u8::from(*is_pruned));
+            let _ = writeln!(piece, "{} {seq} {number} {is_pruned} {tokens} {entry}\n{body}", body.len());
+            if piece.len() >= PIECE {
+                pieces.push(std::mem::take(&mut piece));
+            }
+        }
+        pieces.extend(Some(piece).filter(|piece| !piece.is_empty()));
+        // No entry vouches for what it holds.
+        pieces.into_iter().map(|piece| format!("{}{piece}", short_name(&piece, DIGEST))).collect()
     }
 
-    fn from_text(text: &str) -> Option<Self> {
-        let doc = Doc::parse(text).ok()?;
+    /// Reads it from its pieces, which `pieces` hands out.
+    fn read(pieces: impl FnOnce(EachPiece<'_>)) -> Option<Self> {
+        let (head, stand_ins) = head_and_stand_ins(pieces)?;
+        let doc = Doc::parse(vouched_for(&head)?).ok()?;
         let fields: Vec<Value<'_>> = doc.root()?.items().collect();
-        let &[version, seq, id, hash, from, number, earlier] = fields.as_slice() else { return None };
+        let &[version, seq, id, hash, from, number, messages_kept, earlier] = fields.as_slice() else {
+            return None;
+        };
         if version.as_u64()? != VERSION {
             return None;
         }
@@ -261,31 +367,65 @@ impl Checkpoint {
         let places = || earlier.iter().map(|(seq, _)| *seq).chain([from]);
         let is_rising = places().zip(places().skip(1)).all(|(one, next)| one < next);
         let newest = Tail { seq: seq.as_u64()?, id, hash };
-        is_rising.then_some(Self { newest, from, number: count(number)?, earlier })
+        (is_rising && stand_ins.len() == count(messages_kept)?).then_some(Self {
+            newest,
+            from,
+            number: count(number)?,
+            earlier,
+            stand_ins,
+        })
     }
 }
 
-/// Whether an entry that was appended later needs more than these entries, which are all from `from` on: an erasure may concern anything,
-/// undoing a compaction shows what it hid, and a compaction may keep any message.
-fn needs_more(entry: &Entry, entries: &[Entry], from: u64) -> bool {
-    match entry.envelope().kind {
-        Kind::Erased | Kind::Uncompacted => true,
-        Kind::Compacted => {
-            let Content::Compacted(compacted) = Content::of(entry) else { return true };
-            let known: HashMap<EntryId, u64> =
-                entries.iter().map(|entry| (entry.id(), entry.envelope().seq)).collect();
-            let is_later = |id: EntryId| known.get(&id).is_some_and(|seq| *seq >= from);
-            !compacted.kept.iter().flatten().all(|kept| known.contains_key(&kept.entry))
-                || !compacted.keep_from.is_none_or(is_later)
+/// The text of a piece, if it is as it was kept.
+fn vouched_for(piece: &str) -> Option<&str> {
+    let (digest, text) = piece.split_at_checked(DIGEST)?;
+    (short_name(text, DIGEST) == digest).then_some(text)
+}
+
+/// The first piece, and the messages of all others. Each is parsed before the next is read, so that only one is in memory.
+fn head_and_stand_ins(pieces: impl FnOnce(EachPiece<'_>)) -> Option<(String, Vec<StandIn>)> {
+    let (mut head, mut found) = (None, Some(Vec::new()));
+    pieces(&mut |piece| {
+        if head.is_none() {
+            head = Some(piece);
+            return ControlFlow::Continue(());
         }
-        _ => false,
-    }
+        let is_sound = found.as_mut().is_some_and(|found| add_stand_ins(&piece, found).is_some());
+        if is_sound {
+            return ControlFlow::Continue(());
+        }
+        found = None;
+        ControlFlow::Break(())
+    });
+    head.zip(found)
 }
 
-/// The entries of the beginning of a path that a turn needs: the header, what the view still shows, the last context with the last answer
-/// in it, the newest title, scope and pins, and the rules that a person added.
+/// Adds the messages of a piece. None if it is not as it was kept.
+fn add_stand_ins(piece: &str, found: &mut Vec<StandIn>) -> Option<()> {
+    let mut rest = vouched_for(piece)?;
+    while !rest.is_empty() {
+        let (line, after) = rest.split_once('\n')?;
+        let mut fields = line.split(' ');
+        let mut field = || fields.next();
+        let length = field()?.parse().ok()?;
+        let (seq, number) = (field()?.parse().ok()?, field()?.parse().ok()?);
+        let (is_pruned, tokens) = (field()? == "1", field()?.parse().ok()?);
+        let entry = field()?.parse().ok()?;
+        let (body, after) = after.split_at_checked(length)?;
+        let Some(Content::Message(message)) = Content::read(&Kind::Message, &Raw::new(body)) else {
+            return None;
+        };
+        found.push(StandIn { entry, seq, number, is_pruned, tokens, message: Arc::new(message) });
+        rest = after.strip_prefix('\n')?;
+    }
+    Some(())
+}
+
+/// The entries of the beginning of a path that a turn needs besides the messages: the header, the last context with the last answer in it,
+/// the newest title, scope and pins, and the rules that a person added. If nothing was compacted, also what is known about calls.
 fn needed(beginning: &[&Entry], walk: &Walk) -> HashSet<EntryId> {
-    let mut needed: HashSet<EntryId> = walk.entries().iter().copied().collect();
+    let mut needed = HashSet::new();
     needed.extend(beginning.first().map(|header| header.id()));
     let (mut answered, mut context) = (false, false);
     let (mut title, mut scope, mut pinned) = (false, false, false);
@@ -309,6 +449,14 @@ fn needed(beginning: &[&Entry], walk: &Walk) -> HashSet<EntryId> {
                 _ => false,
             },
             Kind::Change => matches!(Content::of(entry), Content::Change(change) if change.rule.is_some()),
+            Kind::Turn | Kind::Closed => !walk.is_compacted(),
+            Kind::Prune => match Content::of(entry) {
+                Content::Prune(prune) => {
+                    let mut shown = prune.results.iter().filter(|at| walk.message_of(at.entry).is_some());
+                    !shown.all(|at| walk.is_wholly_pruned(at.entry))
+                }
+                _ => false,
+            },
             _ => false,
         };
         if is_needed {

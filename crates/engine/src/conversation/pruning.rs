@@ -58,14 +58,7 @@ const HEADING: &str = "Summary of earlier conversation:\n\n";
 impl Conversation {
     /// The path to the head, with the last compaction and all prunes applied.
     pub(crate) fn walk(&self) -> Walk {
-        let tree = self.tree();
-        let path = tree.path().0;
-        let mut walk = Walk::begin(&path);
-        for entry in path {
-            walk.cross(&tree, entry.id());
-            walk.add(entry, Content::of(entry));
-        }
-        walk
+        Walk::along(&self.tree())
     }
 
     /// Prunes older turns if the conversation has more tokens than `prune_threshold` of `max_tokens`. Instructions, pinned messages and

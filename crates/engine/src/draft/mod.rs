@@ -117,15 +117,27 @@ impl LeftDraft {
         true
     }
 
+    /// The message, as far as it was shown. None if that is nothing.
+    fn shown(&self) -> Option<Message> {
+        cut_message(self.origin.clone(), &self.reasoning, &self.text)
+    }
+
     /// The entries to append to a record: none if the message is already recorded, or blank.
     ///
     /// If the record continued in the meantime, the message goes under its own parent, and a `branch` entry leads back.
     pub(crate) fn entries(self, found: &Found, tail: Tail) -> Vec<Entry> {
-        let message = cut_message(self.origin, &self.reasoning, &self.text);
-        let Some(message) = message.filter(|_| !found.recorded) else { return Vec::new() };
         let head = (tail.id, tail.hash);
-        let parent = self.parent.zip(found.parent).unwrap_or(head);
         let mut chain = Chain::at(Some(tail));
+        if found.recorded {
+            // A process that was storing the draft was killed between its two entries.
+            let is_unmarked = found.recorded_cut && tail.id == self.message.id;
+            return is_unmarked
+                .then(|| chain.append(Kind::Turn, &interrupted(), self.mark))
+                .into_iter()
+                .collect();
+        }
+        let Some(message) = self.shown() else { return Vec::new() };
+        let parent = self.parent.zip(found.parent).unwrap_or(head);
         let message =
             chain.append_under(Some(parent), Kind::Message, &Content::Message(message), self.message);
         let mark = if parent.0 == head.0 {
@@ -153,13 +165,18 @@ fn stamp_of(entry: &Entry) -> Option<Stamp> {
 pub(crate) struct Found {
     /// Whether the draft's message is recorded already.
     recorded: bool,
+    /// Whether it is recorded as the draft has it, which a complete answer is not.
+    recorded_cut: bool,
     /// The hash of the entry that the draft follows, if that can be read.
     parent: Option<Hash>,
 }
 
 impl Found {
     pub(crate) fn note(&mut self, draft: &LeftDraft, entry: &Entry) {
-        self.recorded |= entry.id() == draft.message.id;
+        if entry.id() == draft.message.id {
+            self.recorded = true;
+            self.recorded_cut = matches!(Content::of(entry), Content::Message(message) if Some(&message) == draft.shown().as_ref());
+        }
         if Some(entry.id()) == draft.parent {
             self.parent = Some(entry.hash());
         }

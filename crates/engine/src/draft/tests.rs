@@ -37,3 +37,25 @@ fn a_draft_that_is_cut_anywhere_keeps_every_whole_character() {
     }
     assert_eq!(known, said);
 }
+
+/// A process that stores a draft may be killed after the first of its two entries. Then only the second is missing.
+#[test]
+fn a_draft_that_was_taken_in_by_half_is_completed() {
+    let left = || draft("{\"text\":\"Half an ans\"}\n");
+    let record =
+        |message: Message| Chain::empty().append(Kind::Message, &Content::Message(message), left().message);
+    let rest = |recorded: &Entry, tail: Tail| {
+        let mut found = Found::default();
+        found.note(&left(), recorded);
+        left().entries(&found, tail)
+    };
+    let cut = record(left().shown().unwrap());
+    let entries = rest(&cut, Tail::of(&cut));
+    assert_eq!(entries.iter().map(Entry::id).collect::<Vec<_>>(), [left().mark.id]);
+    assert_eq!(entries[0].envelope().parent, Some(cut.id()));
+    // A complete answer was not interrupted, and what comes after the message decides about it.
+    let complete = record(Message::assistant("Half an answer is enough."));
+    assert!(rest(&complete, Tail::of(&complete)).is_empty());
+    let later = Tail { id: left().mark.id, ..Tail::of(&cut) };
+    assert!(rest(&cut, later).is_empty());
+}

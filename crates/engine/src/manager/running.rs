@@ -216,6 +216,7 @@ impl RunningConversation {
                     output: texts.collect::<Vec<_>>().join("\n"),
                     is_error: result.is_error,
                     took: std::time::Duration::ZERO,
+                    message: None,
                 });
             }
         }

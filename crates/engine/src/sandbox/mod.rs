@@ -10,6 +10,8 @@ mod confinement;
 mod environment;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(unix)]
+mod partner;
 #[cfg(not(target_os = "linux"))]
 mod plain;
 mod private;
@@ -27,6 +29,8 @@ pub use confinement::{Confinement, Gap};
 pub use environment::without_secrets;
 #[cfg(target_os = "linux")]
 use linux as system;
+#[cfg(unix)]
+pub use partner::ConfinedPartner;
 #[cfg(not(target_os = "linux"))]
 use plain as system;
 
@@ -55,6 +59,10 @@ const SUBMODULE_DEPTH: usize = 6;
 pub struct Policy {
     /// The folder that commands work in, and the only one of the user's folders that they can read and change.
     pub workspace: PathBuf,
+    /// Whether commands can change the workspace.
+    pub access: WorkspaceAccess,
+    /// Further files and folders that commands can read and change. Paths that do not exist are skipped.
+    pub write: Vec<PathBuf>,
     /// Further files and folders that commands can read and run programs from, such as toolchains. `/usr`, `/bin`, `/lib`, `/etc`
     /// and `/opt` are always readable. Paths that do not exist are skipped.
     pub read: Vec<PathBuf>,
@@ -84,6 +92,8 @@ impl Policy {
         let bash = Path::new("/bin/bash");
         Self {
             workspace: workspace.into(),
+            access: WorkspaceAccess::Write,
+            write: Vec::new(),
             read: Vec::new(),
             read_only: GIT_OBEYS.iter().map(|name| Path::new(".git").join(name)).collect(),
             hidden: Vec::new(),
@@ -94,6 +104,16 @@ impl Policy {
             barriers: Barriers::default(),
         }
     }
+}
+
+/// Whether commands can change the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WorkspaceAccess {
+    /// They can read and change it.
+    #[default]
+    Write,
+    /// They can only read it, except for what [`Policy::write`] names.
+    Read,
 }
 
 /// Whether commands reach the network.
@@ -235,6 +255,26 @@ impl Sandbox {
         ))
         .await
     }
+
+    /// Starts a program that the caller talks with: what it reads and writes is one stream, what it complains about another. It
+    /// runs until it ends or is dropped. Needs a tokio runtime with input and output.
+    ///
+    /// # Errors
+    /// If the program was not started.
+    #[cfg(unix)]
+    pub async fn spawn_partner(&self, program: &[String]) -> Result<ConfinedPartner, SandboxError> {
+        let words: Vec<String> = program.iter().map(|word| quoted(word)).collect();
+        let command = format!("exec {}", words.join(" "));
+        let limits = CommandLimits { time: Duration::MAX, ..CommandLimits::default() };
+        let start = system::Start::new(&self.policy, self.mode, &self.confinement, &command, limits);
+        ConfinedPartner::start(start).await
+    }
+}
+
+/// A word that a shell does not change.
+#[cfg(unix)]
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Resolves the paths of a policy: absolute, and without links if they exist.
@@ -257,7 +297,18 @@ fn resolved(mut policy: Policy) -> Result<Policy, SandboxError> {
         list.sort();
         list.dedup();
     }
-    policy.read = readable(&policy.read, &workspace);
+    policy.write = existing(&policy.write);
+    if policy.write.iter().any(|path| workspace.starts_with(path)) {
+        policy.access = WorkspaceAccess::Write;
+    }
+    if policy.access == WorkspaceAccess::Read {
+        // What cannot be changed needs no further protection.
+        policy.read_only.retain(|path| policy.write.iter().any(|writable| path.starts_with(writable)));
+    } else {
+        policy.write.retain(|path| !path.starts_with(&workspace));
+    }
+    policy.read = existing(&policy.read);
+    policy.read.retain(|path| !path.starts_with(&workspace) && !policy.write.contains(path));
     policy.temporary = policy.temporary.canonicalize().unwrap_or(policy.temporary);
     policy.workspace = workspace;
     Ok(policy)
@@ -280,19 +331,15 @@ fn submodules(folder: &Path, depth: usize, read_only: &mut Vec<PathBuf>) {
     }
 }
 
-/// The paths to grant for a list of the policy. The workspace is granted anyway, devices and processes never, and the root as what
-/// is in it.
-fn readable(paths: &[PathBuf], workspace: &Path) -> Vec<PathBuf> {
+/// The paths to grant for a list of the policy: devices and processes never, and the root as what is in it.
+fn existing(paths: &[PathBuf]) -> Vec<PathBuf> {
     let entries = |path: PathBuf| -> Vec<PathBuf> {
         match path.parent() {
             Some(_) => vec![path],
             None => path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()).collect(),
         }
     };
-    let granted = |path: &PathBuf| {
-        !path.starts_with(workspace)
-            && !["/dev", "/proc", "/sys"].iter().any(|folder| path.starts_with(folder))
-    };
+    let granted = |path: &PathBuf| !["/dev", "/proc", "/sys"].iter().any(|folder| path.starts_with(folder));
     let existing = paths.iter().filter_map(|path| path.canonicalize().ok());
     existing.flat_map(entries).filter_map(|path| path.canonicalize().ok()).filter(granted).collect()
 }

@@ -33,15 +33,26 @@ pub(super) struct Start {
     policy: Policy,
     command: String,
     limits: CommandLimits,
+    /// Standard input, output and errors of the command, if rejoin does not just read a pipe.
+    streams: Option<[Stdio; 3]>,
 }
 
 impl Start {
     pub fn new(policy: &Policy, _: Mode, _: &Confinement, command: &str, limits: CommandLimits) -> Self {
-        Self { policy: policy.clone(), command: command.to_owned(), limits }
+        Self { policy: policy.clone(), command: command.to_owned(), limits, streams: None }
+    }
+
+    /// Has the command read from and write to this stream, and complain into this pipe.
+    #[cfg(unix)]
+    pub fn with_streams(mut self, stream: std::os::unix::net::UnixStream, errors: io::PipeWriter) -> Self {
+        use std::os::fd::OwnedFd;
+        let input = stream.try_clone().map_or_else(|_| Stdio::null(), |stream| OwnedFd::from(stream).into());
+        self.streams = Some([input, OwnedFd::from(stream).into(), errors.into()]);
+        self
     }
 
     /// Starts the command.
-    pub fn begin(self) -> Result<Running, SandboxError> {
+    pub fn begin(mut self) -> Result<Running, SandboxError> {
         let folder = PrivateFolder::create(&self.policy.temporary).map_err(SandboxError::Start)?;
         let (output, child) = self.run(&folder).map_err(SandboxError::Start)?;
         let ended = Arc::new(Ended::default());
@@ -52,8 +63,12 @@ impl Start {
         Ok(Running { output, ended, exit, _folder: folder })
     }
 
-    fn run(&self, folder: &PrivateFolder) -> io::Result<(PipeReader, Child)> {
+    fn run(&mut self, folder: &PrivateFolder) -> io::Result<(PipeReader, Child)> {
         let (output, writer) = io::pipe()?;
+        let [stdin, stdout, stderr] = match self.streams.take() {
+            Some(streams) => streams,
+            None => [Stdio::null(), writer.try_clone()?.into(), writer.into()],
+        };
         let mut command = shell(&self.policy, &self.command);
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -64,9 +79,9 @@ impl Start {
             .env("HOME", folder.path())
             .env("TMPDIR", folder.path())
             .env("TERM", "dumb")
-            .stdin(Stdio::null())
-            .stderr(writer.try_clone()?)
-            .stdout(writer)
+            .stdin(stdin)
+            .stdout(stdout)
+            .stderr(stderr)
             .spawn()?;
         Ok((output, child))
     }

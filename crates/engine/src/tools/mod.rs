@@ -19,6 +19,7 @@ mod plan;
 mod read;
 pub(crate) mod recall;
 mod run;
+mod source;
 mod walk;
 mod work;
 mod workspace;
@@ -43,6 +44,9 @@ pub use recall::Recall;
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::{Block, Raw};
 pub use run::Run;
+#[cfg(feature = "mcp")]
+pub(crate) use run::reach;
+pub use source::ToolSource;
 pub use workspace::Workspace;
 pub(crate) use write::NAME as WRITE_FILE;
 pub use write::WriteFile;

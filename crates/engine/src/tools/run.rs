@@ -58,15 +58,7 @@ impl Run {
         if let Some(path) = self.exposed.first() {
             return Reach::Open(format!("{} belongs to rejoin and is inside the workspace", path.display()));
         }
-        match sandbox.confinement() {
-            Confinement::Full => Reach::Confined,
-            Confinement::Partial(gaps) if gaps.iter().all(is_minor) => Reach::Confined,
-            Confinement::Partial(gaps) => {
-                let gaps: Vec<String> = gaps.iter().map(ToString::to_string).collect();
-                Reach::Open(gaps.join("; "))
-            }
-            Confinement::None { reason } => Reach::Open(format!("commands are not confined here: {reason}")),
-        }
+        reach(sandbox.confinement())
     }
 
     fn planned(&self, arguments: &str) -> Result<PlannedChange, ToolOutput> {
@@ -145,6 +137,19 @@ impl Tool for Run {
 
     fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
         Box::pin(async move { self.run_confined(call).await.unwrap_or_else(|output| output) })
+    }
+}
+
+/// How far a command reaches from its sandbox.
+pub(crate) fn reach(confinement: &Confinement) -> Reach {
+    match confinement {
+        Confinement::Full => Reach::Confined,
+        Confinement::Partial(gaps) if gaps.iter().all(is_minor) => Reach::Confined,
+        Confinement::Partial(gaps) => {
+            let gaps: Vec<String> = gaps.iter().map(ToString::to_string).collect();
+            Reach::Open(gaps.join("; "))
+        }
+        Confinement::None { reason } => Reach::Open(format!("commands are not confined here: {reason}")),
     }
 }
 

@@ -37,6 +37,16 @@ impl Workspace {
         self
     }
 
+    /// The beginning of a file, at most `most` bytes. Links are followed as long as they stay inside of the folder.
+    ///
+    /// # Errors
+    /// If it is not a file of the folder, is hidden, or cannot be read.
+    pub fn read_beginning(&self, path: &str, most: u64) -> Result<Vec<u8>, PathRefused> {
+        let mut bytes = Vec::new();
+        self.open(path)?.file.take(most).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Opens a file to be read.
     pub(super) fn open(&self, path: &str) -> Result<Opened, PathRefused> {
         let opened = self.folder.open_file(path)?;

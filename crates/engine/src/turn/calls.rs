@@ -283,12 +283,14 @@ impl Worker {
     ) {
         let ToolOutput { text, is_error, .. } = output.clone();
         self.result(running, call, output);
+        self.composer.read(&self.conversation);
         running.tell(Event::CallEnded {
             id: call.id.to_string(),
             name: call.name.to_string(),
             output: text,
             is_error,
             took: began.elapsed(),
+            message: self.composer.walk().next_number().checked_sub(1),
         });
     }
 

@@ -109,7 +109,7 @@ impl Composer {
     fn read_all(&mut self, conversation: &Conversation) {
         let tree = conversation.tree();
         let path = tree.path().0;
-        self.walk = Walk::begin(&path);
+        self.walk = Walk::begin(&tree, &path);
         let read = conversation.messages_read();
         let changed = path::changed(&path);
         for entry in path {

@@ -35,6 +35,11 @@ pub enum Event {
         /// The number of calls that are run again.
         rerun: usize,
     },
+    /// The turn waits for servers that are still starting, because their tools belong to the request.
+    WaitingForServers {
+        /// The names of the servers.
+        names: Vec<String>,
+    },
     /// A request is sent.
     Asking {
         /// The number of the request in its turn, from 1.
@@ -94,6 +99,8 @@ pub enum Event {
         is_error: bool,
         /// How long the tool ran.
         took: Duration,
+        /// The number of the message with the result, as histories show it, if it is known.
+        message: Option<usize>,
     },
     /// Tool results became tombstones, to save room. The record keeps them.
     Pruned {

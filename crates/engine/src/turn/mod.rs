@@ -26,10 +26,11 @@ pub use closing::is_synthetic;
 pub use delegate::Delegation;
 pub use event::{Ending, Event, Limit};
 pub use limits::Limits;
+pub use recalling::recalled_from;
 use rejoin_formats::{Context, wire::stream::Usage};
 use rejoin_record::{
-    Content, Entry, EntryId, Hash, Message,
-    content::{CallAt, TokenUsage, Turn, TurnState},
+    Content, Entry, EntryId, Hash, Message, Text,
+    content::{Branch, CallAt, TokenUsage, Turn, TurnState},
 };
 pub use rejoin_view::OnBroken;
 use rejoin_view::{Finding, TokenCounter, TokenLedger};
@@ -47,7 +48,7 @@ use crate::{
         Provider, ProviderError,
         catalogue::{self, Dollars},
     },
-    tools::Tools,
+    tools::{ToolSource, Tools},
 };
 
 /// The input of a turn.
@@ -164,7 +165,10 @@ pub type Sink<'a> = &'a mut (dyn FnMut(Event) + Send);
 pub struct Worker {
     conversation: Conversation,
     provider: Arc<dyn Provider>,
+    /// The tools of the turn: its own, and those that the source had when the turn began.
     tools: Tools,
+    /// Where further tools come from, and the tools without them.
+    source: Option<(Arc<dyn ToolSource>, Tools)>,
     settings: TurnSettings,
     composer: compose::Composer,
     /// The tokens of its messages.
@@ -260,6 +264,7 @@ impl Worker {
             conversation,
             provider,
             tools,
+            source: None,
             settings,
             composer,
             ledger,
@@ -302,13 +307,36 @@ impl Worker {
         let added = self.conversation.reclaim()?;
         if !added.is_empty() {
             // The context may have changed, and something that was read before may have been erased.
-            self.context = None;
-            let policy = self.settings.on_broken;
-            self.composer = compose::Composer::new(policy, self.settings.limits.tool_output);
-            self.recount();
-            self.measured = (usize::MAX, 0, 0);
+            self.read_again();
         }
         Ok(added)
+    }
+
+    /// Forgets everything that was derived from the record, so that the next turn reads it from the beginning.
+    fn read_again(&mut self) {
+        self.context = None;
+        self.own_rules = (Rules::default(), 0);
+        let policy = self.settings.on_broken;
+        self.composer = compose::Composer::new(policy, self.settings.limits.tool_output);
+        self.recount();
+        self.measured = (usize::MAX, 0, 0);
+    }
+
+    /// Goes on from an entry of any branch: the next message follows it. What came after it stays in the record, as another branch.
+    ///
+    /// # Errors
+    /// If the conversation has no such entry, or the rest of it cannot be read.
+    pub fn go_on_from(&mut self, entry: EntryId, reason: &str) -> Result<Saved, EngineError> {
+        self.conversation.take_in_draft();
+        self.conversation.read_all()?;
+        let found = self.conversation.entries().iter().find(|other| other.id() == entry);
+        let to = found.ok_or_else(|| EngineError::NoSuchMessage(entry.to_string()))?;
+        let to = (to.id(), to.hash());
+        self.conversation.move_head(Some(to));
+        let branch = Branch { reason: Some(Text::new(reason)) };
+        let saved = self.conversation.append(&Content::Branch(branch)).saved;
+        self.read_again();
+        Ok(saved)
     }
 
     /// The provider that answers.
@@ -336,8 +364,71 @@ impl Worker {
 
     /// Sets the tools, from the next request on.
     pub fn set_tools(&mut self, tools: Tools) {
+        if let Some((_, own)) = &mut self.source {
+            *own = tools.clone();
+        }
         self.tools = tools;
         self.context = None;
+    }
+
+    /// The settings of turns.
+    pub fn settings(&self) -> &TurnSettings {
+        &self.settings
+    }
+
+    /// Sets the system prompt, from the next request on.
+    pub fn set_system(&mut self, system: Option<String>) {
+        if self.settings.system != system {
+            self.settings.system = system;
+            self.context = None;
+        }
+    }
+
+    /// Sets how the conversation is made to fit the model's window.
+    pub fn set_window(&mut self, window: WindowSettings) {
+        self.settings.window = window;
+    }
+
+    /// Adds a source of further tools, from the next turn on. A tool of the conversation is never replaced by one of the source.
+    pub fn set_tool_source(&mut self, source: Arc<dyn ToolSource>) {
+        let own = self.source.take().map_or_else(|| self.tools.clone(), |(_, own)| own);
+        self.source = Some((source, own));
+    }
+
+    /// Gets the tools of this turn from the source, and begins the turn. If that takes long, the turn begins before, so that whoever
+    /// hears that it waits knows a conversation that is stored.
+    async fn begin_with_tools(&mut self, running: &mut TurnInProgress<'_>, stop: &Stop) {
+        let Some((source, mut tools)) = self.source.clone() else { return self.begin(running) };
+        let (mut begun, mut held) = (false, Vec::new());
+        let further = source
+            .tools(
+                &mut |event| {
+                    if matches!(event, Event::WaitingForServers { .. })
+                        && !std::mem::replace(&mut begun, true)
+                    {
+                        self.begin(running);
+                    }
+                    if begun { running.tell(event) } else { held.push(event) }
+                },
+                stop,
+            )
+            .await;
+        for tool in further {
+            if tools.get(&tool.declaration().name).is_none() {
+                tools.add(tool);
+            }
+        }
+        if tools.declarations() != self.tools.declarations() {
+            self.context = None;
+        }
+        self.tools = tools;
+        match begun {
+            true => self.record_context(),
+            false => self.begin(running),
+        }
+        for event in held {
+            running.tell(event);
+        }
     }
 
     /// The limits of a turn, to change them from the next turn on.
@@ -411,7 +502,7 @@ impl Worker {
         if matches!(input, TurnInput::GoOn) && self.composer.is_empty() {
             return Err(TurnError::Nothing);
         }
-        self.begin(&mut running);
+        self.begin_with_tools(&mut running, stop).await;
         let worked = self.work_until(&mut running, input, stop).await;
         let cost = self.cost(&running);
         match worked {
@@ -419,6 +510,7 @@ impl Worker {
                 if ending == Ending::Done {
                     self.compact_after_turn(&mut running).await;
                 }
+                self.conversation.keep_checkpoint();
                 Ok(running.ended(ending, cost))
             }
             Err(error) => {

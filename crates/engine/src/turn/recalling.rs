@@ -1,6 +1,6 @@
 //! What the tool `recall` returns: messages of the path that a view may no longer show, by their numbers or by words in them.
 
-use rejoin_record::{Content, Tree};
+use rejoin_record::{Content, Entry, Tree};
 use rejoin_view::{path::is_numbered, window::told};
 
 use super::Worker;
@@ -22,34 +22,46 @@ impl Worker {
     }
 
     fn found(&self, wanted: &recall::Wanted) -> Result<ToolOutput, ToolOutput> {
-        let numbered = self.numbered()?;
-        Ok(match wanted {
-            recall::Wanted::Message(number) => message_numbered(&numbered, *number),
-            recall::Wanted::Query(query) => messages_with(numbered, query),
-        })
-    }
-
-    /// The messages of the path in the order of their numbers. Commands and summaries have numbers too.
-    fn numbered(&self) -> Result<Vec<(usize, String)>, ToolOutput> {
         let unreadable = |why| ToolOutput::error(format!("the conversation cannot be read just now: {why}"));
-        let entries = self.conversation.all_entries().map_err(unreadable)?;
-        let path = Tree::new(&*entries).path().0;
-        let mut numbered = Vec::new();
-        let mut next = 0;
-        for entry in path {
-            let content = Content::of(entry);
-            if !is_numbered(entry, &content) {
-                continue;
-            }
-            match content {
-                Content::Message(message) => numbered.push((next, told(&message))),
-                Content::Compacted(compacted) => numbered.push((next, compacted.summary.to_string())),
-                _ => {}
-            }
-            next += 1;
+        let mut numbered = numbered(&self.conversation.all_entries().map_err(unreadable)?);
+        if matches!(wanted, recall::Wanted::Query(_)) {
+            // The call that asks is the newest message, and holds every word.
+            numbered.pop();
         }
-        Ok(numbered)
+        Ok(output(numbered, wanted))
     }
+}
+
+/// What a call of `recall` with these arguments returns about a conversation that it is no part of.
+pub fn recalled_from(entries: &[Entry], arguments: &str) -> ToolOutput {
+    recall::wanted(arguments).map_or_else(|output| output, |wanted| output(numbered(entries), &wanted))
+}
+
+fn output(numbered: Vec<(usize, String)>, wanted: &recall::Wanted) -> ToolOutput {
+    match wanted {
+        recall::Wanted::Message(number) => message_numbered(&numbered, *number),
+        recall::Wanted::Query(query) => messages_with(numbered, query),
+    }
+}
+
+/// The messages of the path in the order of their numbers. Commands and summaries have numbers too.
+fn numbered(entries: &[Entry]) -> Vec<(usize, String)> {
+    let path = Tree::new(entries).path().0;
+    let mut numbered = Vec::new();
+    let mut next = 0;
+    for entry in path {
+        let content = Content::of(entry);
+        if !is_numbered(entry, &content) {
+            continue;
+        }
+        match content {
+            Content::Message(message) => numbered.push((next, told(&message))),
+            Content::Compacted(compacted) => numbered.push((next, compacted.summary.to_string())),
+            _ => {}
+        }
+        next += 1;
+    }
+    numbered
 }
 
 fn message_numbered(numbered: &[(usize, String)], number: usize) -> ToolOutput {
@@ -62,11 +74,9 @@ fn message_numbered(numbered: &[(usize, String)], number: usize) -> ToolOutput {
     }
 }
 
-fn messages_with(mut numbered: Vec<(usize, String)>, query: &str) -> ToolOutput {
+fn messages_with(numbered: Vec<(usize, String)>, query: &str) -> ToolOutput {
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     let mut found: Vec<(usize, usize, String)> = Vec::new();
-    // The call that asks is the newest message, and holds every word.
-    numbered.pop();
     for (number, text) in numbered {
         let lower = text.to_lowercase();
         let whole = lower.find(&query.to_lowercase());

@@ -97,6 +97,8 @@ pub(super) struct Fit {
     sum: u64,
     counted: usize,
     list: (usize, bool),
+    /// Whether the estimates that came with the conversation were taken.
+    knows_estimates: bool,
     /// The tokens of instructions and tools.
     pub(super) context: u64,
     /// The tokens of the last request, as counted here.
@@ -158,6 +160,9 @@ impl Worker {
         let (messages, entries) = self.composer.messages();
         if self.fit.list != list || self.fit.counted > messages.len() {
             (self.fit.sum, self.fit.counted, self.fit.list) = (0, 0, list);
+        }
+        if !std::mem::replace(&mut self.fit.knows_estimates, true) {
+            self.ledger.know(self.conversation.known_estimates());
         }
         for (message, entry) in messages.iter().zip(entries).skip(self.fit.counted) {
             self.fit.sum += self.ledger.message(*entry, message);
@@ -491,7 +496,7 @@ impl Worker {
         let counter = self.counter();
         let tree = self.conversation.tree();
         let path = tree.path().0;
-        let mut walk = Walk::begin_without(&path, compaction);
+        let mut walk = Walk::begin_without(&tree, &path, compaction);
         path.iter().for_each(|entry| walk.add(entry, Content::of(entry)));
         let shown = (window::tokens(&walk, &counter), walk.messages().len());
         if !dry_run {

@@ -1,9 +1,9 @@
 //! What has to work inside the sandbox.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use rejoin_engine::sandbox::{
-    CommandExit, CommandLimits, Confinement, Network, Policy, Sandbox, without_secrets,
+    CommandExit, CommandLimits, Confinement, Network, Policy, Sandbox, WorkspaceAccess, without_secrets,
 };
 
 use super::{SECRET, Scene, Test, Walls, needs, test, usable};
@@ -88,6 +88,8 @@ pub fn tests() -> Vec<Test> {
         add("exit_codes_and_signals", exit_codes_and_signals);
         add("a_protected_repository", a_protected_repository);
         add("granted_folders_are_readable_only", granted_folders);
+        add("a_workspace_to_read", a_workspace_to_read);
+        add("a_partner", a_partner);
         add("keys_do_not_reach_commands", keys_do_not_reach_commands);
         add("an_allowed_network_is_no_more_than_that", allowed_network);
         add("a_missing_shell_is_an_error", missing_shell);
@@ -169,6 +171,70 @@ fn granted_folders(walls: Walls) -> Result<(), String> {
     );
     assert_eq!(ran.output.matches(SECRET).count(), 1, "{ran:?}");
     assert!(!scene.outside().join("home/new").exists());
+    Ok(())
+}
+
+/// A workspace that can only be read, and what may be changed all the same: a folder in it and one outside.
+fn a_workspace_to_read(walls: Walls) -> Result<(), String> {
+    let scene = Scene::new();
+    let (inside, outside) = (scene.workspace().join("open"), scene.outside().join("open"));
+    for folder in [&inside, &outside] {
+        fs::create_dir(folder).unwrap();
+    }
+    fs::write(scene.workspace().join("f"), "kept").unwrap();
+    let write = vec![inside.clone(), outside.clone(), scene.outside().join("missing")];
+    let policy = Policy { access: WorkspaceAccess::Read, write, ..scene.policy(walls) };
+    let sandbox = usable(Sandbox::new(policy).unwrap(), walls)?;
+    let ran = scene.run(
+        &sandbox,
+        "cat f; echo x > f; echo x > new; rm -f f; mv f g; chmod 777 f; mkdir sub; ln f open/link; \
+         echo in > open/made; echo out > {outside}/open/made; echo x > {outside}/made; cat {outside}/secret; true",
+    );
+    assert!(ran.output.starts_with("kept"), "{ran:?}");
+    assert!(!ran.output.contains(SECRET), "{ran:?}");
+    assert_eq!(fs::read_to_string(scene.workspace().join("f")).unwrap(), "kept");
+    for name in ["new", "g", "sub", "open/link"] {
+        assert!(!scene.workspace().join(name).exists(), "{name}");
+    }
+    assert!(!scene.outside().join("made").exists());
+    assert_eq!(fs::read_to_string(inside.join("made")).unwrap(), "in\n");
+    assert_eq!(fs::read_to_string(outside.join("made")).unwrap(), "out\n");
+    // A folder above the workspace that may be changed includes the workspace.
+    let write = vec![scene.workspace()];
+    let policy = Policy { access: WorkspaceAccess::Read, write, ..scene.policy(walls) };
+    let sandbox = usable(Sandbox::new(policy).unwrap(), walls)?;
+    assert_eq!(scene.run(&sandbox, "echo x > new && cat new").output, "x\n");
+    Ok(())
+}
+
+/// A program that is talked with: both ways, its complaints apart, and gone when it is dropped.
+fn a_partner(walls: Walls) -> Result<(), String> {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let scene = Scene::new();
+    let sandbox = scene.sandbox(walls)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let script = format!("echo oh >&2; read a; echo \"got $a, $1\"; sleep 6002.{}; echo late", scene.id);
+        let program = ["sh", "-c", &script, "sh", "it's \"$HOME\""].map(String::from);
+        let mut partner = sandbox.spawn_partner(&program).await.unwrap();
+        let (mut stream, mut errors) = (partner.stream.take().unwrap(), partner.errors.take().unwrap());
+        stream.write_all(b"hello\n").await.unwrap();
+        let mut said = vec![0; 64];
+        let count = stream.read(&mut said).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&said[..count]), "got hello, it's \"$HOME\"\n");
+        let count = errors.read(&mut said).await.unwrap();
+        assert_eq!(&said[..count], b"oh\n");
+        assert!(super::process_with(&format!("6002.{}", scene.id)));
+        drop(partner);
+        assert_eq!(stream.read(&mut said).await.unwrap_or(0), 0, "its stream ends with it");
+        let partner = sandbox.spawn_partner(&["sh", "-c", "exit 7"].map(String::from)).await.unwrap();
+        assert_eq!(partner.finish().await.unwrap(), CommandExit::Code(7));
+    });
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while super::process_with(&format!("6002.{}", scene.id)) {
+        assert!(std::time::Instant::now() < deadline, "it runs on");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
     Ok(())
 }
 

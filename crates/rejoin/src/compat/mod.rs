@@ -32,7 +32,7 @@ pub use rejoin_engine::provider::scripted::MockProvider;
 #[cfg(feature = "agent")]
 pub use rejoin_engine::{
     Agent, Agent as AgentExecutor, ConversationManager, ConversationManager as SessionManager,
-    compat::{FromNumbers, StateCommand},
+    compat::{Config, FromNumbers, StateCommand},
     turn::{COMPACT_THRESHOLD, COMPACT_USER_MESSAGE_MAX_TOKENS},
 };
 #[cfg(feature = "store")]

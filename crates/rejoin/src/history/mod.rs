@@ -17,6 +17,7 @@
 //! # }
 //! ```
 
+pub mod branches;
 mod shape;
 pub mod tokens;
 pub mod view;

@@ -14,6 +14,8 @@ use crate::check::{self, Refusal};
 
 #[cfg(feature = "agent")]
 mod changes;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod room;
 #[cfg(feature = "store")]
 mod stored;
@@ -22,6 +24,8 @@ mod turns;
 
 #[cfg(feature = "agent")]
 pub use changes::{change_state, edit, undone};
+#[cfg(feature = "mcp")]
+pub use mcp::{McpListed, mcp_entry, mcp_server};
 pub use room::{compaction, pinned, pruned};
 #[cfg(feature = "store")]
 pub use stored::{

@@ -5,7 +5,10 @@ use rejoin_engine::{
     provider::catalogue::Dollars,
     turn::{Ending, Event, TurnError},
 };
-use rejoin_record::{content::TokenUsage, json::Object};
+use rejoin_record::{
+    content::TokenUsage,
+    json::{Object, quoted},
+};
 
 use super::findings;
 
@@ -25,6 +28,9 @@ pub fn event(event: &Event) -> Option<String> {
                 .count("interrupted", *interrupted)
                 .count("left_out", *left_out)
                 .count("rerun", *rerun),
+            Event::WaitingForServers { names } => {
+                object("waiting_for_servers").list("names", names.iter().map(|name| quoted(name)))
+            }
             Event::Asking { request, bytes } => {
                 object("asking").number("request", u64::from(*request)).count("bytes", *bytes)
             }
@@ -50,7 +56,7 @@ pub fn event(event: &Event) -> Option<String> {
                 .text_or_null("rule", request.rule.as_deref()),
             Event::Warning(text) => object("warning").text("text", text),
             Event::CallOutput { id, text } => object("call_output").text("id", id).text("text", text),
-            Event::CallEnded { id, name, output, is_error, took } => object("call_ended")
+            Event::CallEnded { id, name, output, is_error, took, .. } => object("call_ended")
                 .text("id", id)
                 .text("name", name)
                 .text("output", output)

@@ -27,12 +27,12 @@ use crate::{
     files::{self, Identity},
     lock::guard,
     sql,
-    store::{Cursor, Hit, Page, Query, Search},
+    store::{Cursor, EachPiece, Hit, Page, Query, Search},
     summary::{Summary, Tally},
 };
 
 /// The version of the file. An index of another version is deleted and rebuilt.
-const FORM: i64 = 9;
+const FORM: i64 = 10;
 
 /// `state` is used by the feed of a database; `file`, `place` and `going` by that of a folder.
 const SCHEMA: &str = "
@@ -52,7 +52,8 @@ const SCHEMA: &str = "
         tokenize = \"unicode61 remove_diacritics 2\");
     CREATE TABLE lost (id TEXT NOT NULL, seq INTEGER NOT NULL, hash BLOB NOT NULL, rest INTEGER,
         PRIMARY KEY (id, seq)) STRICT, WITHOUT ROWID;
-    CREATE TABLE checkpoint (id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE checkpoint (id TEXT NOT NULL, piece INTEGER NOT NULL, text TEXT NOT NULL) STRICT;
+    CREATE INDEX checkpoint_of ON checkpoint (id, piece);
 ";
 
 /// How often an operation is repeated because another process replaced the index or removed something from the record.
@@ -249,22 +250,36 @@ impl Index {
     }
 
     /// The checkpoint of a conversation. The index is not updated.
-    pub(crate) fn checkpoint(&self, feed: &dyn Feed, conversation: ConversationId) -> Option<String> {
+    pub(crate) fn checkpoint(&self, feed: &dyn Feed, conversation: ConversationId, each: EachPiece<'_>) {
         if !self.exists(feed) {
-            return None;
+            return;
         }
         let mut open = guard(&self.open);
-        let index = &opened(feed, &mut open).ok()?.connection;
-        let query = "SELECT text FROM checkpoint WHERE id = ?1";
-        sql::one(index, query, [conversation.to_string()]).ok().flatten()
+        let Ok(index) = opened(feed, &mut open) else { return };
+        let query = "SELECT text FROM checkpoint WHERE id = ?1 ORDER BY piece";
+        let read = index.connection.prepare_cached(query).and_then(|mut statement| {
+            let mut rows = statement.query([conversation.to_string()])?;
+            while let Some(row) = rows.next()? {
+                if each(row.get(0)?).is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        if let Err(why) = read {
+            tracing::debug!("the checkpoint cannot be read: {why}");
+        }
     }
 
     /// Keeps the checkpoint of a conversation, if there is an index.
-    pub(crate) fn keep_checkpoint(&self, feed: &dyn Feed, conversation: ConversationId, text: &str) {
-        let insert = "INSERT OR REPLACE INTO checkpoint (id, text) VALUES (?1, ?2)";
+    pub(crate) fn keep_checkpoint(&self, feed: &dyn Feed, conversation: ConversationId, pieces: &[String]) {
+        let id = conversation.to_string();
+        let insert = "INSERT INTO checkpoint (id, piece, text) VALUES (?1, ?2, ?3)";
         if self.exists(feed)
-            && let Err(why) =
-                self.write(feed, |index| sql::run(index, insert, (conversation.to_string(), text)))
+            && let Err(why) = self.write(feed, |index| {
+                sql::run(index, "DELETE FROM checkpoint WHERE id = ?1", [&id])?;
+                (0i64..).zip(pieces).try_for_each(|(piece, text)| sql::run(index, insert, (&id, piece, text)))
+            })
         {
             tracing::debug!("the checkpoint is not kept: {why}");
         }

@@ -44,8 +44,8 @@ use crate::{
     open::{Access, Options},
     scan,
     store::{
-        Damage, Each, EachProblem, Erasure, Hit, Item, Page, PartRead, Place, Problem, Query, Search,
-        Selected, Size, Store, Verified,
+        Damage, Each, EachPiece, EachProblem, Erasure, Hit, Item, Page, PartRead, Place, Problem, Query,
+        Search, Selected, Size, Store, Verified,
     },
     summary::Summary,
 };
@@ -228,16 +228,17 @@ impl Store for Jsonl {
         part::read(&file, part, each).map_err(self.failed("reading", id))
     }
 
-    fn keeps_checkpoints(&self) -> bool {
-        true
+    fn single_reads(&self) -> usize {
+        // Each is a search in the file. Reading all of it is as good as many of them.
+        1_000
     }
 
-    fn checkpoint(&self, conversation: ConversationId) -> Option<String> {
-        self.index.checkpoint(&self.no_files(), conversation)
+    fn checkpoint(&self, conversation: ConversationId, each: EachPiece<'_>) {
+        self.index.checkpoint(&self.no_files(), conversation, each);
     }
 
-    fn keep_checkpoint(&self, conversation: ConversationId, text: &str) {
-        self.index.keep_checkpoint(&self.no_files(), conversation, text);
+    fn keep_checkpoint(&self, conversation: ConversationId, pieces: &[String]) {
+        self.index.keep_checkpoint(&self.no_files(), conversation, pieces);
     }
 
     fn list(&self, query: &Query) -> StoreResult<Page> {

@@ -53,8 +53,8 @@ use crate::{
     open::{Access, Options},
     scan, sql,
     store::{
-        Damage, Each, EachProblem, Erasure, Hit, Page, PartRead, Place, ProgressHook, Query, Search,
-        Selected, Size, Store, Verified,
+        Damage, Each, EachPiece, EachProblem, Erasure, Hit, Page, PartRead, Place, ProgressHook, Query,
+        Search, Selected, Size, Store, Verified,
     },
     summary::Summary,
 };
@@ -440,16 +440,16 @@ impl Store for Sqlite {
         Ok(PartRead::Done)
     }
 
-    fn keeps_checkpoints(&self) -> bool {
-        true
+    fn single_reads(&self) -> usize {
+        usize::MAX
     }
 
-    fn checkpoint(&self, conversation: ConversationId) -> Option<String> {
-        self.inner.index.checkpoint(&*self.inner, conversation)
+    fn checkpoint(&self, conversation: ConversationId, each: EachPiece<'_>) {
+        self.inner.index.checkpoint(&*self.inner, conversation, each);
     }
 
-    fn keep_checkpoint(&self, conversation: ConversationId, text: &str) {
-        self.inner.index.keep_checkpoint(&*self.inner, conversation, text);
+    fn keep_checkpoint(&self, conversation: ConversationId, pieces: &[String]) {
+        self.inner.index.keep_checkpoint(&*self.inner, conversation, pieces);
     }
 
     fn list(&self, query: &Query) -> StoreResult<Page> {

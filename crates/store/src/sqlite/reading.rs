@@ -7,6 +7,7 @@ use rusqlite::Connection;
 
 use super::{
     During as _, Inner, Reader,
+    body::Unpacker,
     rows::{self, Parents},
 };
 use crate::{
@@ -44,25 +45,59 @@ pub(super) fn read_at(inner: &Inner, id: ConversationId, places: &[u64], each: E
     let reader = &mut *reader;
     reader.unpacker.limit(inner.bytes());
     let key = key(&reader.connection, id)?;
-    for place in places {
-        let mut item = Item::Damage(lost(*place, *place));
-        rows_from(reader, key, *place, 1, &mut |(seq, unverified)| {
-            if seq == *place {
-                let verified =
-                    unverified.map_err(|broken| broken.damage).and_then(rows::UnverifiedRow::verify);
-                item = match verified {
-                    Err(damage) => Item::Damage(damage),
-                    Ok(verified) => verified.doubt().map_or(Item::Entry(verified.entry), Item::Damage),
-                };
-            }
-            ControlFlow::Continue(())
+    let mut hand = |(_, unverified): Read| {
+        each(match unverified.map_err(|broken| broken.damage).and_then(rows::UnverifiedRow::verify) {
+            Err(damage) => Item::Damage(damage),
+            Ok(verified) => verified.doubt().map_or(Item::Entry(verified.entry), Item::Damage),
         })
-        .during("reading an entry")?;
-        if each(item).is_break() {
+    };
+    let read = if places.len() <= FEW {
+        rows_at(reader, key, places, &mut hand)
+    } else {
+        scan::in_two_threads(|hand| rows_at(reader, key, places, hand), &mut hand)
+    };
+    read.during("reading an entry")
+}
+
+/// Hands out single rows of a conversation.
+fn rows_at(
+    Reader { connection, unpacker, columns }: &mut Reader,
+    key: i64,
+    places: &[u64],
+    hand: &mut dyn FnMut(Read) -> ControlFlow<()>,
+) -> rusqlite::Result<()> {
+    let mut parents = Parents::as_rows_say();
+    let query = format!("{} AND place.seq = ?2", rows::in_order(columns));
+    let mut statement = connection.prepare_cached(&query)?;
+    for place in places {
+        let mut rows = statement.query((key, *place as i64))?;
+        let read = match rows.next()? {
+            Some(row) => read_one(row, key, connection, unpacker, &mut parents)?,
+            None => (*place, Err(rows::Broken { damage: lost(*place, *place), page: false })),
+        };
+        if hand(read).is_break() {
             break;
         }
     }
     Ok(())
+}
+
+/// Reads the row that a query has come to.
+fn read_one(
+    row: &rusqlite::Row<'_>,
+    key: i64,
+    connection: &Connection,
+    unpacker: &mut Unpacker,
+    parents: &mut Parents,
+) -> rusqlite::Result<Read> {
+    let seq = row.get::<_, i64>(0)?.unsigned_abs();
+    let unverified = if rows::is_in_place(row, key)? {
+        rows::read_row(row, key, connection, unpacker, parents)
+    } else {
+        let why = "the index of entries leads to another entry";
+        Err(rows::Broken { damage: Damage::at(Place::Row(seq), why, Vec::new()), page: true })
+    };
+    Ok((seq, unverified))
 }
 
 /// The key of a conversation.
@@ -160,15 +195,8 @@ pub(super) fn rows_from(
     let mut rows = statement.query((key, from as i64))?;
     let mut handed = 0;
     while let Some(row) = rows.next()? {
-        let seq = row.get::<_, i64>(0)?.unsigned_abs();
         handed += 1;
-        let unverified = if rows::is_in_place(row, key)? {
-            rows::read_row(row, key, connection, unpacker, &mut parents)
-        } else {
-            let why = "the index of entries leads to another entry";
-            Err(rows::Broken { damage: Damage::at(Place::Row(seq), why, Vec::new()), page: true })
-        };
-        if hand((seq, unverified)).is_break() {
+        if hand(read_one(row, key, connection, unpacker, &mut parents)?).is_break() {
             return Ok(0);
         }
         if handed == most {

@@ -128,9 +128,16 @@ pub(super) fn insert(
 #[derive(Default)]
 pub(super) struct Parents {
     known: HashMap<u64, (EntryId, Hash)>,
+    /// Whether what a row says about its parent is enough. The hash of the entry proves it.
+    trust_rows: bool,
 }
 
 impl Parents {
+    /// For reading single rows, where the parents are not read.
+    pub(super) fn as_rows_say() -> Self {
+        Self { trust_rows: true, ..Self::default() }
+    }
+
     fn get(
         &mut self,
         seq: u64,
@@ -205,7 +212,9 @@ fn columns(
     let text = |error: rusqlite::Error| Unreadable::database(error, "it cannot be read");
     let id = EntryId::from_bytes(bytes(row, 1).ok_or_else(missing("id"))?);
     let hash = Hash::from_bytes(bytes(row, 7).ok_or_else(missing("hash"))?);
-    parents.known.insert(seq, (id, hash));
+    if !parents.trust_rows {
+        parents.known.insert(seq, (id, hash));
+    }
     let before = bytes::<48>(row, 12).map(|before| {
         let (id, hash) = before.split_at(16);
         let id = EntryId::from_bytes(id.try_into().expect("BUG: 16 of 48 bytes"));
@@ -217,7 +226,9 @@ fn columns(
         ValueRef::Integer(parent) => {
             let parent = u64::try_from(parent).ok().filter(|parent| *parent < seq);
             let parent = parent.ok_or_else(missing("parent"))?;
-            candidates.extend(parents.get(parent, conversation, connection).map_err(text)?);
+            if before.is_none() || !parents.trust_rows {
+                candidates.extend(parents.get(parent, conversation, connection).map_err(text)?);
+            }
             candidates.extend(before.filter(|before| !candidates.contains(before)));
             let first = candidates.first();
             let lost = || Unreadable::from(format!("its parent, number {parent}, is missing"));

@@ -10,9 +10,14 @@ pub(super) fn tokens(text: &str) -> u64 {
     let mut rest = text;
     let mut before = Part::Start;
     while let Some(first) = rest.chars().next() {
-        let part = Part::of(first);
+        let part = if first.is_ascii() { PARTS[first as usize] } else { Part::of(first) };
         let end = match part {
             Part::Upper => capitalised(rest),
+            // Nearly all text is this; it is not worth decoding.
+            _ if first.is_ascii() => {
+                let is_other = |byte: &u8| PARTS[usize::from(*byte)] != part;
+                rest.as_bytes().iter().position(is_other).unwrap_or(rest.len())
+            }
             _ => rest.find(|next| Part::of(next) != part).unwrap_or(rest.len()),
         };
         let (run, after) = rest.split_at(end);
@@ -21,6 +26,17 @@ pub(super) fn tokens(text: &str) -> u64 {
     }
     hundredths.div_ceil(100)
 }
+
+/// What each byte is; those of longer characters are none of the parts that consist of single bytes.
+const PARTS: [Part; 256] = {
+    let mut parts = [Part::Rare; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        parts[byte] = Part::of(byte as u8 as char);
+        byte += 1;
+    }
+    parts
+};
 
 /// Where a word ends that begins with a capital letter: capital letters, or one of them and small letters.
 fn capitalised(text: &str) -> usize {
@@ -57,7 +73,7 @@ enum Part {
 }
 
 impl Part {
-    fn of(char: char) -> Self {
+    const fn of(char: char) -> Self {
         match char {
             'a'..='z' => Self::Lower,
             'A'..='Z' => Self::Upper,

@@ -123,6 +123,11 @@ impl TokenCounter {
     }
 }
 
+/// An estimate of a message's tokens, before it is multiplied for a model.
+pub(crate) fn estimated(message: &Message) -> u64 {
+    plain_message(message, &estimate::tokens)
+}
+
 /// Counts a message, its texts by a function.
 fn plain_message(message: &Message, count: &dyn Fn(&str) -> u64) -> u64 {
     MESSAGE + message.blocks.iter().map(|block| plain_block(block, count)).sum::<u64>()
@@ -245,6 +250,13 @@ impl TokenLedger {
         let counter = self.counter;
         let plain = *self.counts.entry(entry).or_insert_with(|| counter.plain_message(message));
         counter.scaled(plain)
+    }
+
+    /// Takes the estimates of messages that were counted before, unless it counts by a tokenizer.
+    pub fn know(&mut self, estimates: impl Iterator<Item = (EntryId, u64)>) {
+        if !self.counter.is_exact() {
+            self.counts.extend(estimates);
+        }
     }
 
     /// Forgets the count of an entry.

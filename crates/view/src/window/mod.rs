@@ -33,22 +33,18 @@ struct Scene<'w> {
     tokens: Vec<u64>,
     /// Whether the list may be cut before each message: no call before it has its result after it.
     may_cut: Vec<bool>,
-    /// The first message of the newest turn.
-    newest_turn: usize,
 }
 
 impl<'w> Scene<'w> {
     fn new(walk: &'w Walk, counter: &TokenCounter) -> Self {
         let messages = walk.messages();
         let tokens = messages.iter().map(|message| counter.message(message)).collect();
-        let said = |place: usize| walk.summary() != Some(place) && is_said(&messages[place]);
-        let newest_turn = (0..messages.len()).rev().find(|place| said(*place)).unwrap_or(0);
-        Self { walk, tokens, may_cut: places_to_cut(walk), newest_turn }
+        Self { walk, tokens, may_cut: places_to_cut(walk) }
     }
 
     /// Whether a person wrote the message at a place.
     fn is_said(&self, place: usize) -> bool {
-        self.walk.summary() != Some(place) && is_said(&self.walk.messages()[place])
+        is_said_at(self.walk, place)
     }
 
     /// The tokens from a place on.
@@ -62,6 +58,16 @@ impl<'w> Scene<'w> {
         let end = (place + 1..self.may_cut.len()).find(|place| self.may_cut[*place]);
         start..end.unwrap_or(self.may_cut.len())
     }
+}
+
+/// Whether a person wrote the message at a place.
+fn is_said_at(walk: &Walk, place: usize) -> bool {
+    walk.summary() != Some(place) && is_said(&walk.messages()[place])
+}
+
+/// The first message of the newest turn.
+fn newest_turn(walk: &Walk) -> usize {
+    (0..walk.messages().len()).rev().find(|place| is_said_at(walk, *place)).unwrap_or(0)
 }
 
 /// The tokens of everything that a walk shows.

@@ -4,7 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use rejoin_record::{EntryId, content::CallAt};
 
-use super::{Scene, places};
+use super::newest_turn;
 use crate::{TokenCounter, path::Walk};
 
 /// When results are pruned. Every rule is optional, and the strictest wins. The newest turn and pinned messages are never pruned.
@@ -56,8 +56,7 @@ pub fn plan(
     policy: &PrunePolicy,
     age: impl Fn(EntryId) -> Option<Duration>,
 ) -> Pruned {
-    let scene = Scene::new(walk, counter);
-    let candidates = candidates(&scene, counter, age);
+    let candidates = candidates(walk, counter, age);
     let mut due: HashSet<usize> = HashSet::new();
     if let Some(keep) = policy.keep_last {
         due.extend(0..candidates.len().saturating_sub(keep));
@@ -98,14 +97,12 @@ pub fn plan(
 
 /// The results that are shown in full, oldest first.
 fn candidates(
-    scene: &Scene<'_>,
+    walk: &Walk,
     counter: &TokenCounter,
     age: impl Fn(EntryId) -> Option<Duration>,
 ) -> Vec<Candidate> {
-    let walk = scene.walk;
-    let places = places(walk);
-    let pinned: HashSet<usize> =
-        walk.pinned().iter().filter_map(|entry| places.get(entry).copied()).collect();
+    let newest_turn = newest_turn(walk);
+    let pinned: HashSet<EntryId> = walk.pinned().iter().copied().collect();
     let mut candidates = Vec::new();
     for (place, (message, entry)) in walk.messages().iter().zip(walk.entries()).enumerate() {
         for (block, content) in
@@ -116,7 +113,7 @@ fn candidates(
                 continue;
             }
             let tokens = counter.block(content);
-            let may_go = place < scene.newest_turn && !pinned.contains(&place) && tokens > SHORT;
+            let may_go = place < newest_turn && !pinned.contains(entry) && tokens > SHORT;
             candidates.push(Candidate { at, tokens, age: age(*entry), may_go });
         }
     }

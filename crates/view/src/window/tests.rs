@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Salt, Timestamp, ToolCall,
+    Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Salt, Timestamp, ToolCall, Tree,
     chain::Stamp,
     content::{Meta, Metadata},
 };
@@ -36,10 +36,7 @@ fn push(chain: &mut Chain, out: &mut Vec<Entry>, content: &Content) {
 }
 
 fn walk(entries: &[Entry]) -> Walk {
-    let path: Vec<&Entry> = entries.iter().collect();
-    let mut walk = Walk::begin(&path);
-    path.iter().for_each(|entry| walk.add(entry, Content::of(entry)));
-    walk
+    Walk::along(&Tree::new(entries))
 }
 
 fn talk() -> Vec<Message> {

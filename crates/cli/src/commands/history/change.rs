@@ -65,16 +65,7 @@ pub fn pin(arguments: &PinArguments, flags: &Flags) -> Result<u8, Failure> {
 pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let (store, id) = desk.find_to_write(arguments.which.given())?;
-    let at = match arguments.at {
-        None => None,
-        Some(number) => {
-            let recorded = desk::read(&*store, id, Mode::Recover)?;
-            Some(entry(&history::shown(&recorded.entries), number)?)
-        }
-    };
-    let new = desk::writer(&*store, "rejoin history fork").fork(id, at)?;
-    desk::settle(&*store);
-    desk.pointer().set(new)?;
+    let new = fork_at(&desk, &*store, id, arguments.at)?;
     output::talk(&format!(
         "The fork is now the active conversation here. Back to the original: rejoin resume {id}"
     ));
@@ -84,6 +75,26 @@ pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
         output::raw_data(&new.to_string())?;
     }
     Ok(0)
+}
+
+/// Forks a conversation, at its end or after a message, and makes the fork the active one.
+pub fn fork_at(
+    desk: &Desk,
+    store: &dyn Store,
+    id: ConversationId,
+    at: Option<usize>,
+) -> Result<ConversationId, Failure> {
+    let at = match at {
+        None => None,
+        Some(number) => {
+            let recorded = desk::read(store, id, Mode::Recover)?;
+            Some(entry(&history::shown(&recorded.entries), number)?)
+        }
+    };
+    let new = desk::writer(store, "rejoin history fork").fork(id, at)?;
+    desk::settle(store);
+    desk.pointer().set(new)?;
+    Ok(new)
 }
 
 pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
@@ -269,7 +280,7 @@ fn held_by(sharer: &Sharer) -> String {
 }
 
 /// The entry that has this number in `history show`.
-fn entry(shown: &[Shown<'_>], number: usize) -> Result<EntryId, Failure> {
+pub fn entry(shown: &[Shown<'_>], number: usize) -> Result<EntryId, Failure> {
     let found = shown.get(number).map(|shown| shown.entry.id());
     found.ok_or_else(|| EngineError::NoSuchMessage(number.to_string()).into())
 }

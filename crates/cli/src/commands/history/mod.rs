@@ -10,6 +10,7 @@ mod show;
 mod tokens;
 mod view;
 
+pub use change::{entry, fork_at};
 pub use shape::numbered;
 
 use crate::{args::HistoryCommand, desk::Flags, failure::Failure};

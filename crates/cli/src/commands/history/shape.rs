@@ -11,15 +11,32 @@ use crate::output::{self, harmless, harmless_lines, local_time, paint};
 /// Longer content is cut.
 const CONTENT_CHARS: usize = 500;
 
+/// How much of a message is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// The beginning of a long content, and no arguments of calls.
+    Beginning,
+    Whole,
+}
+
 /// A numbered item of a history, for people.
 pub fn numbered(shown: &Shown<'_>, number: usize) -> String {
+    item(shown, number, Extent::Beginning)
+}
+
+/// The same with all of its content, and with the arguments of its calls.
+pub fn whole(shown: &Shown<'_>, number: usize) -> String {
+    item(shown, number, Extent::Whole)
+}
+
+fn item(shown: &Shown<'_>, number: usize, extent: Extent) -> String {
     let mut out = heading(&number.to_string(), &shown.role(), "");
     let time = shown.time();
     let time = time.parse::<Timestamp>().map_or(time, local_time);
     out.push_str(&format!("Time: {}\n", harmless(&time)));
     match &shown.what {
-        ShownContent::Message(message) => out.push_str(&said(message)),
-        _ => out.push_str(&content_lines(shown.content().as_deref())),
+        ShownContent::Message(message) => out.push_str(&said_as(message, extent)),
+        _ => out.push_str(&content_lines(shown.content().as_deref(), extent)),
     }
     if shown.interrupted {
         out.push_str("[interrupted: this may not be all of it]\n");
@@ -35,6 +52,10 @@ pub fn heading(number: &str, role: &str, remark: &str) -> String {
 
 /// The content of a message, for people.
 pub fn said(message: &Message) -> String {
+    said_as(message, Extent::Beginning)
+}
+
+fn said_as(message: &Message, extent: Extent) -> String {
     let mut out = String::new();
     for result in message.tool_results() {
         let id = result.call_id.as_ref().map_or("unknown", |id| id.as_str());
@@ -46,6 +67,9 @@ pub fn said(message: &Message) -> String {
         out.push_str(&format!("Tool Calls: {} total\n", calls.len()));
         for call in calls {
             out.push_str(&format!("  - {} (id: {})\n", harmless(&call.name), harmless(call.id.as_str())));
+            if extent == Extent::Whole {
+                out.push_str(&format!("    {}\n", harmless_lines(call.arguments.text())));
+            }
         }
     }
     let thoughts = message.blocks.iter().filter_map(|block| match &block.kind {
@@ -53,18 +77,21 @@ pub fn said(message: &Message) -> String {
         _ => None,
     });
     for thought in thoughts {
-        out.push_str(&format!("Reasoning:\n{}\n", cut(thought)));
+        out.push_str(&format!("Reasoning:\n{}\n", cut(thought, extent)));
     }
-    out.push_str(&content_lines(text_of(message).as_deref()));
+    out.push_str(&content_lines(text_of(message).as_deref(), extent));
     out
 }
 
-fn content_lines(content: Option<&str>) -> String {
-    content.map_or_else(String::new, |content| format!("Content:\n{}\n", cut(content)))
+fn content_lines(content: Option<&str>, extent: Extent) -> String {
+    content.map_or_else(String::new, |content| format!("Content:\n{}\n", cut(content, extent)))
 }
 
 /// The beginning of a text, made harmless, with the length of the whole text if it was cut.
-fn cut(text: &str) -> String {
+fn cut(text: &str, extent: Extent) -> String {
+    if extent == Extent::Whole {
+        return harmless_lines(text);
+    }
     match text.char_indices().nth(CONTENT_CHARS) {
         None => harmless_lines(text),
         Some((end, _)) => {
@@ -81,6 +108,7 @@ mod tests {
     /// B1: a text is cut between characters and counted in characters.
     #[test]
     fn a_cut_never_splits_a_character() {
+        let cut = |text: &str| super::cut(text, Extent::Beginning);
         assert_eq!(cut(&"é".repeat(500)), "é".repeat(500));
         for letter in ["a", "é", "語", "🦀"] {
             let shown = cut(&letter.repeat(501));

@@ -7,7 +7,11 @@ use rejoin::{
     store::Summary,
 };
 
-use super::{shape::numbered, tokens, view};
+use super::{
+    change,
+    shape::{numbered, whole},
+    tokens, view,
+};
 use crate::{
     args::ShowArguments,
     commands::report,
@@ -34,6 +38,10 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
     for finding in &recorded.session.findings {
         output::talk(&report::line_with_deed(finding));
     }
+    if let Some(number) = arguments.message {
+        change::entry(&shown, number)?;
+    }
+    let part = |shown| window(shown, arguments.limit, arguments.message);
     let head = Head { id: id.to_string(), title, model, count, limit: arguments.limit };
     if arguments.tokens {
         let model = arguments.model.clone().or_else(|| head.model.clone());
@@ -43,17 +51,19 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
         let viewed = view::Viewed { session: &recorded.session, shown: &shown, lines: &lines, head: &head };
         view::run(&desk, &viewed, arguments)?;
     } else if arguments.json {
-        for (number, message) in window(&shown, arguments.limit) {
+        for (number, message) in part(&shown) {
             output::json_data(&message.to_json(number))?;
         }
     } else if arguments.raw {
-        let messages = window(&shown, arguments.limit).flat_map(|(_, message)| message.to_openai());
+        let messages = part(&shown).flat_map(|(_, message)| message.to_openai());
         let Head { id, title, model, .. } = &head;
         let whole = shape::whole_conversation(id, title, model.as_deref(), count, messages);
         output::json_data(&json::indented(&whole))?;
+    } else if let Some((number, message)) = part(&shown).next().filter(|_| arguments.message.is_some()) {
+        desk.show(whole(message, number).trim_start_matches('\n'))?;
     } else {
         let mut text = head.for_people("messages");
-        for (number, message) in window(&shown, arguments.limit) {
+        for (number, message) in part(&shown) {
             text.push_str(&numbered(message, number));
         }
         desk.show(&text)?;
@@ -62,13 +72,14 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The last items, under their own numbers.
+/// The last items, or a single one, under their own numbers.
 fn window<'s, 'e>(
     shown: &'s [Shown<'e>],
     limit: Option<usize>,
+    only: Option<usize>,
 ) -> impl Iterator<Item = (usize, &'s Shown<'e>)> {
     let from = limit.map_or(0, |limit| shown.len().saturating_sub(limit));
-    shown.iter().enumerate().skip(from)
+    shown.iter().enumerate().skip(from).filter(move |(number, _)| only.is_none_or(|only| only == *number))
 }
 
 pub struct Head {

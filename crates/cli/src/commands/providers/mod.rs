@@ -4,7 +4,7 @@ mod auth;
 mod models;
 
 pub use auth::run as auth;
-pub use models::run as models;
+pub use models::{print as print_models, run as models};
 use rejoin::{
     answering::is_known,
     engine::provider::{decide::canonical, offline, registry},

@@ -63,12 +63,18 @@ fn show(facts: &ModelFacts, unasked: Option<&str>) -> Result<(), Failure> {
 
 fn list(arguments: &ModelsListArguments, flags: &Flags) -> Result<u8, Failure> {
     let (provider, models) = models(&arguments.asked, flags)?;
-    if models.is_empty() && !arguments.json {
-        output::talk(&format!("{} lists no models.", harmless(&provider)));
+    print(&provider, models, arguments.json)?;
+    Ok(0)
+}
+
+/// Prints the models that a provider listed.
+pub fn print(provider: &str, models: Vec<Model>, json: bool) -> Result<(), Failure> {
+    if models.is_empty() && !json {
+        output::talk(&format!("{} lists no models.", harmless(provider)));
     }
     for model in models {
-        let facts = ModelFacts::listed(&provider, model);
-        if arguments.json {
+        let facts = ModelFacts::listed(provider, model);
+        if json {
             output::json_data(&facts.to_json())?;
         } else {
             let window = facts.window.map(|fact| format!("{} tokens", fact.tokens)).unwrap_or_default();
@@ -77,7 +83,7 @@ fn list(arguments: &ModelsListArguments, flags: &Flags) -> Result<u8, Failure> {
             )?;
         }
     }
-    Ok(0)
+    Ok(())
 }
 
 fn info(arguments: &ModelsInfoArguments, flags: &Flags) -> Result<u8, Failure> {

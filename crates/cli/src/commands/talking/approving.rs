@@ -58,6 +58,7 @@ impl AtTerminal {
         let always = if request.rule.is_some() { ", [a]lways in this conversation" } else { "" };
         let edit = if request.editable.is_some() { ", [e]dit first" } else { "" };
         self.0.forget_typed();
+        let _shown = self.0.with_echo();
         loop {
             output::prompt(&format!("[y]es, [n]o{always}{edit}, [s]top? "));
             let Some(answer) = self.line().await else { return ApprovalAnswer::Stop };

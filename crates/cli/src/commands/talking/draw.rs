@@ -1,11 +1,12 @@
 //! A turn as it is shown: words on standard output, what else happens on standard error, or everything as JSON.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::{
+    io::{self, IsTerminal as _, Write as _},
+    time::Instant,
+};
 
 use rejoin::{
-    Usage,
     engine::turn::{Ending, Event, TurnError, TurnOutcome},
-    providers::catalogue::Dollars,
     shape,
 };
 
@@ -14,6 +15,7 @@ use crate::{
     amounts,
     commands::{exchange::shortened, report},
     failure::Failure,
+    markdown::Markdown,
     output::{self, harmless, harmless_lines, paint},
 };
 
@@ -26,9 +28,9 @@ const EXPLANATIONS: usize = 10;
 enum Style {
     /// One JSON object per line.
     Json,
-    /// PrintedWords as they come, on a terminal.
+    /// Words as they come, on a terminal.
     Live,
-    /// PrintedWords as they come, to a pipe or a file: the exact text, and nothing but it.
+    /// Words as they come, to a pipe or a file: the exact text, and nothing but it.
     Piped,
 }
 
@@ -48,6 +50,8 @@ const PREVIEW_LINES: usize = 200;
 pub struct Drawing {
     style: Style,
     words: PrintedWords,
+    /// What draws words as Markdown, on a terminal with styles.
+    markdown: Option<Markdown>,
     /// Whether the cursor is not at the beginning of a line.
     in_line: bool,
     /// Whether text of the model was shown.
@@ -59,6 +63,12 @@ pub struct Drawing {
     new_message: bool,
     broken_pipe: Option<Failure>,
     saving: Saving,
+    began: Instant,
+    /// The model's window, if it is known, and the tokens of the last request and its answer.
+    window: Option<u64>,
+    used: Option<u64>,
+    /// The call whose line is the last that was shown, with what it says.
+    calling: Option<(String, String)>,
 }
 
 impl Drawing {
@@ -69,6 +79,7 @@ impl Drawing {
             false => Style::Piped,
         };
         Self {
+            markdown: (matches!(style, Style::Live) && output::can_redraw()).then(Markdown::new),
             style,
             words,
             in_line: false,
@@ -78,7 +89,16 @@ impl Drawing {
             new_message: false,
             broken_pipe: None,
             saving,
+            began: Instant::now(),
+            window: None,
+            used: None,
+            calling: None,
         }
+    }
+
+    /// Knows the model's window, to say how full it is.
+    pub fn with_window(self, window: Option<u64>) -> Self {
+        Self { window, ..self }
     }
 
     pub fn event(&mut self, event: &Event) {
@@ -88,6 +108,7 @@ impl Drawing {
             }
             return;
         }
+        let calling = self.calling.take();
         match event {
             Event::Text(_) if self.words == PrintedWords::Last => {}
             Event::Text(text) => {
@@ -95,25 +116,36 @@ impl Drawing {
                 if matches!(self.style, Style::Piped) {
                     self.pipe(text);
                 } else if !text.is_empty() {
-                    self.print(&harmless_lines(text));
-                    self.in_line = !text.ends_with('\n');
-                    self.spoke = true;
+                    self.live(text);
                 }
             }
-            Event::Answered { .. } => self.new_message = true,
+            Event::Answered { usage, .. } => {
+                self.new_message = true;
+                self.used =
+                    usage.as_ref().map(|usage| usage.input.saturating_add(usage.output)).or(self.used);
+            }
             Event::Reasoning(text) if matches!(self.style, Style::Live) => {
+                self.end_line();
                 self.thinking = true;
                 output::prompt(&paint(&harmless_lines(text), output::DIM));
             }
-            Event::CallStarted { name, arguments, .. } => {
-                self.talk(&paint(
-                    &format!("→ {} {}", harmless(name), shortened(arguments, GLIMPSE)),
-                    output::DIM,
-                ));
+            Event::CallStarted { id, name, arguments } => {
+                let call = format!("{} {}", harmless(name), shortened(arguments, GLIMPSE));
+                if output::can_replace_lines() {
+                    let call = output::fitting(&call, 2);
+                    self.talk(&paint(&format!("→ {call}"), output::DIM));
+                    self.calling = Some((id.clone(), call));
+                } else {
+                    self.talk(&paint(&format!("→ {call}"), output::DIM));
+                }
             }
             Event::ApprovalWanted(request) => {
                 self.talk(&format!("{} {}", paint("?", output::STRONG), harmless(&request.why)));
                 self.preview(&request.preview);
+            }
+            Event::WaitingForServers { names } => {
+                let names = harmless(&names.join(", "));
+                self.talk(&paint(&format!("waiting for MCP servers to start: {names}"), output::DIM));
             }
             Event::Warning(text) => {
                 self.talk(&format!("{} {}", paint("warning:", output::WARNING), harmless(text)));
@@ -123,12 +155,21 @@ impl Drawing {
                 self.end_line();
                 output::prompt(&paint(&harmless_lines(text), output::DIM));
             }
-            Event::CallEnded { name, output, is_error, .. } => {
+            Event::CallEnded { id, name, output, is_error, message, .. } => {
                 let mark = if *is_error { "✗" } else { "←" };
-                self.talk(&paint(
-                    &format!("{mark} {} {}", harmless(name), shortened(output, GLIMPSE)),
-                    output::DIM,
-                ));
+                let result = shortened(output, GLIMPSE);
+                let number = message.filter(|_| io::stderr().is_terminal());
+                let number = number.map_or_else(String::new, |number| format!("[{number}] "));
+                let line = match calling.filter(|(calling, _)| calling == id) {
+                    // The call and its result share a line.
+                    Some((_, call)) => {
+                        output::erase_line_above();
+                        let call = output::fitting(&call, output::terminal_size().0 / 2);
+                        output::fitting(&format!("{mark} {number}{call}: {result}"), 0)
+                    }
+                    None => format!("{mark} {number}{} {result}", harmless(name)),
+                };
+                self.talk(&paint(&line, output::DIM));
             }
             Event::Damaged(findings) => {
                 for finding in findings.iter().take(EXPLANATIONS) {
@@ -188,17 +229,11 @@ impl Drawing {
                     self.note("stopped; everything so far is recorded");
                 }
                 if io::stderr().is_terminal() {
-                    self.spent(usage, *cost);
+                    let line = amounts::turn(self.began.elapsed(), usage, *cost, self.used, self.window);
+                    self.talk(&paint(&line, output::DIM));
                 }
             }
             _ => {}
-        }
-    }
-
-    /// Shows what the turn took, if anything was counted.
-    fn spent(&mut self, usage: &Usage, cost: Option<Dollars>) {
-        if *usage != Usage::default() {
-            self.talk(&paint(&amounts::spent(usage, cost), output::DIM));
         }
     }
 
@@ -220,7 +255,8 @@ impl Drawing {
             Style::Live => {
                 self.end_line();
                 if !self.spoke && !turned.response.is_empty() {
-                    self.print(&format!("{}\n", harmless_lines(&turned.response)));
+                    self.live(&turned.response);
+                    self.end_line();
                 }
             }
             Style::Piped => {
@@ -230,6 +266,17 @@ impl Drawing {
                 self.end_pipe();
             }
         }
+    }
+
+    /// Shows words on a terminal.
+    fn live(&mut self, text: &str) {
+        let shown = match &mut self.markdown {
+            Some(markdown) => markdown.push(text),
+            None => harmless_lines(text),
+        };
+        self.print(&shown);
+        self.in_line = self.markdown.is_some() || !text.ends_with('\n');
+        self.spoke = true;
     }
 
     /// Passes words on to a pipe. What a model says between tool calls is a separate message, so a blank line separates it.
@@ -299,7 +346,8 @@ impl Drawing {
 
     fn end_line(&mut self) {
         if std::mem::take(&mut self.in_line) {
-            self.print("\n");
+            let end = self.markdown.as_mut().map_or_else(|| String::from("\n"), Markdown::finish);
+            self.print(&end);
         }
     }
 

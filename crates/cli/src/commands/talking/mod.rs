@@ -1,12 +1,17 @@
 //! What `chat`, `resume` and `run` have in common: a conversation, who answers in it, and turns that are drawn as they happen.
 //!
-//! `message.rs` puts together what to send, `draw.rs` shows a turn to people or programs, `prompt.rs` takes one line after
-//! the other, `terminal.rs` reads them, `approving.rs` asks about calls.
+//! `message.rs` puts together what to send, `draw.rs` shows a turn to people or programs, `prompt.rs` takes one message after
+//! the other, `editor/` and `terminal.rs` read them, `approving.rs` asks about calls. `slash/` has what can be said at the prompt
+//! besides messages, `attaching.rs` the files in messages, `by_hand.rs` commands of the system.
 
 mod approving;
+mod attaching;
+mod by_hand;
 mod draw;
+mod editor;
 mod message;
 mod prompt;
+pub mod slash;
 mod terminal;
 mod tools;
 pub mod window;
@@ -18,30 +23,42 @@ use std::{
 };
 
 use rejoin::{
-    Conversation, ConversationId, OnBroken,
+    Conversation, ConversationId, OnBroken, Workspace,
     engine::{
         Hold, New, SystemClock, Wanted,
         provider::Endpoint,
         turn::{Ending, Event, Limits, Stop, TurnInput, TurnSettings, Worker},
     },
+    record::{Entry, Kind, content::Command},
     resume::{OpenCall, Resumption},
-    store::{Access, Location, Store},
+    store::{Access, Store},
 };
 
+#[cfg(feature = "mcp")]
+use rejoin::mcp::{McpServerState, McpServers};
+
 use super::exchange;
+#[cfg(feature = "mcp")]
+use crate::servers;
 use crate::{
     active::Pointer,
     answering::{self, Answering, Outcome},
     args::Talk,
+    completing,
     desk::{self, Desk},
     failure::{FAILED, Failure, INTERRUPTED},
+    instructions::{self, ProjectInstructions},
     output,
     settings::Settings,
+    windows,
 };
 pub use draw::{Drawing, PrintedWords};
 pub use message::{GivenMessage, has_terminal, said};
 use prompt::Again;
+use slash::table::{self, Completes};
 use terminal::Terminal;
+#[cfg(feature = "mcp")]
+pub use tools::policy as tool_policy;
 pub use tools::workspace;
 
 /// Opens the store for writing, or for reading if it cannot be written.
@@ -96,13 +113,30 @@ pub struct Talking {
     store: Option<Arc<dyn Store>>,
     /// Why there is no store, if there is none.
     pub no_store: Option<Failure>,
-    location: Location,
+    /// Folders and settings of this process.
+    desk: Desk,
+    /// What the command line says about who answers.
+    talk: Talk,
+    /// The same with what was chosen at the prompt since.
+    chosen: Talk,
     command: &'static str,
     json: bool,
     /// The pointer to set once the conversation is stored.
     pointer: Option<Pointer>,
     /// Whether /commands are recorded.
     keeps_commands: bool,
+    /// Commands that are not recorded yet.
+    unkept: Vec<Command>,
+    /// What the model is to see with the next message.
+    for_model: Vec<String>,
+    /// The instructions, without those of the repository.
+    instructions: String,
+    /// What the repository says about itself.
+    project: ProjectInstructions,
+    /// Whether the user was told about it.
+    has_told_project: bool,
+    /// Whether it changed since the last turn of an earlier process.
+    project_changed: bool,
     /// The folder in which the conversation began, if it is not this one.
     pub elsewhere: Option<String>,
     /// Whether the last turn can continue without a new message.
@@ -114,6 +148,9 @@ pub struct Talking {
     terminal: Arc<Terminal>,
     /// Which words of the model are printed.
     words: PrintedWords,
+    /// The MCP servers whose tools the model may call.
+    #[cfg(feature = "mcp")]
+    servers: Option<Arc<McpServers>>,
 }
 
 impl Talking {
@@ -166,10 +203,14 @@ impl Talking {
         talk: &Talk,
         command: &'static str,
     ) -> Result<Self, Failure> {
-        let terminal = Arc::new(Terminal::new());
-        let set = desk.settings.value("system").map(str::to_owned);
+        let terminal = Arc::new(Terminal::new(editing(desk, answering.provider.endpoint())));
+        let recorded = conversation.recorded_system();
+        let given = recorded.as_deref().and_then(instructions::given).map(str::to_owned);
+        let given = talk.system.clone().or(given);
+        let instructions = given.or_else(|| desk.settings.value("system").map(str::to_owned));
+        let instructions = instructions.unwrap_or_else(|| instructions::USUAL.to_owned());
         let settings = TurnSettings {
-            system: talk.system.clone().or_else(|| conversation.recorded_system()).or(set),
+            system: recorded,
             on_broken: super::convert::policy(&desk.settings),
             limits: limits(&desk.settings, talk),
             window: window::fitting(desk, answering.provider.endpoint()),
@@ -179,26 +220,103 @@ impl Talking {
         let here = desk.folder.to_string_lossy();
         let elsewhere = conversation.directory().filter(|folder| *folder != here);
         let summariser = window::summariser(desk, talk, &conversation, &answering);
+        // They start while the rest is prepared. A conversation that is only looked at needs none.
+        #[cfg(feature = "mcp")]
+        let servers = if answering.outcome.is_some() { servers::start(desk)? } else { None };
         let mut worker = Worker::new(conversation, answering.provider, tools, settings);
+        #[cfg(feature = "mcp")]
+        if let Some(servers) = &servers {
+            worker.set_tool_source(Arc::<McpServers>::clone(servers));
+        }
         worker.set_summariser(summariser);
         keeps_to_its_cost(&worker, talk)?;
-        Ok(Self {
+        let mut talking = Self {
             worker,
             outcome: answering.outcome,
             store,
             no_store: None,
-            location: desk.location.clone(),
+            desk: desk.without_pager(),
+            talk: talk.clone(),
+            chosen: talk.clone(),
             command,
             json: talk.json,
             pointer: None,
-            keeps_commands: desk.settings.is_on("persist_special_commands"),
+            keeps_commands: desk.settings.should_persist_commands(),
+            unkept: Vec::new(),
+            for_model: Vec::new(),
+            instructions,
+            project: ProjectInstructions::default(),
+            has_told_project: false,
+            project_changed: false,
             elsewhere,
             unfinished: false,
             unsaved: false,
             go_on_first: false,
             terminal,
             words: PrintedWords::All,
-        })
+            #[cfg(feature = "mcp")]
+            servers,
+        };
+        let was_recorded = talking.worker.settings().system.is_some();
+        talking.project_changed = talking.read_instructions() && was_recorded;
+        Ok(talking)
+    }
+
+    /// Tells the user once which files of the repository are part of the instructions.
+    fn tell_instructions(&mut self) {
+        if std::mem::replace(&mut self.has_told_project, true) {
+            return;
+        }
+        if let Some(files) = self.project.in_words() {
+            output::note(format!("instructions of this project: {files}"));
+        }
+        if self.project_changed {
+            output::note("they have changed since the last turn; the new text is used");
+        }
+    }
+
+    /// Reads the instructions of the repository again before a turn, and tells the user if they changed.
+    fn refresh_instructions(&mut self) {
+        if !self.has_told_project {
+            self.tell_instructions();
+        } else if self.read_instructions() {
+            let files = self.project.in_words().unwrap_or_else(|| String::from("none any more"));
+            output::note(format!(
+                "the instructions of this project have changed; the new text is used: {files}"
+            ));
+        }
+    }
+
+    /// Goes on with the terminal of a prompt.
+    fn take_terminal(&mut self, terminal: Arc<Terminal>) -> Result<(), Failure> {
+        let mut approvals = approving::approvals(&self.talk, &self.desk.settings, &terminal)?;
+        approvals.mode = self.worker.settings().approvals.mode;
+        self.worker.set_approvals(approvals);
+        self.terminal = terminal;
+        Ok(())
+    }
+
+    /// Reads what the repository says, and gives the model its instructions. Returns whether the repository says something else than
+    /// in the last turn.
+    fn read_instructions(&mut self) -> bool {
+        let before = self.worker.settings().system.as_deref().and_then(instructions::of_project);
+        let before = before.map(str::to_owned);
+        self.project = match self.desk.settings.is_on("agents_md") {
+            true => ProjectInstructions::read(&self.desk.folder, |root| {
+                tools::hiding(&self.desk, Workspace::new(root))
+            }),
+            false => ProjectInstructions::default(),
+        };
+        let system = instructions::compose(&self.instructions, &self.project);
+        let has_changed = before.as_deref() != instructions::of_project(&system);
+        self.worker.set_system(Some(system));
+        has_changed
+    }
+
+    /// How the MCP servers of this conversation are doing, in the order of their entries.
+    #[cfg(feature = "mcp")]
+    pub fn server_states(&self) -> Vec<McpServerState> {
+        self.servers.as_deref().map(McpServers::states).unwrap_or_default()
     }
 
     /// Works on one task: prints only the last words of the model, and fails if it does not come to an end.
@@ -271,6 +389,22 @@ impl Talking {
         found
     }
 
+    /// Whether the built-in responder answers only because no provider was found.
+    pub fn is_makeshift(&self) -> bool {
+        self.outcome.as_ref().is_some_and(Outcome::is_makeshift)
+    }
+
+    /// Before the first prompt: says that an interrupted turn can go on.
+    pub fn offer_to_go_on(&mut self) {
+        let waits = self.state().state == rejoin::store::SessionState::WaitingForApproval;
+        if waits {
+            self.unfinished = true;
+            output::talk("A call waits for your approval: Enter shows it.");
+        } else if self.unfinished {
+            output::talk("The last turn was interrupted: Enter continues it.");
+        }
+    }
+
     /// Runs one turn, shows the answer, and is done.
     pub fn once(mut self, input: TurnInput) -> Result<u8, Failure> {
         let turned = block_on(async {
@@ -293,7 +427,13 @@ impl Talking {
 
     async fn turn(&mut self, input: TurnInput, stop: &Stop, saving: Saving) -> Result<u8, Failure> {
         self.find_a_store();
-        let mut drawing = Drawing::new(self.json, saving, self.words);
+        self.refresh_instructions();
+        self.keep_unkept();
+        if matches!(input, TurnInput::Say(_)) {
+            // It is in the message.
+            self.for_model.clear();
+        }
+        let mut drawing = Drawing::new(self.json, saving, self.words).with_window(self.worker.window());
         let (pointer, stored) = (&mut self.pointer, self.store.is_some());
         let (unsaved, mut begun) = (&mut self.unsaved, None);
         let no_store = self.no_store.as_ref().map(not_saved);
@@ -353,7 +493,7 @@ impl Talking {
         if usable || self.worker.conversation().unsaved().is_empty() {
             return;
         }
-        let Ok(store) = rejoin::engine::open_store(&self.location, Access::Write) else { return };
+        let Ok(store) = rejoin::engine::open_store(&self.desk.location, Access::Write) else { return };
         if store.read_only().is_none() {
             let store: Arc<dyn Store> = Arc::from(store);
             if self.worker.conversation_mut().attach(Arc::clone(&store), self.command).is_durable() {
@@ -362,8 +502,19 @@ impl Talking {
         }
     }
 
+    /// Whether the conversation is stored, or something was said in it.
+    fn has_begun(&self) -> bool {
+        let conversation = self.worker.conversation();
+        let is_more = |entry: &Entry| !matches!(entry.envelope().kind, Kind::Header | Kind::Meta);
+        conversation.tail().is_some() || conversation.entries().iter().any(is_more)
+    }
+
     /// Stores what is not stored yet, and brings the index up to date. Fails if something stays in memory only.
     fn settle(&mut self) -> Result<(), Failure> {
+        if !self.has_begun() {
+            // No conversation stays behind.
+            return Ok(());
+        }
         self.find_a_store();
         let saved = self.worker.conversation_mut().save();
         if let Some(warning) = saved.warning() {
@@ -422,6 +573,41 @@ fn keeps_to_its_cost(worker: &Worker, talk: &Talk) -> Result<(), Failure> {
         format!("the price of `{model}` is not known, so --max-cost {} cannot be kept", most.amount()),
         "use --max-turn-tokens instead",
     ))
+}
+
+/// What the line editor knows about this desk.
+fn editing(desk: &Desk, endpoint: &Endpoint) -> editor::Setup {
+    let (location, home) = (desk.location.clone(), desk.home.clone());
+    let model = endpoint.model.clone();
+    let models = move |typed: &str| {
+        let mut models = windows::models(&home);
+        models.push(model.clone());
+        models.sort();
+        models.dedup();
+        models.retain(|model| model.starts_with(typed));
+        models
+    };
+    let plain = |names: Vec<String>| names.into_iter().map(|name| (name, String::new())).collect();
+    let beginning = |names: &mut dyn Iterator<Item = &'static str>, typed: &str| -> Vec<String> {
+        names.filter(|name| name.starts_with(typed)).map(str::to_owned).collect()
+    };
+    let offers = editor::Offers {
+        commands: table::COMMANDS
+            .iter()
+            .map(|command| (format!("/{}", command.name), command.about))
+            .collect(),
+        folder: desk.folder.clone(),
+        arguments: Box::new(move |command, typed| {
+            match table::named(&command[1..]).map_or(Completes::Nothing, |command| command.completes) {
+                Completes::Conversation => completing::conversations_in(&location, typed),
+                Completes::Model => plain(models(typed)),
+                Completes::Provider => plain(beginning(&mut completing::provider_names(), typed)),
+                Completes::OneOf(words) => plain(beginning(&mut words.iter().copied(), typed)),
+                Completes::Nothing | Completes::Message | Completes::Path => Vec::new(),
+            }
+        }),
+    };
+    editor::Setup { data: desk.home.data.clone(), folder: desk.folder.clone(), offers }
 }
 
 fn limits(settings: &Settings, talk: &Talk) -> Limits {

@@ -1,4 +1,4 @@
-//! A plain prompt on a terminal: a line is a turn. Ctrl-C stops a turn or clears the line, and leaves when it is pressed twice on
+//! The prompt on a terminal: a message is a turn. Ctrl-C stops a turn or clears the line, and leaves when it is pressed twice on
 //! an empty line; Ctrl-D leaves.
 //!
 //! A prompt that waits for a line holds no lock. It takes the lock when something is said, and first shows what others added.
@@ -20,21 +20,17 @@ use rejoin::{
         turn::{Stop, TurnInput},
     },
     history,
-    record::{Content, Entry, EntryId, Text, content::Command},
+    record::{Entry, EntryId},
     store::StoreError,
 };
 use tokio::task::JoinHandle;
 
-use super::{Saving, Talking, block_on, terminal::Typed};
+use super::{Saving, Talking, block_on, slash::Said, terminal::Typed};
 use crate::{
     commands::numbered,
     failure::{FAILED, Failure, INTERRUPTED},
     output,
 };
-
-const HELP: &str = "A line is a message. /help shows this, /exit or Ctrl-D leaves.
-Ctrl-C stops a turn or clears the line; pressed twice on an empty line, it leaves.
-An empty line continues an interrupted turn. Everything is saved; `rejoin resume` comes back to it.";
 
 /// A second Ctrl-C within this time leaves the prompt.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -57,6 +53,7 @@ impl Talking {
         let Endpoint { provider, model, .. } = self.endpoint();
         let about = output::harmless(&format!("{provider} · {model}"));
         output::talk(&format!("{} · {about} · /help", self.worker.conversation().id()));
+        self.tell_instructions();
         let terminal = Arc::clone(&self.terminal);
         let (stop, leave) = (Stop::new(), Arc::new(AtomicBool::new(false)));
         let _signals = stop_on_signals(stop.clone(), Arc::clone(&leave), Again::IsIgnored);
@@ -69,25 +66,14 @@ impl Talking {
         loop {
             // Others may write while nothing is said here.
             self.worker.release();
-            output::prompt(&format!("{} ", output::paint("›", output::STRONG)));
-            terminal.at_the_prompt();
-            let typed = tokio::select! {
-                typed = terminal.next() => typed,
-                () = stop.asked() => Some(Typed::Stopped(String::new())),
-            };
-            terminal.in_a_turn();
+            let typed = terminal.message(&stop).await;
             stop.reset();
             if leave.load(Ordering::Relaxed) {
-                output::talk("");
                 return Ok(INTERRUPTED);
             }
             let line = match typed {
-                None => {
-                    output::talk("");
-                    return Ok(0);
-                }
+                None => return Ok(0),
                 Some(Typed::Stopped(line)) => {
-                    output::talk("");
                     let empty = line.trim().is_empty();
                     if empty && pressed.is_some_and(|pressed| pressed.elapsed() < AGAIN) {
                         return Ok(INTERRUPTED);
@@ -101,27 +87,13 @@ impl Talking {
                 Some(Typed::Line(line)) => line,
             };
             pressed = None;
-            let input = match line.trim() {
-                "" if self.unfinished => TurnInput::GoOn,
-                "" => continue,
-                command @ ("/exit" | "/quit") => {
-                    self.keep_command(command, "");
-                    return Ok(0);
-                }
-                "/help" => {
-                    output::talk(HELP);
-                    self.keep_command("/help", HELP);
+            let input = match self.understand(&line, &stop).await? {
+                Said::Turn(input) => input,
+                Said::Leave => return Ok(0),
+                Said::Done => {
+                    stop.reset();
                     continue;
                 }
-                // A path is part of a message; a single word after a slash is a mistyped command.
-                command if command.starts_with('/') && !command[1..].contains(['/', ' ']) => {
-                    output::talk(&format!(
-                        "There is no command {}; /help lists them.",
-                        output::harmless(command)
-                    ));
-                    continue;
-                }
-                _ => TurnInput::from(line),
             };
             if !self.reclaim(&stop).await? {
                 stop.reset();
@@ -137,6 +109,8 @@ impl Talking {
 
     /// Runs a turn and says why it failed. Fails itself only if the reader of our output is gone.
     async fn turn_at_prompt(&mut self, input: TurnInput, stop: &Stop) -> Result<(), Failure> {
+        let terminal = Arc::clone(&self.terminal);
+        let _quiet = terminal.without_echo();
         match self.turn(input, stop, Saving::AtOnce).await {
             Err(failure @ Failure::ClosedPipe) => return Err(failure),
             Err(failure) => failure.say(),
@@ -147,7 +121,7 @@ impl Talking {
 
     /// Takes the conversation's lock and shows what others added. While another process is answering, it waits; false if the
     /// person did not want to.
-    async fn reclaim(&mut self, stop: &Stop) -> Result<bool, Failure> {
+    pub(super) async fn reclaim(&mut self, stop: &Stop) -> Result<bool, Failure> {
         let mut told = false;
         loop {
             match self.worker.reclaim() {
@@ -194,17 +168,6 @@ impl Talking {
         let text: String = shown.map(|(number, shown)| numbered(shown, number)).collect();
         if !text.is_empty() {
             output::talk(&format!("Added by another process in the meantime:\n{text}"));
-        }
-    }
-
-    /// Records a command and its output. No model sees it.
-    fn keep_command(&mut self, command: &str, output: &str) {
-        // A conversation in which nothing was said yet is not made of commands.
-        // While another process is answering, the command is not worth waiting for.
-        let keeps = self.keeps_commands && self.worker.shown_messages() > 0;
-        if keeps && self.reclaim_now() {
-            let command = Command { command: Text::new(command), output: Text::new(output), failed: false };
-            self.worker.conversation_mut().append(&Content::Command(command));
         }
     }
 }

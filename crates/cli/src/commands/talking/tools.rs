@@ -19,8 +19,13 @@ use crate::{answering, desk::Desk};
 
 /// The folder that tools work in, without rejoin's own files and the files that hold keys.
 pub fn workspace(desk: &Desk) -> Workspace {
+    hiding(desk, Workspace::new(&desk.folder))
+}
+
+/// A workspace that hides rejoin's own files and the files that hold keys.
+pub fn hiding(desk: &Desk, workspace: Workspace) -> Workspace {
     let keys = answering::files_with_keys(&desk.home).into_iter();
-    let workspace = keys.fold(Workspace::new(&desk.folder), Workspace::hiding);
+    let workspace = keys.fold(workspace, Workspace::hiding);
     stores(desk).into_iter().fold(workspace, Workspace::hiding_store)
 }
 
@@ -36,7 +41,7 @@ fn stores(desk: &Desk) -> [Location; 2] {
 }
 
 /// What commands may do, by the settings.
-fn policy(desk: &Desk) -> Policy {
+pub fn policy(desk: &Desk) -> Policy {
     let home = std::env::home_dir();
     let given = desk.settings.list("sandbox.read").into_iter();
     let read = given.map(|path| match (path.strip_prefix("~/"), &home) {

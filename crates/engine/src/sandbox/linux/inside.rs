@@ -6,7 +6,10 @@
 use std::{
     ffi::OsString,
     io,
-    os::unix::{net::UnixStream, process::CommandExt as _},
+    os::{
+        fd::AsFd as _,
+        unix::{net::UnixStream, process::CommandExt as _},
+    },
     path::Path,
     process::{Command, Stdio},
 };
@@ -40,12 +43,17 @@ pub fn become_shell(mut link: UnixStream) -> i32 {
         Ok(gaps) => drop(Report::Confined(gaps).write(&mut link)),
     }
     let Some(command) = &order.command else { return 0 };
+    let input = match order.partner {
+        // The output is a socket, which goes both ways.
+        true => io::stdout().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from),
+        false => Stdio::null(),
+    };
     let why = Command::new(&order.shell)
         .arg("-c")
         .arg(command)
         .env_clear()
         .envs(variables(&order))
-        .stdin(Stdio::null())
+        .stdin(input)
         .exec();
     let _ = Report::Failed(format!("{} cannot be run: {why}", order.shell.display())).write(&mut link);
     127

@@ -18,7 +18,7 @@ mod supervisor;
 
 use std::{
     ffi::OsString,
-    io::{self, PipeReader},
+    io::{self, PipeReader, PipeWriter},
     net::Shutdown,
     os::{
         fd::{AsFd as _, OwnedFd},
@@ -127,6 +127,8 @@ pub(super) struct Start {
     known: Option<Vec<Gap>>,
     command: Option<OsString>,
     limits: CommandLimits,
+    /// The stream that the command reads and writes, and where it complains; none if both are one pipe that rejoin reads.
+    streams: Option<(UnixStream, PipeWriter)>,
 }
 
 impl Start {
@@ -138,7 +140,13 @@ impl Start {
         limits: CommandLimits,
     ) -> Self {
         let known = confinement.confines_files().then(|| confinement.gaps().to_vec());
-        Self { policy: policy.clone(), mode, known, command: Some(command.into()), limits }
+        Self { policy: policy.clone(), mode, known, command: Some(command.into()), limits, streams: None }
+    }
+
+    /// Has the command read from and write to this stream, and complain into this pipe.
+    pub fn with_streams(mut self, stream: UnixStream, errors: PipeWriter) -> Self {
+        self.streams = Some((stream, errors));
+        self
     }
 
     /// Starts the command and waits until it is confined.
@@ -158,8 +166,11 @@ impl Start {
         let order = Order {
             mode: self.mode,
             workspace: self.policy.workspace,
+            access: self.policy.access,
+            partner: self.streams.is_some(),
             private: folder.path().to_owned(),
             read: self.policy.read,
+            write: self.policy.write,
             read_only: self.policy.read_only,
             hidden: self.policy.hidden,
             network: self.policy.network,
@@ -171,10 +182,13 @@ impl Start {
         };
         let start = || {
             let (output, writer) = io::pipe()?;
-            let errors = writer.try_clone()?;
+            let (stdout, stderr) = match self.streams {
+                Some((stream, errors)) => (Stdio::from(OwnedFd::from(stream)), Stdio::from(errors)),
+                None => (Stdio::from(writer.try_clone()?), Stdio::from(writer)),
+            };
             let (child, link) = start_helper("supervisor", &order, |command| {
                 // An interrupt from the terminal is for rejoin, which decides what becomes of the command.
-                command.process_group(0).stdout(writer).stderr(errors);
+                command.process_group(0).stdout(stdout).stderr(stderr);
             })?;
             Ok(Running { child, link, output, _folder: folder })
         };
@@ -245,7 +259,7 @@ pub fn trial(policy: &Policy) -> Result<(Mode, Confinement), SandboxError> {
     let attempt = |isolation| {
         let mode = Mode { isolation, landlock: barriers.landlock };
         let limits = CommandLimits::default();
-        let start = Start { policy: policy.clone(), mode, known: None, command: None, limits };
+        let start = Start { policy: policy.clone(), mode, known: None, command: None, limits, streams: None };
         let (running, gaps) = start.confine()?;
         running.finish()?;
         Ok::<_, SandboxError>((mode, gaps))

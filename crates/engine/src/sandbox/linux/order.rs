@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{super::CommandExit, Mode};
-use crate::sandbox::{Gap, Network};
+use crate::sandbox::{Gap, Network, WorkspaceAccess};
 
 /// An order larger than this was not written by this program.
 const MAX_FIELD_BYTES: u32 = 64 << 20;
@@ -21,9 +21,13 @@ const MAX_FIELD_BYTES: u32 = 64 << 20;
 pub(super) struct Order {
     pub mode: Mode,
     pub workspace: PathBuf,
+    pub access: WorkspaceAccess,
+    /// Whether the standard output is a socket that the command reads from as well.
+    pub partner: bool,
     /// The command's own folder: `tmp` is its temporary folder, and `root` is where a new root is put together.
     pub private: PathBuf,
     pub read: Vec<PathBuf>,
+    pub write: Vec<PathBuf>,
     pub read_only: Vec<PathBuf>,
     pub hidden: Vec<PathBuf>,
     pub network: Network,
@@ -52,7 +56,9 @@ impl Order {
         fields.number(u64::from(self.mode.isolation as u8) | u64::from(self.mode.landlock) << 8);
         fields.bytes(self.workspace.as_os_str());
         fields.bytes(self.private.as_os_str());
-        for list in [&self.read, &self.read_only, &self.hidden] {
+        fields.number(u64::from(self.access == WorkspaceAccess::Read));
+        fields.number(u64::from(self.partner));
+        for list in [&self.read, &self.write, &self.read_only, &self.hidden] {
             fields.number(list.len() as u64);
             list.iter().for_each(|path| fields.bytes(path.as_os_str()));
         }
@@ -77,7 +83,10 @@ impl Order {
             mode: Mode::from_numbers(mode as u8, mode >> 8 != 0).ok_or_else(nonsense)?,
             workspace: path(from)?,
             private: path(from)?,
+            access: WorkspaceAccess::default(),
+            partner: false,
             read: Vec::new(),
+            write: Vec::new(),
             read_only: Vec::new(),
             hidden: Vec::new(),
             network: Network::None,
@@ -87,7 +96,11 @@ impl Order {
             time: Duration::ZERO,
             processes: 0,
         };
-        for list in [&mut order.read, &mut order.read_only, &mut order.hidden] {
+        if number(from)? != 0 {
+            order.access = WorkspaceAccess::Read;
+        }
+        order.partner = number(from)? != 0;
+        for list in [&mut order.read, &mut order.write, &mut order.read_only, &mut order.hidden] {
             for _ in 0..number(from)? {
                 list.push(path(from)?);
             }
@@ -214,7 +227,10 @@ mod tests {
             mode: Mode { isolation: Isolation::UserNamespace, landlock: true },
             workspace: PathBuf::from("/w"),
             private: PathBuf::from(OsString::from_vec(b"/tmp/\xff".to_vec())),
+            access: WorkspaceAccess::Read,
+            partner: true,
             read: vec![PathBuf::from("/r")],
+            write: vec![PathBuf::from("/w/out")],
             read_only: vec![PathBuf::from("/w/.git/hooks"), PathBuf::from("/w/.git/config")],
             hidden: Vec::new(),
             network: Network::Allowed,

@@ -24,7 +24,7 @@ use super::{
     order::Order,
     supervisor::unshare,
 };
-use crate::sandbox::Network;
+use crate::sandbox::{Network, WorkspaceAccess};
 
 /// Limits the memory that a command can take by filling its `/dev/shm`.
 const SHARED_MEMORY: &std::ffi::CStr = c"mode=1777,size=268435456";
@@ -50,7 +50,8 @@ pub fn enter(order: &Order) -> Result<bool, String> {
 fn fill(order: &Order, root: &Path) -> io::Result<bool> {
     let name_servers = name_servers().filter(|_| order.network == Network::Allowed);
     let system = SYSTEM.iter().map(PathBuf::from).chain(name_servers);
-    let mut granted: Vec<PathBuf> = system.chain(order.read.iter().cloned()).collect();
+    let further = order.read.iter().chain(&order.write).cloned();
+    let mut granted: Vec<PathBuf> = system.chain(further).collect();
     granted.push(order.workspace.clone());
     granted.push(order.private.join("tmp"));
     // Folders before what is inside them, so that nothing is covered again.
@@ -138,7 +139,11 @@ fn hide(place: &Path) -> io::Result<()> {
 
 /// Makes every mount of the new root read-only, except those that the command may write to.
 fn make_read_only(order: &Order, root: &Path) -> io::Result<()> {
-    let writable = [order.workspace.clone(), order.private.join("tmp"), PathBuf::from("/dev/shm")];
+    let mut writable = order.write.clone();
+    writable.extend([order.private.join("tmp"), PathBuf::from("/dev/shm")]);
+    if order.access == WorkspaceAccess::Write {
+        writable.push(order.workspace.clone());
+    }
     for (place, flags) in mounts_below(root)? {
         let path = Path::new("/").join(place.strip_prefix(root).map_err(io::Error::other)?);
         let device = path.starts_with("/dev") && path != Path::new("/dev/shm");

@@ -20,7 +20,7 @@ use super::{
     inside::{DEVICES, SYSTEM, name_servers},
     order::Order,
 };
-use crate::sandbox::{Gap, Network};
+use crate::sandbox::{Gap, Network, WorkspaceAccess};
 
 /// The newest interface whose rights are asked for. Older kernels enforce what they know.
 const WANTED: ABI = ABI::V9;
@@ -86,7 +86,9 @@ fn grants(order: &Order, fresh_proc: bool) -> Vec<(PathBuf, BitFlags<AccessFs>)>
         grants.push((PathBuf::from("/dev/shm"), write));
         grants.push((PathBuf::from("/dev"), AccessFs::ReadDir.into()));
     }
-    grants.push((order.workspace.clone(), write));
+    let workspace = if order.access == WorkspaceAccess::Write { write } else { read };
+    grants.push((order.workspace.clone(), workspace));
+    grants.extend(order.write.iter().map(|path| (path.clone(), write)));
     grants.push((order.private.join("tmp"), write));
     grants
 }

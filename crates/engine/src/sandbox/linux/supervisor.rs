@@ -30,6 +30,9 @@ use crate::sandbox::{CommandExit, Network, private};
 /// How often the processes of a command are counted.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// How often those of a partner are, which runs as long as rejoin: looking costs something.
+const LOOK_AT_PARTNER_EVERY: Duration = Duration::from_millis(500);
+
 /// How long it tries to kill processes that do not die before it reports the end all the same. It goes on trying after that.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -136,7 +139,7 @@ impl Supervised {
             if getppid() != parent {
                 return Reason::Killed;
             }
-            let pause = left.min(LOOK_EVERY);
+            let pause = left.min(if order.partner { LOOK_AT_PARTNER_EVERY } else { LOOK_EVERY });
             let pause = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
             let mut watched = vec![PollFd::new(rejoin, PollFlags::IN)];
             watched.extend(

@@ -80,6 +80,8 @@ impl Encoder {
                 pending.exact.filter(|count| exact && place == Some(*count)).map(|count| count + 1);
         }
         if !media.is_empty() {
+            // What stands beside results ends a tool loop, as words of the user do.
+            self.user_spoke = true;
             pending.exact = None;
             pending.pieces.extend(media);
         }

@@ -1,5 +1,7 @@
 //! Decoding for Bedrock's Converse API.
 
+use std::borrow::Cow;
+
 use rejoin_record::{Arguments, CallId, Native, Role, Span};
 
 use super::WIRE;
@@ -25,10 +27,19 @@ impl Assembly for ConverseAssembly {
         );
         seen.done = true;
         for block in message.given("content").into_iter().flat_map(Value::items) {
-            show(word(block, "text"), Delta::Text, out);
-            block.given("toolUse").into_iter().for_each(|call| show(word(call, "name"), Delta::Call, out));
-            let thought = block.given("reasoningContent").and_then(|held| held.given("reasoningText"));
-            thought.into_iter().for_each(|thought| show(word(thought, "text"), Delta::Reasoning, out));
+            let kind = kind_of(block);
+            let held = block.given(&kind);
+            match &*kind {
+                "text" => show(word(block, "text"), Delta::Text, out),
+                "toolUse" => held.into_iter().for_each(|call| show(word(call, "name"), Delta::Call, out)),
+                "reasoningContent" => {
+                    let thought = held.and_then(|held| held.given("reasoningText"));
+                    thought
+                        .into_iter()
+                        .for_each(|thought| show(word(thought, "text"), Delta::Reasoning, out));
+                }
+                _ => {}
+            }
         }
         self.message = Some(message.raw().to_owned());
         true
@@ -54,10 +65,16 @@ impl Assembly for ConverseAssembly {
     }
 }
 
-/// Reads a content block, an object whose only field is its kind.
+/// The kind of a content block, which is the name of its only field. If there are several, the first that is known counts.
+fn kind_of(block: Value<'_>) -> Cow<'_, str> {
+    let names = || block.fields().filter_map(|(key, _)| key.as_str());
+    let known = names().find(|name| matches!(&**name, "text" | "toolUse" | "reasoningContent"));
+    known.or_else(|| names().next()).unwrap_or_default()
+}
+
 fn block(value: Value<'_>, base: usize) -> Block {
     let text = |value: Value<'_>| value.to_text(base);
-    let kind = value.fields().next().and_then(|(key, _)| key.as_str()).unwrap_or_default();
+    let kind = kind_of(value);
     let read = match &*kind {
         "text" => value.given("text").and_then(text).map(Block::text),
         "toolUse" => value.given("toolUse").and_then(|call| tool_call(call, base)).map(Block::call),

@@ -64,7 +64,8 @@ impl Pass for Encoder {
         // A message may be split over many items, but its native item is read once.
         let voice = match self.voice {
             Some((index, voice)) if index == item.index() => voice,
-            _ => voice_of(message),
+            _ if own => voice_of(message),
+            _ => Voice::default(),
         };
         self.voice = Some((item.index(), voice));
         let mut speaks_otherwise = own && voice.speaks;

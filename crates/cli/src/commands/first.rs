@@ -1,0 +1,117 @@
+//! What a prompt asks before it begins: who is to answer at the very first start, and whether an interrupted conversation of this
+//! folder goes on. Both need a terminal, so a script never waits here.
+
+use std::io::{self, BufRead as _};
+
+use rejoin::{
+    ConversationId,
+    engine::provider::registry,
+    store::{Query, SessionState, Store},
+};
+
+use super::{exchange, providers};
+use crate::{
+    args::Auth,
+    desk::{self, Desk, Flags},
+    failure::Failure,
+    output::{self, harmless},
+};
+
+/// How many of the newest conversations are looked at. Starting takes as long with many conversations as with few.
+const LOOKED_AT: usize = 100;
+
+/// How much of a title is shown.
+const TITLE: usize = 60;
+
+/// The provider that Enter chooses.
+const USUAL: &str = "anthropic";
+
+/// What a person decided at the first start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstChoice {
+    /// Something has changed: look again for a provider.
+    LookAgain,
+    /// The built-in responder answers.
+    BuiltIn,
+}
+
+/// Whether this is the first start: the store has no conversation.
+pub fn is_first_start(store: Option<&dyn Store>) -> bool {
+    let Some(store) = store else { return false };
+    store.list(&Query { limit: Some(1), after: None }).is_ok_and(|page| page.conversations.is_empty())
+}
+
+/// Asks who is to answer, if there is neither a key nor a model on this machine.
+pub fn ask_who_answers(flags: &Flags) -> FirstChoice {
+    output::talk("No key was found, and no Ollama answers on this machine. Who should answer?");
+    output::talk("  [l]og in to a provider with a key");
+    output::talk("  [m]odel on this machine: start Ollama first");
+    output::talk("  [b]uilt-in responder: no network and no model, to look around");
+    loop {
+        match ask("[l]og in, [m]odel here or [b]uilt-in? [b] ").as_deref() {
+            None | Some("" | "b" | "built-in") => return FirstChoice::BuiltIn,
+            Some("m" | "model") => {
+                output::talk(
+                    "Get Ollama at https://ollama.com and a model with `ollama pull`. Other servers: rejoin set-provider --help",
+                );
+                return FirstChoice::LookAgain;
+            }
+            Some("l" | "log in" | "login") => {
+                if log_in(flags) {
+                    return FirstChoice::LookAgain;
+                }
+            }
+            Some(_) => output::talk("Please answer l, m or b."),
+        }
+    }
+}
+
+/// Asks for a provider and its key. Returns whether there is one now.
+fn log_in(flags: &Flags) -> bool {
+    let names: Vec<&str> = registry::all().map(|service| service.name).collect();
+    output::talk(&format!("Providers: {}", names.join(", ")));
+    let Some(name) = ask(&format!("Provider: [{USUAL}] ")) else { return false };
+    let name = if name.is_empty() { USUAL.to_owned() } else { name };
+    match providers::auth(Auth::Login { provider: Some(name) }, flags) {
+        Ok(code) => code == 0,
+        Err(failure) => {
+            failure.say();
+            false
+        }
+    }
+}
+
+/// The newest conversation of this folder, if it was interrupted and the person goes on with it.
+pub fn offered(desk: &Desk, store: &dyn Store) -> Result<Option<ConversationId>, Failure> {
+    let page = store.list(&Query { limit: Some(LOOKED_AT), after: None });
+    let page = page.map_err(|why| desk::unusable(&desk.location, why))?;
+    let here = desk.folder.to_string_lossy();
+    let newest = page.conversations.iter().find(|summary| summary.directory.as_deref() == Some(&*here));
+    let Some(newest) = newest.filter(|summary| is_interrupted(summary.shown_state())) else {
+        return Ok(None);
+    };
+    let title = harmless(newest.title.as_deref().unwrap_or("(untitled)"));
+    let question = format!(
+        "{} here was interrupted: {}. Continue it? [Y/n] ",
+        newest.id,
+        exchange::shortened_line(&title, TITLE)
+    );
+    let agreed = ask(&question).is_some_and(|answer| matches!(answer.as_str(), "" | "y" | "yes"));
+    Ok(agreed.then_some(newest.id))
+}
+
+/// Whether a turn can go on without a new message.
+fn is_interrupted(state: SessionState) -> bool {
+    use SessionState::{Interrupted, WaitingForApproval, WaitingForModel, WaitingForTools};
+    matches!(state, Interrupted | WaitingForApproval | WaitingForModel | WaitingForTools)
+}
+
+/// An answer in lower case; none at the end of the input.
+fn ask(question: &str) -> Option<String> {
+    output::prompt(question);
+    let mut answer = String::new();
+    match io::stdin().lock().read_line(&mut answer) {
+        Ok(1..) => Some(answer.trim().to_lowercase()),
+        _ => None,
+    }
+}

@@ -1,0 +1,179 @@
+//! The line editor at the prompt: keys, history, completion, hints, messages of several lines, and pastes of any size.
+//!
+//! `reedline` reads the keys and draws the line. It blocks, so it runs in a separate thread, and a line is asked for through a
+//! channel. Between two lines it leaves the terminal alone, so questions and tools find it as it was.
+
+mod completing;
+mod keys;
+mod look;
+mod past;
+mod pastes;
+
+use std::{
+    io::{self, IsTerminal as _},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use reedline::{
+    ColumnarMenu, EditCommand, FileBackedHistory, MenuBuilder as _, Reedline, ReedlineMenu, Signal,
+};
+use tokio::sync::mpsc;
+
+use super::terminal::Typed;
+use crate::{keyboard::Keyboard, output};
+pub use completing::Offers;
+use keys::EditingKeys;
+use look::{Continued, Hints, Look};
+use past::Past;
+use pastes::Pastes;
+
+/// How often the editor notices that it should stop without a key. A key is noticed at once.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// How long a stopped editor may take to leave. If its terminal is gone, it never does.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What an editor needs to know.
+pub struct Setup {
+    /// The folder that rejoin keeps its data in.
+    pub data: PathBuf,
+    /// The folder whose history it is.
+    pub folder: PathBuf,
+    pub offers: Offers,
+}
+
+/// Whether the terminal can do what the editor needs: move the cursor and say where it is. It is asked on standard output, which a
+/// pipe or a file must not get.
+pub fn is_possible() -> bool {
+    output::is_capable()
+        && io::stdout().is_terminal()
+        && io::stdin().is_terminal()
+        && io::stderr().is_terminal()
+}
+
+/// What came of asking for a line.
+pub enum Edited {
+    Typed(Typed),
+    /// Ctrl-D on an empty line.
+    Left,
+    /// The terminal cannot be edited on.
+    Failed(io::Error),
+}
+
+/// The thread with the editor.
+pub struct Editor {
+    wanted: mpsc::UnboundedSender<()>,
+    edited: mpsc::UnboundedReceiver<Edited>,
+    stop: Arc<AtomicBool>,
+    /// Whether a line was asked for and its caller stopped waiting.
+    waiting: bool,
+}
+
+impl Editor {
+    pub fn start(setup: Setup) -> Self {
+        let (wanted, mut wants) = mpsc::unbounded_channel();
+        let (send, edited) = mpsc::unbounded_channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        std::thread::spawn(move || {
+            let mut line = Line::new(setup, stopped);
+            while wants.blocking_recv().is_some() && send.send(line.next()).is_ok() {}
+        });
+        Self { wanted, edited, stop, waiting: false }
+    }
+
+    /// Waits for the next line. If the wait is given up, the next one gets the line.
+    pub async fn next(&mut self) -> Edited {
+        if !std::mem::replace(&mut self.waiting, true) {
+            self.stop.store(false, Ordering::Relaxed);
+            let _ = self.wanted.send(());
+        }
+        let edited = self.edited.recv().await;
+        self.waiting = false;
+        edited.unwrap_or_else(|| Edited::Failed(io::Error::other("the editor has ended")))
+    }
+
+    /// Makes the editor give the terminal back. What was typed so far is given up, as with Ctrl-C.
+    pub async fn stop(&mut self) {
+        if self.waiting {
+            self.stop.store(true, Ordering::Relaxed);
+            if tokio::time::timeout(PATIENCE, self.edited.recv()).await.is_ok() {
+                self.waiting = false;
+            }
+        }
+    }
+}
+
+/// The editor itself, in its thread.
+struct Line {
+    reedline: Reedline,
+    look: Look,
+    pastes: Pastes,
+    keys: Arc<keys::Seen>,
+    continued: Continued,
+}
+
+impl Line {
+    fn new(setup: Setup, stop: Arc<AtomicBool>) -> Self {
+        let coloured = output::talk_has_colour();
+        let (pastes, continued, seen) =
+            (Pastes::default(), Continued::default(), Arc::new(keys::Seen::default()));
+        let past = Past::open(&setup.data, &setup.folder, pastes.clone());
+        let menu = ColumnarMenu::default().with_name(keys::MENU).with_columns(1);
+        let commands = setup.offers.commands.iter().map(|(name, _)| name.clone()).collect();
+        let mut reedline = Reedline::create()
+            .use_bracketed_paste(true)
+            .with_ansi_colors(coloured)
+            .with_edit_mode(Box::new(EditingKeys::new(pastes.clone(), Arc::clone(&seen))))
+            .with_validator(Box::new(continued.clone()))
+            .with_highlighter(Box::new(look::Watching(Arc::clone(&seen))))
+            .with_completer(Box::new(setup.offers))
+            .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
+            .with_quick_completions(true)
+            .with_partial_completions(true)
+            .with_break_signal(stop)
+            .with_poll_interval(LOOK);
+        reedline = match past {
+            Ok(past) => reedline.with_history(Box::new(past)),
+            Err(why) => {
+                tracing::debug!("there is no history at the prompt: {why}");
+                reedline.with_history(Box::new(FileBackedHistory::default()))
+            }
+        };
+        // A hint that looks like typed text would mislead.
+        if coloured {
+            reedline = reedline.with_hinter(Box::new(Hints::new(commands)));
+        }
+        Self { reedline, look: Look, pastes, keys: seen, continued }
+    }
+
+    fn next(&mut self) -> Edited {
+        let keyboard = Keyboard::take();
+        let read = self.reedline.read_line(&self.look);
+        drop(keyboard);
+        let edited = match read {
+            Ok(Signal::Success(text)) => {
+                let text = self.pastes.put_back(&self.continued.joined(&text));
+                Edited::Typed(Typed::Line(text))
+            }
+            Ok(Signal::CtrlD) => Edited::Left,
+            Ok(Signal::CtrlC) => {
+                let had_text = self.keys.had_text();
+                Edited::Typed(Typed::Stopped(if had_text { String::from("…") } else { String::new() }))
+            }
+            Ok(Signal::ExternalBreak(text)) => Edited::Typed(Typed::Stopped(text)),
+            Ok(_) => Edited::Typed(Typed::Stopped(String::new())),
+            Err(why) => Edited::Failed(why),
+        };
+        self.reedline.run_edit_commands(&[EditCommand::Clear]);
+        self.continued.clear();
+        self.keys.clear();
+        self.pastes.forget_old();
+        edited
+    }
+}

@@ -1,0 +1,263 @@
+//! The commands that need the prompt: its provider, its tools, its terminal.
+
+use rejoin::{
+    approval::ApprovalMode,
+    engine::{auth::redact::without_keys, provider::Endpoint, turn::Stop},
+    providers::offline,
+};
+
+#[cfg(feature = "mcp")]
+use rejoin::mcp::McpPhase;
+
+use super::{
+    Outcome, Then,
+    table::{self, Here},
+};
+#[cfg(feature = "mcp")]
+use crate::commands::mcp;
+use crate::{
+    answering,
+    args::Talk,
+    commands::{
+        providers, room,
+        talking::{Talking, window},
+    },
+    failure::Failure,
+    instructions, near,
+    output::{self, harmless, plural},
+    windows,
+};
+
+/// What /help says besides the list.
+const HELP: &str = "\
+A line is a message. @PATH puts a file into it. Alt-Enter, or a backslash at
+the end, begins another line. Tab completes, Ctrl-R searches what you sent.
+!COMMAND runs a command by hand; !!COMMAND shows it to the model, too.
+Ctrl-C stops a turn or clears the line; pressed twice on an empty line, it
+leaves. So does Ctrl-D. An empty line continues an interrupted turn.
+Everything is saved; `rejoin resume` comes back to it.";
+
+impl Talking {
+    pub(super) async fn run_here(&mut self, here: Here, rest: &str, stop: &Stop) -> Result<Outcome, Failure> {
+        match here {
+            Here::Help => help(rest),
+            Here::Models => self.list_models(rest, stop).await,
+            Here::Model => self.choose_model(rest),
+            Here::Provider => self.choose_provider(rest),
+            Here::Tools => self.list_tools(),
+            Here::Mode => self.choose_mode(rest),
+            Here::Mcp => self.show_servers(),
+            Here::Context => self.show_context(),
+            Here::Compact => self.compact_here(rest, stop).await,
+            Here::Title => self.title(rest),
+            Here::Fork => self.fork(rest),
+            Here::Rewind => self.rewind(rest),
+            Here::Branches => self.branches(rest),
+            Here::New => self.begin_new(),
+            Here::Resume => self.resume_other(rest),
+            Here::Clear => {
+                output::clear_screen();
+                Ok(Outcome::done())
+            }
+            Here::Leave => Ok(Outcome { then: Then::Leave, ..Outcome::done() }),
+        }
+    }
+
+    #[cfg(feature = "mcp")]
+    fn show_servers(&self) -> Result<Outcome, Failure> {
+        let states = self.server_states();
+        if states.is_empty() {
+            output::talk("There are no MCP servers. `rejoin mcp add` adds one.");
+        }
+        for state in &states {
+            match state.phase {
+                McpPhase::Starting => {
+                    output::data(&format!("{}: is being started", harmless(&state.name)))?;
+                }
+                _ => mcp::show(state)?,
+            }
+        }
+        Ok(Outcome::with(plural(states.len(), "server")))
+    }
+
+    #[cfg(not(feature = "mcp"))]
+    fn show_servers(&self) -> Result<Outcome, Failure> {
+        output::talk("This build has no MCP.");
+        Ok(Outcome::done())
+    }
+
+    async fn list_models(&mut self, rest: &str, stop: &Stop) -> Result<Outcome, Failure> {
+        if !matches!(rest, "" | "list") {
+            return Err(Failure::usage(
+                format!("/models takes `list` or nothing, not `{rest}`"),
+                "`/model NAME` chooses a model",
+            ));
+        }
+        let provider = std::sync::Arc::clone(self.worker.provider());
+        let models = tokio::select! {
+            models = provider.models() => models.map_err(|error| Failure::Provider(Box::new(error)))?,
+            () = stop.asked() => return Err(Failure::failed("stopped", "/models asks again")),
+        };
+        let endpoint = provider.endpoint();
+        if endpoint.provider != offline::NAME {
+            windows::remember(&self.desk.home, endpoint, &models);
+        }
+        let count = models.len();
+        providers::print_models(&endpoint.provider, models, false)?;
+        // Programs look for these very words.
+        Ok(Outcome::with(format!("{count} models available")))
+    }
+
+    fn choose_model(&mut self, name: &str) -> Result<Outcome, Failure> {
+        if !name.is_empty() {
+            name_alone(name)?;
+            let chosen = Talk { model: Some(name.to_owned()), ..self.chosen.clone() };
+            self.answer_with(chosen)?;
+        }
+        self.say_endpoint();
+        Ok(Outcome::done())
+    }
+
+    fn choose_provider(&mut self, rest: &str) -> Result<Outcome, Failure> {
+        let words = table::words(rest);
+        if let Some(provider) = words.first() {
+            words.iter().try_for_each(|word| name_alone(word))?;
+            // Model, API and address belong to the provider before.
+            let chosen = Talk {
+                provider: Some(provider.clone()),
+                model: words.get(1).cloned(),
+                api: None,
+                base_url: None,
+                ..self.chosen.clone()
+            };
+            self.answer_with(chosen)?;
+        }
+        self.say_endpoint();
+        Ok(Outcome::done())
+    }
+
+    fn say_endpoint(&self) {
+        output::talk(&self.provider_line());
+    }
+
+    /// Connects to who is chosen, from the next message on.
+    fn answer_with(&mut self, chosen: Talk) -> Result<(), Failure> {
+        let recorded = rejoin::Wanted::of(self.worker.conversation());
+        let answering = answering::choose_for_turn(&self.desk, &chosen, Some(&recorded))?;
+        let summariser = window::summariser(&self.desk, &chosen, self.worker.conversation(), &answering);
+        self.worker.set_window(window::fitting(&self.desk, answering.provider.endpoint()));
+        self.worker.set_provider(answering.provider);
+        self.worker.set_summariser(summariser);
+        self.outcome = answering.outcome;
+        self.chosen = chosen;
+        Ok(())
+    }
+
+    fn list_tools(&self) -> Result<Outcome, Failure> {
+        let tools = self.worker.tools().declarations();
+        let width = tools.iter().map(|tool| tool.name.chars().count()).max().unwrap_or(0);
+        for tool in &tools {
+            let about = tool.description.as_deref().unwrap_or_default();
+            let sentence = about.split_once(". ").map_or(about, |(first, _)| first).trim_end_matches('.');
+            output::data(&format!("{:<width$}  {}", harmless(&tool.name), harmless(sentence)))?;
+        }
+        Ok(Outcome::with(format!("{} available", plural(tools.len(), "tool"))))
+    }
+
+    fn choose_mode(&mut self, rest: &str) -> Result<Outcome, Failure> {
+        let mut approvals = self.worker.settings().approvals.clone();
+        if !rest.is_empty() {
+            let names = || ApprovalMode::ALL.iter().map(|mode| mode.name());
+            approvals.mode = ApprovalMode::named(rest).ok_or_else(|| {
+                let near = near::did_you_mean(rest, names());
+                let all = names().collect::<Vec<_>>().join(", ");
+                Failure::usage(format!("there is no mode `{rest}`"), format!("{near}modes are: {all}"))
+            })?;
+            self.chosen.mode = Some(approvals.mode);
+            self.worker.set_approvals(approvals.clone());
+        }
+        output::talk(&format!("Mode: {}", approvals.mode.name()));
+        Ok(Outcome::done())
+    }
+
+    /// Shows the instructions, and what fills the window if something was said.
+    fn show_context(&mut self) -> Result<Outcome, Failure> {
+        let Endpoint { provider, model, .. } = self.endpoint();
+        let system = self.worker.settings().system.as_deref().unwrap_or("(none)");
+        let usual = match instructions::is_usual(system) {
+            true => " (the usual ones; `rejoin config set system TEXT` replaces them)",
+            false => "",
+        };
+        let about = harmless(&format!("Instructions to {provider}, {model}"));
+        output::data(&format!("{}{usual}:", output::paint(&about, output::STRONG)))?;
+        for line in output::harmless_lines(system).lines() {
+            output::data(format!("  {line}").trim_end())?;
+        }
+        let tools = self.worker.tools().declarations().len();
+        output::data(&format!("{}: /tools lists them", plural(tools, "tool")))?;
+        if self.worker.conversation().tail().is_none() {
+            return Ok(Outcome::done());
+        }
+        let Some(context) = table::named("history") else { return Ok(Outcome::done()) };
+        let words = &["history", "show", table::ID, "--tokens"];
+        self.run_as(context, words, table::Rest::Words, "")
+    }
+
+    async fn compact_here(&mut self, keep: &str, stop: &Stop) -> Result<Outcome, Failure> {
+        self.stored_id()?;
+        if !self.reclaim(stop).await? {
+            return Err(Failure::failed("nothing was compacted", "/compact tries again"));
+        }
+        let keep = Some(keep).filter(|keep| !keep.is_empty());
+        let code = room::compact_now(&mut self.worker, keep, stop, false).await?;
+        Ok(Outcome { failed: code != 0, ..Outcome::done() })
+    }
+
+    fn title(&mut self, rest: &str) -> Result<Outcome, Failure> {
+        if rest.is_empty() {
+            let title = self.worker.conversation().title();
+            let title = if title.is_empty() { String::from("(untitled)") } else { harmless(&title) };
+            output::data(&title)?;
+            return Ok(Outcome::done());
+        }
+        // A title is reason enough for a conversation to begin.
+        self.worker.conversation_mut().save();
+        let Some(title) = table::named("title") else { return Ok(Outcome::done()) };
+        self.run_as(title, &["history", "rename", table::ID, "--"], table::Rest::Text, rest)
+    }
+}
+
+/// Refuses what is no name of a model or a provider. Names are recorded, so a key must not pass for one.
+fn name_alone(name: &str) -> Result<(), Failure> {
+    if without_keys(name) != name {
+        return Err(Failure::usage(
+            "that looks like a key, not like a name",
+            "`rejoin auth login PROVIDER` takes keys; nothing was recorded of this one",
+        ));
+    }
+    match name.contains(char::is_whitespace) {
+        true => Err(Failure::usage("that is more than one name", "/model NAME, or /provider NAME MODEL")),
+        false => Ok(()),
+    }
+}
+
+fn help(rest: &str) -> Result<Outcome, Failure> {
+    let name = rest.trim_start_matches('/');
+    if name.is_empty() {
+        output::talk(format!("{}{HELP}", table::help()).trim_end());
+    } else {
+        let command = table::named(name).ok_or_else(|| {
+            let near = near::did_you_mean(name, table::COMMANDS.iter().map(|command| command.name));
+            Failure::usage(format!("there is no command /{name}"), format!("{near}/help lists them"))
+        })?;
+        let how = format!(
+            "/{} {}\n  {}\n  {}",
+            command.name,
+            command.arguments,
+            command.about,
+            command.completes.in_words()
+        );
+        output::talk(how.trim_end());
+    }
+    Ok(Outcome::with("User viewed help"))
+}

@@ -1,0 +1,430 @@
+//! The /commands, in one table: help, completion, dispatch and recording all read it.
+
+use crate::near;
+
+/// A command that can be typed at the prompt.
+#[derive(Debug)]
+pub struct SlashCommand {
+    /// The name, without the slash.
+    pub name: &'static str,
+    /// Its arguments, as help shows them; empty if it has none.
+    pub arguments: &'static str,
+    /// What it does, in one line.
+    pub about: &'static str,
+    /// What its first argument may be.
+    pub completes: Completes,
+    pub(super) runs: Runs,
+    pub(super) keeps: Keeps,
+}
+
+/// What the argument of a command completes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completes {
+    Nothing,
+    Model,
+    Provider,
+    Conversation,
+    /// The number of a message.
+    Message,
+    Path,
+    OneOf(&'static [&'static str]),
+}
+
+impl Completes {
+    /// Where the possible arguments are listed, for /help.
+    pub(super) fn in_words(self) -> String {
+        match self {
+            Self::Nothing => String::new(),
+            Self::Model => String::from("/models lists the names."),
+            Self::Provider => {
+                String::from("`rejoin auth status` lists the names. A model may follow the name.")
+            }
+            Self::Conversation => {
+                String::from("/resume lists conversations; the beginning of an id is enough.")
+            }
+            Self::Message => String::from("/history numbers the messages."),
+            Self::Path => String::from("The ending of the file chooses the format."),
+            Self::OneOf(words) => format!("One of: {}.", words.join(", ")),
+        }
+    }
+}
+
+/// How a command is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Runs {
+    /// As `rejoin` followed by these words and what was typed. [`ID`] stands for this conversation.
+    As(&'static [&'static str], Rest),
+    /// At the prompt itself.
+    Here(Here),
+}
+
+/// The word that stands for the id of the conversation at the prompt.
+pub(super) const ID: &str = "ID";
+
+/// What becomes of the text after a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// Its words are arguments and options.
+    Words,
+    /// The same, or these if nothing was typed.
+    WordsOr(&'static [&'static str]),
+    /// It is one argument.
+    Text,
+}
+
+/// A command that needs the prompt: its conversation, its provider, or its terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Here {
+    Help,
+    Models,
+    Model,
+    Provider,
+    Tools,
+    Mode,
+    Mcp,
+    Context,
+    Compact,
+    Title,
+    Fork,
+    Rewind,
+    Branches,
+    New,
+    Resume,
+    Clear,
+    Leave,
+}
+
+/// What is recorded as the result of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeps {
+    /// What it printed.
+    Output,
+    /// How many lines it printed. They show what the record holds anyway: a copy would keep what is erased later.
+    Count,
+    /// Nothing, and it does not begin a conversation: a prompt at which only this was typed leaves none behind.
+    Nothing,
+}
+
+const fn command(
+    (name, arguments): (&'static str, &'static str),
+    about: &'static str,
+    completes: Completes,
+    runs: Runs,
+    keeps: Keeps,
+) -> SlashCommand {
+    SlashCommand { name, arguments, about, completes, runs, keeps }
+}
+
+use Completes::{Conversation, Message, Model, Nothing, OneOf, Path, Provider};
+use Runs::{As, Here as At};
+
+/// Every command, in the order of help.
+pub const COMMANDS: &[SlashCommand] = &[
+    command(("help", "[COMMAND]"), "show this list, or a command", Nothing, At(Here::Help), Keeps::Nothing),
+    command(
+        ("models", "[list]"),
+        "list the provider's models",
+        OneOf(&["list"]),
+        At(Here::Models),
+        Keeps::Output,
+    ),
+    command(("model", "[NAME]"), "show the model, or choose another", Model, At(Here::Model), Keeps::Output),
+    command(
+        ("provider", "[NAME]"),
+        "show who answers, or choose another provider",
+        Provider,
+        At(Here::Provider),
+        Keeps::Output,
+    ),
+    command(("tools", ""), "list the tools of the model", Nothing, At(Here::Tools), Keeps::Output),
+    command(
+        ("mode", "[MODE]"),
+        "show or choose the mode: ask, auto, read-only",
+        OneOf(&["ask", "auto", "read-only"]),
+        At(Here::Mode),
+        Keeps::Output,
+    ),
+    command(("mcp", ""), "list MCP servers", Nothing, At(Here::Mcp), Keeps::Output),
+    command(
+        ("history", "[--limit N]"),
+        "show the last messages, numbered",
+        Nothing,
+        As(&["history", "show", ID], Rest::WordsOr(&["--limit", "20"])),
+        Keeps::Count,
+    ),
+    command(
+        ("show", "N"),
+        "show all of message N",
+        Message,
+        As(&["history", "show", ID, "--message"], Rest::Words),
+        Keeps::Count,
+    ),
+    command(
+        ("view", ""),
+        "show what the model sees, and what was repaired",
+        Nothing,
+        As(&["history", "show", ID, "--view"], Rest::Words),
+        Keeps::Count,
+    ),
+    command(
+        ("findings", ""),
+        "check this conversation for problems",
+        Nothing,
+        As(&["check", ID], Rest::Words),
+        Keeps::Output,
+    ),
+    command(
+        ("search", "WORDS"),
+        "search all conversations",
+        Nothing,
+        As(&["history", "search", "--"], Rest::Text),
+        Keeps::Count,
+    ),
+    command(("title", "[TITLE]"), "show the title, or give another", Nothing, At(Here::Title), Keeps::Output),
+    command(
+        ("pin", "N"),
+        "keep message N in every view",
+        Message,
+        As(&["history", "pin", ID], Rest::Words),
+        Keeps::Output,
+    ),
+    command(
+        ("fork", "[N]"),
+        "go on in a copy of this conversation, up to message N",
+        Message,
+        At(Here::Fork),
+        Keeps::Output,
+    ),
+    command(
+        ("rewind", "N [--files]"),
+        "go on from message N; --files restores files, too",
+        Message,
+        At(Here::Rewind),
+        Keeps::Output,
+    ),
+    command(
+        ("undo", "[--dry-run]"),
+        "restore the files that the last turn changed",
+        Nothing,
+        As(&["undo", ID], Rest::Words),
+        Keeps::Output,
+    ),
+    command(
+        ("branches", "[N]"),
+        "show the branches, or go on in branch N",
+        Nothing,
+        At(Here::Branches),
+        Keeps::Count,
+    ),
+    command(
+        ("context", ""),
+        "show the instructions and what fills the window",
+        Nothing,
+        At(Here::Context),
+        Keeps::Count,
+    ),
+    command(
+        ("compact", "[KEEP]"),
+        "summarise older messages; KEEP says what stays",
+        Nothing,
+        At(Here::Compact),
+        Keeps::Output,
+    ),
+    command(
+        ("uncompact", ""),
+        "undo the last compaction",
+        Nothing,
+        As(&["uncompact", ID], Rest::Words),
+        Keeps::Output,
+    ),
+    command(
+        ("prune", "[--keep-last N]"),
+        "leave old tool results out of the window",
+        Nothing,
+        As(&["prune", ID], Rest::Words),
+        Keeps::Output,
+    ),
+    command(
+        ("stats", "[--by WAY]"),
+        "show tokens, cost and tool calls",
+        Nothing,
+        As(&["stats", ID], Rest::Words),
+        Keeps::Output,
+    ),
+    command(
+        ("export", "[-o FILE]"),
+        "write this conversation to a file",
+        Path,
+        As(&["history", "export", ID], Rest::Words),
+        Keeps::Count,
+    ),
+    command(("new", ""), "start a new conversation", Nothing, At(Here::New), Keeps::Output),
+    command(
+        ("resume", "[ID]"),
+        "go on in another conversation, or list them",
+        Conversation,
+        At(Here::Resume),
+        Keeps::Output,
+    ),
+    command(
+        ("clear", ""),
+        "clear the screen; the conversation stays",
+        Nothing,
+        At(Here::Clear),
+        Keeps::Nothing,
+    ),
+    command(("quit", ""), "leave", Nothing, At(Here::Leave), Keeps::Nothing),
+    command(("exit", ""), "leave; the word `exit` does, too", Nothing, At(Here::Leave), Keeps::Nothing),
+];
+
+/// What a line at the prompt is.
+#[derive(Debug)]
+pub(super) enum Line<'l> {
+    Command(&'static SlashCommand, &'l str),
+    /// A word after a slash that is no command, and what to suggest.
+    Unknown(&'l str, String),
+    Message(&'l str),
+}
+
+/// Tells commands from messages. A message may begin with a path, so only a single name after a slash counts as a command, and
+/// only if there is no such file. After a backslash everything is a message.
+pub(super) fn understand(typed: &str) -> Line<'_> {
+    let line = typed.trim();
+    if line.contains('\n') {
+        // It was pasted, and nothing that was pasted is done.
+        return Line::Message(typed);
+    }
+    if let Some(message) = line.strip_prefix('\\').filter(|rest| rest.starts_with(['/', '!'])) {
+        return Line::Message(message);
+    }
+    if line == "exit" {
+        return named("exit").map_or(Line::Message(typed), |command| Line::Command(command, ""));
+    }
+    let Some(command) = line.strip_prefix('/') else { return Line::Message(typed) };
+    let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+    if let Some(command) = named(name) {
+        return Line::Command(command, rest.trim());
+    }
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    if !is_name || std::path::Path::new("/").join(name).exists() {
+        return Line::Message(typed);
+    }
+    let near = near::nearest(&name.to_lowercase(), COMMANDS.iter().map(|command| command.name));
+    Line::Unknown(name, near.iter().map(|near| format!("`/{near}`")).collect::<Vec<_>>().join(" or "))
+}
+
+/// The command of that name.
+pub fn named(name: &str) -> Option<&'static SlashCommand> {
+    COMMANDS.iter().find(|command| command.name == name)
+}
+
+/// The list of commands, as /help prints it.
+pub(super) fn help() -> String {
+    let typed =
+        |command: &SlashCommand| format!("/{} {}", command.name, command.arguments).trim_end().to_owned();
+    let width = COMMANDS.iter().map(|command| typed(command).len()).max().unwrap_or(0);
+    COMMANDS.iter().map(|command| format!("  {:<width$}  {}\n", typed(command), command.about)).collect()
+}
+
+/// The words of a text. Quotes hold words together, and a backslash takes the next character as it is.
+pub(super) fn words(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            ('\'' | '"', None) => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            ('\\', None | Some('"')) => word.get_or_insert_default().extend(characters.next()),
+            (c, None) if c.is_whitespace() => words.extend(word.take()),
+            (c, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::args::CommandLine;
+
+    /// S0-08: commands are recognised before anything reaches the model; paths and other text are messages.
+    #[test]
+    fn commands_are_told_from_messages() {
+        let kind = |line: &str| match understand(line) {
+            Line::Command(command, rest) => format!("{}({rest})", command.name),
+            Line::Unknown(name, near) => format!("unknown {name}: {near}"),
+            Line::Message(text) => format!("message {text}"),
+        };
+        for (line, means) in [
+            ("/models list", "models(list)"),
+            ("  /help ", "help()"),
+            ("exit", "exit()"),
+            ("/show 3", "show(3)"),
+            ("/compact keep the names", "compact(keep the names)"),
+            ("exit now", "message exit now"),
+            ("/usr/bin/x is broken", "message /usr/bin/x is broken"),
+            ("/etc is full", "message /etc is full"),
+            ("/* a comment */", "message /* a comment */"),
+            ("/", "message /"),
+            ("// see below", "message // see below"),
+            ("\\/help is a command", "message /help is a command"),
+            ("/modle gpt", "unknown modle: `/mode` or `/model`"),
+            ("/hlep", "unknown hlep: `/help`"),
+            ("/completely-different", "unknown completely-different: "),
+            ("hello /help", "message hello /help"),
+            ("/rewind 0 --files\nsays the page", "message /rewind 0 --files\nsays the page"),
+        ] {
+            assert_eq!(kind(line), means, "{line}");
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_lines_are_short() {
+        for (place, command) in COMMANDS.iter().enumerate() {
+            assert!(COMMANDS[..place].iter().all(|other| other.name != command.name), "{}", command.name);
+            assert!(!command.about.is_empty(), "{}", command.name);
+        }
+        assert!(help().lines().all(|line| line.len() <= 80), "{}", help());
+    }
+
+    /// The guide explains every command, and no other.
+    #[test]
+    fn the_guide_has_every_command() {
+        let page = include_str!("../../../../../../docs/guides/prompt.md");
+        let rows = page.lines().filter(|line| line.starts_with("| `/"));
+        let named =
+            rows.flat_map(|row| row.split(" | ").next().unwrap_or_default().split('`').skip(1).step_by(2));
+        let named: Vec<&str> = named.map(|typed| typed.split(' ').next().unwrap_or_default()).collect();
+        assert_eq!(named, COMMANDS.iter().map(|command| format!("/{}", command.name)).collect::<Vec<_>>());
+    }
+
+    /// Each command that is run as `rejoin …` has such a sister.
+    #[test]
+    fn sisters_exist() {
+        for command in COMMANDS {
+            if let Runs::As(words, _) = command.runs {
+                let mut sister = CommandLine::command();
+                for word in words.iter().take_while(|word| **word != ID && !word.starts_with('-')) {
+                    let found =
+                        sister.find_subcommand(word).unwrap_or_else(|| panic!("/{}: {word}", command.name));
+                    sister = found.clone();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn quotes_hold_words_together() {
+        assert_eq!(
+            words(r#"-o "a file.md"  --to 'x y' a\ b """#),
+            ["-o", "a file.md", "--to", "x y", "a b", ""]
+        );
+        assert_eq!(words("  "), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,559 @@
+//! The prompt as a person sees it: screens of a real pseudo-terminal, compared as text.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+
+use std::{os::unix::fs::PermissionsExt as _, sync::Arc, time::Duration};
+
+use ptyprocess::Signal;
+use support::{Home, has, screen::Screen, services::PROVIDERS};
+use testkit::loopback::{
+    Config, Fault, Loopback, Say,
+    brain::{Call, Said},
+};
+
+/// Ctrl-C, Ctrl-D, and keys that send sequences.
+const STOP: &str = "\u{3}";
+const LEAVE: &str = "\u{4}";
+const LEFT: &str = "\u{1b}[D";
+const UP: &str = "\u{1b}[A";
+const RIGHT: &str = "\u{1b}[C";
+const ALT_ENTER: &str = "\u{1b}\r";
+
+const SIZE: (u16, u16) = (80, 24);
+
+fn start(home: &Home, arguments: &[&str], size: (u16, u16), environment: &[(&str, &str)]) -> Screen {
+    let mut command = home.command(arguments);
+    command.env("TERM", "xterm-256color").env_remove("NO_COLOR").envs(environment.iter().copied());
+    Screen::start(command, size)
+}
+
+/// A prompt with the built-in responder.
+fn prompt(home: &Home, size: (u16, u16), environment: &[(&str, &str)]) -> Screen {
+    let screen = start(home, &["chat", "--provider", "offline"], size, environment);
+    screen.prompt();
+    screen
+}
+
+/// The messages of people in the active conversation.
+fn said(home: &Home) -> Vec<String> {
+    let history = home.lines(&["history", "show", "@", "--json"]);
+    let by_person = history.iter().filter(|one| one["role"] == "user");
+    by_person.map(|one| one["content"].as_str().unwrap().to_owned()).collect()
+}
+
+fn leave(screen: &Screen) {
+    screen.prompt();
+    screen.send(LEAVE);
+    assert_eq!(screen.end(), 0);
+    assert!(!screen.marks_pastes(), "the terminal is as it was");
+}
+
+/// Keys edit the line, wide characters included, and the record gets what the screen shows.
+#[test]
+fn a_line_is_edited() {
+    let home = Home::new("sqlite");
+    let screen = prompt(&home, SIZE, &[]);
+    // Ctrl-A, Ctrl-E, Ctrl-W, the arrow keys and Backspace.
+    screen.send("name is Bob\u{1}my \u{5}by\u{17}Älïce日本");
+    screen.until("› my name is Älïce日本");
+    screen.send(format!("{LEFT}\u{7f}{LEFT}語\r"));
+    screen.until("› my name is Älïc語e本");
+    screen.prompt();
+    // Keys that mean nothing here leave nothing behind.
+    screen.send("\u{1b}[15~\u{1b}OP\u{1b}[1;5Hplain\u{b}");
+    screen.until("› plain");
+    screen.send("\r");
+    leave(&screen);
+    assert_eq!(said(&home), ["my name is Älïc語e本", "plain"]);
+}
+
+/// What was sent before comes back with the arrow keys, as a hint and by search, in this folder, and never a key.
+#[test]
+fn messages_come_back() {
+    let home = Home::new("sqlite");
+    let screen = prompt(&home, SIZE, &[]);
+    for line in ["2+2", "my name is Alice", "my key is sk-ant-api03-abcdefghijklmnop"] {
+        screen.say(line);
+        screen.prompt();
+    }
+    leave(&screen);
+    let folder = home.path("home/prompts");
+    assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    for file in std::fs::read_dir(&folder).unwrap() {
+        let file = file.unwrap().path();
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "\"2+2\"\n\"my name is Alice\"\n");
+    }
+    let screen = prompt(&home, SIZE, &[]);
+    screen.send(UP);
+    screen.until("› my name is Alice");
+    screen.send(UP);
+    screen.until_it(|screen| screen.ends_with("› 2+2"));
+    screen.send(STOP);
+    screen.prompt();
+    // A hint is dim, and the right arrow takes it.
+    screen.send("my n");
+    screen.until_it(|screen| screen.ends_with("› my name is Alice"));
+    assert!(screen.styled(|cell| cell.dim()).contains("ame is Alice"));
+    screen.send(format!("{RIGHT}\r"));
+    screen.until("your name is Alice");
+    screen.prompt();
+    // Ctrl-R.
+    screen.send("\u{12}2+");
+    screen.until("search (2+) › 2+2");
+    screen.send("\r");
+    screen.until_it(|screen| screen.ends_with("› 2+2"));
+    screen.send("\r");
+    screen.until("2+2 = 4");
+    leave(&screen);
+}
+
+/// Tab completes commands, paths and conversations.
+#[test]
+fn words_are_completed() {
+    let home = Home::new("sqlite");
+    home.file("here/notes/long-name.txt", "x");
+    let screen = prompt(&home, SIZE, &[]);
+    screen.send("/he\t");
+    screen.until_it(|screen| screen.ends_with("› /help"));
+    screen.send("\r");
+    screen.until("Ctrl-C stops a turn");
+    screen.prompt();
+    screen.send("see @no\t");
+    screen.until("› see @notes/");
+    screen.send("\t");
+    screen.until("› see @notes/long-name.txt");
+    screen.send(STOP);
+    leave(&screen);
+}
+
+/// Alt-Enter, a backslash and an open fence begin another line; what is sent is one message.
+#[test]
+fn messages_have_lines() {
+    let home = Home::new("sqlite");
+    let screen = prompt(&home, SIZE, &[]);
+    screen.send(format!("one{ALT_ENTER}two\\\rthree"));
+    screen.until("› one\n· two\\\n· three");
+    screen.send("\r");
+    screen.prompt();
+    screen.send("```\rcode\r");
+    screen.until("› ```\n· code\n·");
+    screen.send("```\r");
+    leave(&screen);
+    assert_eq!(said(&home), ["one\ntwo\nthree", "```\ncode\n```"]);
+}
+
+/// A paste is one message, however long; a long one is a mark in the line. Nothing in it steers the terminal or reaches the record
+/// as an escape sequence, and what is not UTF-8 has a replacement.
+#[test]
+fn pastes_are_one_message() {
+    let home = Home::new("sqlite");
+    let mut screen = prompt(&home, SIZE, &[]);
+    screen.paste("short\r\nwith \u{1b}[31mcolour\u{1b}[0m\u{7}");
+    screen.until("› short\n· with colour");
+    screen.send("\r");
+    screen.prompt();
+    let long: String = (0..5000).map(|number| format!("line {number} of a long paste\n")).collect();
+    screen.send("before ");
+    screen.paste(&long);
+    screen.until("› before [pasted 128 KB, 5,000 lines]");
+    screen.send(" after\r");
+    screen.prompt();
+    screen.paste(b"caf\xe9 \xff\xfe end");
+    // The screen of the tests does not show the replacement.
+    screen.expect("› caf\u{fffd} \u{fffd}\u{fffd} end");
+    screen.send("\r");
+    leave(&screen);
+    assert_eq!(
+        said(&home),
+        [
+            String::from("short\nwith colour"),
+            format!("before {long} after"),
+            String::from("caf\u{fffd} \u{fffd}\u{fffd} end")
+        ]
+    );
+}
+
+/// Ten megabytes are pasted and sent; the prompt stays usable.
+#[test]
+fn a_paste_of_ten_megabytes() {
+    let home = Home::new("sqlite");
+    let screen = prompt(&home, SIZE, &[]);
+    let long =
+        "eighty bytes of text that a person copied from somewhere, and a line break end.\n".repeat(125_000);
+    assert_eq!(long.len(), 10_000_000);
+    screen.paste(&long);
+    screen.until("› [pasted 10 MB, 125,000 lines]");
+    screen.send("x\u{7f}");
+    screen.send("\r");
+    leave(&screen);
+    assert_eq!(said(&home), [long]);
+}
+
+/// Bytes that are not UTF-8 have a replacement when they are typed, too, and take nothing with them.
+#[test]
+fn typed_bytes_that_are_not_text() {
+    let home = Home::new("sqlite");
+    let mut screen = prompt(&home, SIZE, &[]);
+    screen.send(b"caf\xe9 \xff\xe9x");
+    screen.expect("› caf\u{fffd} \u{fffd}\u{fffd}x");
+    screen.send(b"\xe9\r");
+    screen.prompt();
+    screen.say("2+2");
+    screen.until("2+2 = 4");
+    leave(&screen);
+    assert_eq!(said(&home), ["caf\u{fffd} \u{fffd}\u{fffd}x\u{fffd}", "2+2"]);
+}
+
+/// What was typed while a turn ran is there afterwards, line by line.
+#[test]
+fn typing_ahead_is_not_lost() {
+    let server = Loopback::start(Config::default());
+    server.always(Fault::Slow(Duration::from_millis(20)));
+    let home = Home::new("sqlite");
+    let mut command = PROVIDERS[2].command(&home, &server, &["chat"]);
+    command.env("TERM", "xterm");
+    let screen = Screen::start(command, SIZE);
+    screen.prompt();
+    screen.say("hello words:50");
+    screen.until("word10");
+    screen.send("second\rthird\rhalf");
+    screen.until_it(|screen| screen.ends_with("› half"));
+    screen.send(" done\r");
+    leave(&screen);
+    assert_eq!(said(&home), ["hello words:50", "second", "third", "half done"]);
+}
+
+/// Ctrl-C at a question stops the turn, and the next line is a message again; an answer lets the call run.
+#[test]
+fn questions_and_messages_take_turns() {
+    let home = Home::new("sqlite");
+    let mut screen = prompt(&home, SIZE, &[]);
+    for _ in 0..2 {
+        screen.say("write `hello` to notes/a.txt");
+        screen.expect("[s]top? ");
+        screen.send(STOP);
+        screen.expect("stopped; everything so far is recorded");
+        screen.prompt();
+        screen.say("2+2");
+        screen.expect("2+2 = 4");
+        screen.prompt();
+    }
+    screen.say("write `hello` to notes/a.txt");
+    screen.expect("[s]top? ");
+    screen.send("y\r");
+    screen.expect("created `notes/a.txt`");
+    leave(&screen);
+    assert_eq!(std::fs::read_to_string(home.path("here/notes/a.txt")).unwrap(), "hello\n");
+}
+
+/// If answers go to a file, that gets nothing else, and lines are plain.
+#[test]
+fn a_file_gets_only_the_answers() {
+    let home = Home::new("sqlite");
+    let rejoin = home.command(&[]);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "exec \"$0\" chat --provider offline > answers.txt"]).arg(rejoin.get_program());
+    shell.current_dir(home.path("here")).env("TERM", "xterm");
+    for (name, value) in rejoin.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let screen = Screen::start(shell, SIZE);
+    screen.prompt();
+    screen.send("2+2\r");
+    screen.until(" s · ");
+    leave(&screen);
+    assert_eq!(std::fs::read_to_string(home.path("here/answers.txt")).unwrap(), "2+2 = 4\n");
+}
+
+/// Signals of others end the prompt, and the terminal is as it was.
+#[test]
+fn others_can_end_the_prompt() {
+    let home = Home::new("sqlite");
+    let mut screen = prompt(&home, SIZE, &[]);
+    screen.say("my name is Alice");
+    screen.until("your name is Alice");
+    screen.prompt();
+    screen.send("half a line");
+    screen.until("› half a line");
+    screen.signal(Signal::SIGINT);
+    screen.until("Press Ctrl-C again to leave.");
+    screen.prompt();
+    screen.send("more");
+    screen.until("› more");
+    screen.signal(Signal::SIGTERM);
+    assert_eq!(screen.end(), 130);
+    assert!(!screen.marks_pastes());
+}
+
+const ANSWER: &str = "# Title\n\nSome **bold** words and `code` in a paragraph that is long enough to need two rows here.\n\n\
+    ```rust\nfn main() {\n    println!(\"日本\");\n}\n```\n\n| k | what |\n|---|---|\n| a | first |\n\n- one\n- two &#27;[31m\n";
+
+fn markdown(size: (u16, u16), environment: &[(&str, &str)]) -> (Home, Screen) {
+    let brain = Arc::new(|_: &testkit::loopback::Ask| Say::text(ANSWER));
+    let server = Loopback::start(Config { brain, ..Config::default() });
+    let home = Home::new("sqlite");
+    let mut command = PROVIDERS[2].command(&home, &server, &["chat"]);
+    command
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR")
+        .env_remove("REJOIN_EFFORT")
+        .envs(environment.iter().copied());
+    let screen = Screen::start(command, size);
+    screen.prompt();
+    screen.send("go\r");
+    screen.until("% of the window");
+    screen.prompt();
+    (home, screen)
+}
+
+/// The answer between the message and the line about the turn.
+fn answer(screen: &Screen) -> String {
+    let all = screen.all();
+    // A terminal of a test shows what is typed only if the program does.
+    let after = all.split_once("› go\n").or_else(|| all.split_once("› ")).unwrap().1;
+    let lines: Vec<&str> = after.lines().take_while(|line| !line.contains("tokens in")).collect();
+    lines.join("\n")
+}
+
+#[test]
+fn answers_are_markdown() {
+    let (_home, screen) = markdown(SIZE, &[]);
+    assert_eq!(
+        answer(&screen),
+        "Title
+
+Some bold words and code in a paragraph that is long enough to need two rows
+here.
+
+```rust
+fn main() {
+    println!(\"日本\");
+}
+```
+
+k │ what
+──┼──────
+a │ first
+
+• one
+• two [31m"
+    );
+    assert!(screen.styled(|cell| cell.bold()).contains("Title"));
+    assert!(screen.styled(|cell| cell.fgcolor() != vt100::Color::Default).contains("fn"));
+    let status = screen.all().lines().find(|line| line.contains("tokens in")).unwrap().to_owned();
+    has(&status, &[" s · ", " tokens in, ", " out · ", " % of the window"]);
+    let (_home, screen) = markdown((40, 12), &[]);
+    assert_eq!(
+        answer(&screen),
+        "Title
+
+Some bold words and code in a paragraph
+that is long enough to need two rows
+here.
+
+```rust
+fn main() {
+    println!(\"日本\");
+}
+```
+
+k │ what
+──┼──────
+a │ first
+
+• one
+• two [31m"
+    );
+}
+
+/// Without colours, and on a terminal that cannot move its cursor, an answer is the text as the model wrote it.
+#[test]
+fn plain_terminals_get_plain_text() {
+    for environment in [&[("NO_COLOR", "1")][..], &[("TERM", "dumb")]] {
+        let (_home, screen) = markdown((100, 40), environment);
+        let plain = ANSWER.trim_end();
+        assert_eq!(answer(&screen), plain, "{environment:?}");
+        let written = screen.written();
+        if environment[0].0 == "TERM" {
+            let steers = written.iter().filter(|byte| **byte == 0x1b).count();
+            assert_eq!(steers, 0, "{:?}", String::from_utf8_lossy(&written));
+        }
+    }
+}
+
+/// `TERM=dumb`: the terminal edits the line, invalid UTF-8 has a replacement, and keys that send sequences leave nothing behind.
+#[test]
+fn a_dumb_terminal_has_plain_lines() {
+    let home = Home::new("sqlite");
+    let screen = prompt(&home, (40, 24), &[("TERM", "dumb")]);
+    screen.send("my name is Alice\r");
+    screen.until("your name is Alice");
+    screen.prompt();
+    screen.send(b"caf\xe9 \x1b[A\x1b[D2+2\r");
+    leave(&screen);
+    assert_eq!(said(&home), ["my name is Alice", "caf\u{fffd} 2+2"]);
+    assert!(!screen.written().windows(4).any(|window| window == b"\x1b[6n"));
+}
+
+/// At 40 columns, and after the terminal changed its size, the line is where it should be.
+#[test]
+fn narrow_terminals_and_new_sizes() {
+    let home = Home::new("sqlite");
+    let mut screen = prompt(&home, (40, 12), &[]);
+    let line = "a line that is longer than forty columns and wraps 日本語";
+    screen.send(line);
+    screen.until("wraps 日本語");
+    has(&screen.all(), &["› a line that is longer than forty colum\nns and wraps 日本語"]);
+    screen.resize((60, 20));
+    screen.send("!");
+    screen.until("wraps 日本語!");
+    screen.send("\r");
+    screen.prompt();
+    screen.say("2+2");
+    screen.until("2+2 = 4");
+    leave(&screen);
+    assert_eq!(said(&home), [format!("{line}!").as_str(), "2+2"]);
+}
+
+/// A call is one line with the number of its result in the history.
+#[test]
+fn a_call_is_one_line_with_a_number() {
+    let brain = Arc::new(|ask: &testkit::loopback::Ask| match ask.said.last() {
+        Some(Said::Result { .. }) => Say::text("Done."),
+        _ => Say {
+            text: String::from("I look."),
+            calls: vec![Call { name: String::from("list_dir"), arguments: String::from("{\"path\":\".\"}") }],
+            ..Say::default()
+        },
+    });
+    let server = Loopback::start(Config { brain, ..Config::default() });
+    let home = Home::new("sqlite");
+    home.file("here/a.txt", "x");
+    let mut command = PROVIDERS[2].command(&home, &server, &["chat"]);
+    command.env("TERM", "xterm").env_remove("NO_COLOR").env_remove("REJOIN_EFFORT");
+    let screen = Screen::start(command, SIZE);
+    screen.prompt();
+    screen.say("go");
+    screen.until("Done.");
+    let shown = screen.prompt();
+    has(&shown, &["I look.\n← [2] list_dir {\"path\":\".\"}: a.txt\nDone.\n"]);
+    leave(&screen);
+    let history = home.lines(&["history", "show", "@", "--json"]);
+    assert_eq!(history[2]["role"], "tool", "{history:?}");
+}
+
+/// Three conversations: one of another folder, one imported, and one of this folder with two messages.
+fn conversations(home: &Home) -> [String; 3] {
+    let imported = home.import("chat.json", support::SOUND);
+    std::fs::create_dir_all(home.path("there")).unwrap();
+    let mut elsewhere = home.command(&["chat", "--provider", "offline", "a talk about pears"]);
+    assert!(elsewhere.current_dir(home.path("there")).output().unwrap().status.success());
+    home.out(&["chat", "--provider", "offline", "my name is Alice"]);
+    let newest = home.lines(&["list", "--json"]);
+    let id = |number: usize| newest[number]["id"].as_str().unwrap().to_owned();
+    assert!((0..3).any(|number| id(number) == imported));
+    let other = (0..3)
+        .map(id)
+        .find(|id| newest.iter().any(|one| one["id"] == **id && one["title"] == "a talk about pears"));
+    let here = (0..3)
+        .map(id)
+        .find(|id| newest.iter().any(|one| one["id"] == **id && one["title"] == "my name is Alice"));
+    [other.unwrap(), imported, here.unwrap()]
+}
+
+/// `resume` without an id: a list, a search, a preview, this folder only; Enter resumes and Esc leaves.
+#[test]
+fn a_conversation_is_picked() {
+    let home = Home::new("sqlite");
+    let [other, imported, _] = conversations(&home);
+    for size in [SIZE, (40, 14)] {
+        let screen = start(&home, &["resume", "--provider", "offline"], size, &[]);
+        screen.until_it(|screen| screen.contains("3 of 3\n"));
+        let shown = screen.until("model: I will remember that your name");
+        has(
+            &shown,
+            &["Resume:", "my name is Alice", "a talk about pears", "How many files?", "Enter resumes"],
+        );
+        has(&shown, &["you:   my name is Alice"]);
+        // Tab leaves only what belongs to this folder, and brings the rest back.
+        screen.send("\t");
+        screen.until_it(|screen| screen.contains("of 3, this folder only") && !screen.contains("pears"));
+        screen.send("\t");
+        screen.until("3 of 3\n");
+        screen.send("tlkprs");
+        let shown = screen.until("Resume: tlkprs▏\n1 of 3\n");
+        has(&shown, &["› ", "a talk about pears"]);
+        screen.send("\u{15}");
+        screen.until("3 of 3\n");
+        screen.send("\u{1b}");
+        assert_eq!(screen.end(), 0);
+        assert!(!screen.now().contains("pears"), "the screen is as it was: {}", screen.now());
+        assert!(!screen.marks_pastes());
+    }
+    for (search, id) in [("pears", &other), ("gpt-y files", &imported)] {
+        let screen = start(&home, &["resume", "--provider", "offline"], SIZE, &[]);
+        screen.until("3 of 3\n");
+        screen.send(search);
+        screen.until("1 of 3");
+        screen.send("\r");
+        screen.until(&format!("Resumed conversation: {id}"));
+        leave(&screen);
+    }
+}
+
+/// The commands of the prompt work in the line editor: /resume opens the picker, and the prompt goes on in what was picked.
+#[test]
+fn commands_in_the_editor() {
+    let home = Home::new("sqlite");
+    let [other, _, here] = conversations(&home);
+    let screen = start(&home, &["resume", &here, "--provider", "offline"], SIZE, &[]);
+    screen.until(&format!("Resumed conversation: {here}"));
+    screen.until("›");
+    screen.send("/resume\r");
+    screen.until("3 of 3\n");
+    screen.send("pears");
+    screen.until("1 of 3");
+    screen.send("\r");
+    screen.until(&format!("Resumed conversation: {other}"));
+    screen.send("/clear\r");
+    screen.until_it(|screen| !screen.contains("Resumed"));
+    screen.send("/hepl\r");
+    screen.until("There is no command /hepl. Did you mean `/help`?");
+    screen.send("/mo\t");
+    screen.until("/models");
+    screen.send("\u{3}");
+    leave(&screen);
+}
+
+/// On a dumb terminal, `resume` lists the newest with numbers and asks.
+#[test]
+fn a_dumb_terminal_picks_by_number() {
+    let home = Home::new("jsonl");
+    let [_, _, here] = conversations(&home);
+    let mut screen = start(&home, &["resume", "--provider", "offline"], (40, 24), &[("TERM", "dumb")]);
+    screen.expect("1 to 3");
+    let list = screen.now();
+    let row = list.lines().find(|line| line.contains("my name is Alice")).unwrap();
+    let number = row.split_whitespace().next().unwrap().to_owned();
+    screen.send("9\r");
+    screen.expect("Please answer with one of the numbers");
+    screen.send(format!("{number}\r"));
+    screen.expect(&format!("Resumed conversation: {here}"));
+    leave(&screen);
+    let screen = start(&home, &["resume", "--provider", "offline"], (40, 24), &[("TERM", "dumb")]);
+    screen.until("1 to 3");
+    screen.send("\r");
+    assert_eq!(screen.end(), 0);
+    // Nothing to pick from is what it was.
+    let empty = Home::new("sqlite");
+    let screen = start(&empty, &["resume"], SIZE, &[]);
+    assert_eq!(screen.end(), 1);
+    has(&screen.now(), &["not found"]);
+}
