@@ -318,8 +318,11 @@ fn the_disk_fails_in_mid_turn() {
                 again.err
             );
             for end in [Kind::KillBefore, Kind::KillAfter] {
-                let (home, _, output) = run(end, at);
-                assert_eq!(output.status.code(), None, "{kind}, {end:?} at {at}: it was killed");
+                let (home, fault, output) = run(end, at);
+                // The thread that keeps the index makes more calls or fewer, as the machine is busy.
+                let is_killed = output.status.code().is_none();
+                let ended_before = fault.calls().is_some_and(|calls| calls < at);
+                assert!(is_killed || ended_before, "{kind}, {end:?} at {at}: it was killed");
                 let resumed = home.run(&["resume", "@", "What's my name?"]);
                 assert_eq!(resumed.code, 0, "{kind}, {end:?} at {at}: {}", resumed.err);
                 assert!(resumed.out.contains("Alice"), "{kind}, {end:?} at {at}: {}", resumed.out);

@@ -417,6 +417,7 @@ impl<'a> Check<'a, Anthropic> {
 
     fn text_block(&mut self, block: &At<'a>) {
         self.only_fields(block, "type text citations cache_control");
+        self.optional(&block.get("citations"), Value::is_array, "an array");
         let Some(text) = self.string(&block.get("text")) else { return };
         self.text(text, block);
         if text.chars().all(is_space) && block.get("cache_control").is_given() {
@@ -433,9 +434,24 @@ impl<'a> Check<'a, Anthropic> {
         }
     }
 
+    /// Judges the type of a field that may be absent or null.
+    fn optional(&mut self, field: &At<'a>, fits: fn(&Value) -> bool, expected: &'static str) {
+        if field.is_given() {
+            self.needs_type(field, fits, expected);
+        }
+    }
+
     fn media(&mut self, kind: &str, block: &At<'a>) {
         if kind == "image" {
             self.only_fields(block, "type source cache_control");
+        } else {
+            self.only_fields(block, "type source title context citations cache_control");
+            for text in ["title", "context"].map(|field| block.under(kind).get(field)) {
+                if text.is_given() {
+                    self.string(&text);
+                }
+            }
+            self.optional(&block.under(kind).get("citations"), Value::is_object, "an object");
         }
         let source = block.under(kind).get("source");
         let filled = |field: &str| is_filled(&source[field]);

@@ -282,7 +282,18 @@ fn schema_cases() -> Vec<Case> {
     let mut titled = looping(json!({}), json!([found]));
     let kept = titled.clone();
     titled["messages"][2]["content"][0]["content"][0]["title"] = Value::Null;
+    let paper = |field: &str, value: Value| {
+        let source = json!({"type": "text", "media_type": "text/plain", "data": "a"});
+        let mut block = json!({"type": "document", "source": source, "title": null});
+        block[field] = value;
+        turns([user([block])])
+    };
     vec![
+        (schema(), paper("title", json!("t")), paper("title", json!(["t"]))),
+        (schema(), paper("context", json!("c")), paper("context", json!(1))),
+        (schema(), paper("citations", json!({"enabled": true})), paper("citations", json!([]))),
+        (schema(), paper("citations", Value::Null), paper("name", json!("n"))),
+        (schema(), good(), turns([user([json!({"type": "text", "text": "go", "citations": {}})])])),
         (schema(), good(), json!([])),
         (schema(), good(), json!({})),
         (schema(), good(), json!({"messages": {}})),

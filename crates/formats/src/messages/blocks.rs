@@ -10,7 +10,7 @@ use rejoin_record::{
     limits,
 };
 
-use super::Style;
+use super::{DEEPEST, Style};
 use crate::{
     media,
     wire::{anthropic, base64, openai_chat},
@@ -122,7 +122,8 @@ impl BlockReader<'_> {
         let Some(block) = block else { return self.opaque(item, &kind, under) };
         let own = dialect.is_none_or(|dialect| dialect == self.style);
         let known = self.style == Style::OpenAi || only_known_fields(item, &kind);
-        let fits = own && legal && known && block.span.is_some() && item.is_clean();
+        let fits =
+            own && legal && known && block.span.is_some() && item.is_clean() && !item.is_deeper_than(DEEPEST);
         if fits { block } else { irregular(block) }
     }
 
@@ -332,7 +333,7 @@ pub(crate) fn free_text(input: Option<Value<'_>>) -> (Arguments, bool) {
     (Arguments::new(wrapped), input.is_some())
 }
 
-/// Whether a block has only the fields of its kind: Anthropic refuses any other.
+/// Whether a block has only the fields of its kind, and those beside its content have their types: Anthropic refuses any other.
 fn only_known_fields(item: Value<'_>, kind: &str) -> bool {
     let known: &[&str] = match kind {
         "text" => &["type", "text", "citations", "cache_control"],
@@ -346,7 +347,15 @@ fn only_known_fields(item: Value<'_>, kind: &str) -> bool {
     };
     let mark = item.given("cache_control");
     let mark_fits = mark.is_none_or(|mark| mark.says("type", "ephemeral"));
-    mark_fits && item.fields().all(|(key, _)| known.iter().any(|name| key.is_str(name)))
+    let is = |name, kind| item.given(name).is_none_or(|value| value.kind() == kind);
+    let typed = match kind {
+        "text" => is("citations", Kind::Array),
+        "document" => {
+            is("title", Kind::String) && is("context", Kind::String) && is("citations", Kind::Object)
+        }
+        _ => true,
+    };
+    typed && mark_fits && item.fields().all(|(key, _)| known.iter().any(|name| key.is_str(name)))
 }
 
 pub(crate) fn irregular(mut block: Block) -> Block {
@@ -395,7 +404,8 @@ fn opaque_is_whole(item: Value<'_>, kind: &str, reader: &BlockReader<'_>) -> boo
             };
             let blocks = || content.into_iter().flat_map(Value::items);
             let pieces = blocks().next().is_some() && blocks().all(|block| is_filled(block) || image(block));
-            pieces || text.is_some_and(|text| !rejoin_record::text::is_blank(&text))
+            let filled = pieces || text.is_some_and(|text| !rejoin_record::text::is_blank(&text));
+            filled && only_known_fields(item, kind)
         }
         "tool_reference" => is_name("tool_name", 64),
         "server_tool_use" => {
