@@ -322,9 +322,24 @@ impl Conversation {
 
     /// Estimates of the tokens of messages whose entries were not read.
     #[cfg(feature = "agent")]
-    pub(crate) fn known_estimates(&self) -> impl Iterator<Item = (EntryId, u64)> {
+    pub(crate) fn known_estimates(
+        &self,
+        walk: &rejoin_view::path::Walk,
+    ) -> impl Iterator<Item = (EntryId, u64)> {
         let gaps = self.part.iter().flat_map(|part| part.gaps.values());
-        gaps.flat_map(|gap| &gap.stand_ins).map(|known| (known.entry, known.tokens))
+        // A result that was pruned since has a tombstone now, which is shorter.
+        let is_pruned = |known: &&rejoin_record::StandIn| {
+            matches!(known.results, rejoin_record::StandInResults::Unread(_))
+                && walk.unread(known.entry).is_none()
+        };
+        let known = gaps.flat_map(|gap| &gap.stand_ins).filter(move |known| !is_pruned(known));
+        known.map(|known| (known.entry, known.tokens))
+    }
+
+    /// Whether results were left out when the conversation was opened.
+    #[cfg(feature = "agent")]
+    pub(crate) fn leaves_results_unread(&self) -> bool {
+        self.part.as_ref().is_some_and(checkpoint::Part::leaves_results_unread)
     }
 
     /// The path to the head, if it was walked when the conversation was opened and nothing was added since.

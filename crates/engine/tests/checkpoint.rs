@@ -14,7 +14,7 @@ use rejoin_engine::{
         scripted::{ScriptedProvider, Step},
     },
     tools::Tools,
-    turn::{Stop, TurnInput, TurnSettings, WindowSettings, Worker},
+    turn::{CompactMode, Event, Stop, TurnInput, TurnSettings, WindowSettings, Worker},
 };
 use rejoin_formats::Dialect;
 use rejoin_record::{Content, ConversationId, EntryId, Kind, Message, Role, ToolCall, content::Branch};
@@ -270,6 +270,158 @@ fn a_part_in_memory_is_stored_later() {
     }
 }
 
+/// A Codex rollout whose turns have results of many lengths, and lines that are no messages.
+fn imported(store: &Arc<dyn Store>, turns: u64, seed: u64) -> ConversationId {
+    let mut dice = Dice(seed);
+    let mut lines = vec![String::from(
+        r#"{"timestamp":"2026-11-01T00:00:00Z","type":"session_meta","payload":{"id":"0199a6aa-0000-7000-8000-000000000001","cwd":"/"}}"#,
+    )];
+    let mut line = |kind: &str, payload: String| {
+        lines.push(format!(r#"{{"timestamp":"2026-11-01T00:00:00Z","type":"{kind}","payload":{payload}}}"#));
+    };
+    let words = |dice: &mut Dice, most: u64| "some words here ".repeat(dice.roll(most) as usize + 1);
+    for turn in 0..turns {
+        let said = format!("Turn {turn}: {}", words(&mut dice, 4));
+        line(
+            "response_item",
+            format!(
+                r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{said}"}}]}}"#
+            ),
+        );
+        line("event_msg", format!(r#"{{"type":"user_message","message":"{said}"}}"#));
+        for number in 0..dice.roll(3) {
+            // Some ids come twice.
+            let id = format!("call_{}_{number}", dice.roll(turns));
+            let tool = if dice.roll(2) == 0 { "shell" } else { "read" };
+            line(
+                "response_item",
+                format!(r#"{{"type":"function_call","name":"{tool}","arguments":"{{}}","call_id":"{id}"}}"#),
+            );
+            let output = words(&mut dice, 80);
+            line(
+                "response_item",
+                format!(r#"{{"type":"function_call_output","call_id":"{id}","output":"{output}"}}"#),
+            );
+        }
+        let answer = words(&mut dice, 8);
+        line(
+            "response_item",
+            format!(
+                r#"{{"type":"message","role":"assistant","content":[{{"type":"output_text","text":"{answer}"}}]}}"#
+            ),
+        );
+    }
+    let text = lines.join("\n") + "\n";
+    let input = rejoin_formats::Input::new("rollout.jsonl", text.as_bytes()).unwrap();
+    let session = rejoin_formats::sessions::read(&input, None).unwrap().remove(0);
+    let writer = Writer { store: &**store, clock: &*clock(), command: "test" };
+    // A checkpoint is kept where there is an index.
+    writer.create(&New::default()).unwrap();
+    store.settle().unwrap();
+    let id = writer.import(&session).unwrap().id;
+    store.settle().unwrap();
+    id
+}
+
+/// The first turn after an import sends what it would send if everything had been read. If it prunes all old results, it does not read
+/// them.
+#[test]
+fn the_first_turn_after_an_import_goes_on_as_the_whole_does() {
+    let mut pruned_unread = 0;
+    for seed in 0..12u64 {
+        for (kind, model) in [("jsonl", "some-model"), ("sqlite", "some-model"), ("sqlite", "gpt-4o")] {
+            let folder = tempfile::tempdir().unwrap();
+            let store = open(folder.path(), kind);
+            let id = imported(&store, 40, seed);
+            for window in [1_500, 4_000, 20_000, 1_000_000] {
+                let keep_last = (seed % 3 == 0).then_some(2);
+                let next = |conversation: Conversation| {
+                    let provider = Arc::new(provider().named("scripted", model));
+                    let prune = PrunePolicy { keep_last, ..PrunePolicy::default() };
+                    let compact = CompactMode::Off;
+                    let window = WindowSettings {
+                        context_window: Some(window),
+                        compact,
+                        prune,
+                        ..WindowSettings::default()
+                    };
+                    let settings = TurnSettings { window, ..TurnSettings::default() };
+                    let mut worker =
+                        Worker::new(conversation, Arc::clone(&provider) as _, echo().1, settings);
+                    let mut events = Vec::new();
+                    let mut sink = |event: Event| {
+                        if let Event::Pruned { results, tokens } = event {
+                            events.push((results, tokens));
+                        }
+                    };
+                    run(worker.turn(TurnInput::from("And now?"), &mut sink, &Stop::new())).unwrap();
+                    let is_whole = worker.conversation().is_whole();
+                    let said = (provider.last_body().unwrap(), worker.next_request_tokens(), events);
+                    (said, is_whole)
+                };
+                let (whole, _) = next(Conversation::open_read_only(Arc::clone(&store), clock(), id).unwrap());
+                let (part, is_whole) = next(opened(&store, id, Hold::Never));
+                assert_eq!(part, whole, "{kind}, seed {seed}, a window of {window}");
+                pruned_unread += usize::from(!is_whole && !whole.2.is_empty());
+                if whole.2.is_empty() {
+                    assert!(is_whole, "{kind}, seed {seed}, {window}: what is sent has to be read");
+                }
+            }
+        }
+    }
+    assert!(pruned_unread > 10, "only {pruned_unread} turns pruned what was not read");
+}
+
+/// The turns after the first one, and what the first one pruned, are the same as well.
+#[test]
+fn results_that_were_pruned_unread_stay_pruned() {
+    for kind in ["jsonl", "sqlite"] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path(), kind);
+        let id = imported(&store, 60, 5);
+        let settings = |window| {
+            let window = WindowSettings {
+                context_window: Some(window),
+                compact: CompactMode::Off,
+                ..WindowSettings::default()
+            };
+            TurnSettings { window, ..TurnSettings::default() }
+        };
+        for round in 0..4 {
+            let mut worker =
+                Worker::new(opened(&store, id, Hold::Now), Arc::new(provider()), echo().1, settings(1_500));
+            say(&mut worker, &format!("A number: {round}"));
+            drop(worker);
+            store.settle().unwrap();
+            assert!(goes_on_as_ever(&store, id), "{kind}, round {round}");
+        }
+        let mut problems = 0;
+        store.verify(Some(id), &mut |_| problems += 1).unwrap();
+        assert_eq!(problems, 0, "{kind}");
+    }
+}
+
+/// Whatever shows or changes old results reads them first.
+#[test]
+fn what_needs_unread_results_reads_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), "sqlite");
+    let id = imported(&store, 40, 1);
+    let whole = Conversation::open_read_only(Arc::clone(&store), clock(), id).unwrap();
+    let shown = worker(whole, Arc::new(provider()), 1_000_000).shown().to_vec();
+    let part = || worker(opened(&store, id, Hold::Never), Arc::new(provider()), 1_000_000);
+    assert_eq!(part().shown(), shown);
+    let mut known = part();
+    let counter = rejoin_view::TokenCounter::for_model("some-model").estimating();
+    let tokens: u64 = shown.iter().map(|message| counter.message(message)).sum();
+    assert_eq!(known.shown_tokens(), tokens);
+    let policy = PrunePolicy { keep_last: Some(3), batch: Some(1), ..PrunePolicy::default() };
+    let mut conversation = opened(&store, id, Hold::Never);
+    let report = conversation.prune_tool_calls("some-model", Some(&policy));
+    let mut whole = Conversation::open_read_only(Arc::clone(&store), clock(), id).unwrap();
+    assert_eq!(report, whole.prune_tool_calls("some-model", Some(&policy)));
+}
+
 /// A checkpoint that is nonsense is not used.
 #[test]
 fn a_damaged_checkpoint_is_not_used() {
@@ -291,7 +443,7 @@ fn a_damaged_checkpoint_is_not_used() {
         vec![String::new()],
         vec![String::from("[]")],
         pieces[..1].to_vec(),
-        changed(0, "[2,", "[3,"),
+        changed(0, "[3,", "[4,"),
         changed(0, "[0,0,", "[0,0,0,0,"),
         changed(1, "number", "member"),
     ];

@@ -33,4 +33,4 @@ pub use ids::{CallId, ConversationId, EntryId, Salt};
 pub use jiff::Timestamp;
 pub use message::{Form, Message, Native, NativeItem, Role};
 pub use text::{Raw, SharedText, Span, Text};
-pub use tree::{EntryGap, EntryGaps, StandIn, Tree};
+pub use tree::{EntryGap, EntryGaps, StandIn, StandInResults, Tree, UnreadResult};

@@ -33,12 +33,35 @@ pub struct StandIn {
     pub seq: u64,
     /// Its number among the messages of the path.
     pub number: usize,
-    /// Whether it consists of tombstones for results that were pruned.
-    pub is_pruned: bool,
+    /// What it shows of results.
+    pub results: StandInResults,
     /// An estimate of its tokens.
     pub tokens: u64,
     /// The message.
     pub message: Arc<Message>,
+}
+
+/// What a stand-in shows of results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StandInResults {
+    /// It holds none.
+    None,
+    /// It consists of tombstones for results that were pruned.
+    Tombstones,
+    /// It is one result without its content, because the next turn will probably prune it. Before anything shows it, its entry has to
+    /// be read.
+    Unread(UnreadResult),
+}
+
+/// What is known about a result whose content was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnreadResult {
+    /// The bytes of its content, as its tombstone will give them.
+    pub bytes: u64,
+    /// An estimate of the tokens of its message.
+    pub tokens: u64,
+    /// The most tokens that its message can have.
+    pub most_tokens: u64,
 }
 
 /// The gaps of a part of a conversation, by the entry after each. Empty if everything was read.

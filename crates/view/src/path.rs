@@ -10,7 +10,8 @@ use std::{
 };
 
 use rejoin_record::{
-    Block, BlockKind, CallId, Content, Entry, EntryId, Kind, MediaSource, Message, StandIn, Text, Tree,
+    Block, BlockKind, CallId, Content, Entry, EntryId, Kind, MediaSource, Message, StandIn, StandInResults,
+    Text, ToolResult, Tree, UnreadResult,
     content::{CallAt, Compacted, Decision, TurnState},
 };
 
@@ -18,7 +19,7 @@ use crate::{
     finding::{Action, Finding, Position},
     history::{Fate, History, KnownCall},
     rules::Rule,
-    tokens::estimated,
+    tokens::{self, estimated},
 };
 
 /// The history that leads to the head of a tree.
@@ -109,6 +110,8 @@ pub struct Walk {
     pinned: Vec<EntryId>,
     pruned: HashSet<(EntryId, u64)>,
     prunes: usize,
+    /// The messages whose only result was not read.
+    unread: HashMap<EntryId, UnreadResult>,
     /// How many of the entries to come were known when the walk began.
     foreseen: usize,
     stale: bool,
@@ -243,12 +246,19 @@ impl Walk {
     /// Takes what is known of the entries that were left out before the next one, if this is a part of a conversation.
     pub fn cross(&mut self, tree: &Tree<'_>, next: EntryId) {
         let Some(gap) = tree.gap_before(next) else { return };
-        for StandIn { entry, number, is_pruned, message, .. } in &gap.stand_ins {
+        for StandIn { entry, number, results, message, .. } in &gap.stand_ins {
             self.next_number = *number;
             self.foreseen += 1;
             self.message(*entry, Arc::clone(message));
-            if *is_pruned && self.calls.places.contains_key(entry) {
-                self.pruned.extend((0..message.blocks.len()).map(|block| (*entry, block as u64)));
+            match results {
+                _ if !self.calls.places.contains_key(entry) => {}
+                StandInResults::None => {}
+                StandInResults::Tombstones => {
+                    self.pruned.extend((0..message.blocks.len()).map(|block| (*entry, block as u64)));
+                }
+                StandInResults::Unread(unread) => {
+                    self.unread.insert(*entry, *unread);
+                }
             }
         }
         self.next_number = gap.number;
@@ -267,16 +277,58 @@ impl Walk {
     pub fn stand_ins(&self) -> HashMap<EntryId, StandIn> {
         let mut found = HashMap::new();
         for ((entry, message), number) in self.entries.iter().zip(&self.messages).zip(&self.numbers) {
-            let is_pruned = self.is_wholly_pruned(*entry);
+            let unread = self.unread.get(entry).copied();
             // Another compaction may show all of a message that this one shortened, and results may still be pruned, some by their age.
             let may_change = self.shortened(*entry).is_some() || message.tool_results().next().is_some();
-            if is_pruned || !may_change {
-                let (tokens, message) = (estimated(message), Arc::clone(message));
-                let (entry, number) = (*entry, *number);
-                found.insert(entry, StandIn { entry, seq: 0, number, is_pruned, tokens, message });
-            }
+            let results = match unread {
+                Some(unread) => StandInResults::Unread(unread),
+                None if self.is_wholly_pruned(*entry) => StandInResults::Tombstones,
+                None if may_change => continue,
+                None => StandInResults::None,
+            };
+            let tokens = unread.map_or_else(|| estimated(message), |unread| unread.tokens);
+            let (entry, number, message) = (*entry, *number, Arc::clone(message));
+            found.insert(entry, StandIn { entry, seq: 0, number, results, tokens, message });
         }
         found
+    }
+
+    /// Forgets the content of old results, as if it had not been read: those that a turn in a full window would prune first. The newest
+    /// ones that together take at most `kept_tokens`, by an estimate, stay, and so does the newest turn. Returns the bytes that are
+    /// left out.
+    pub fn leave_results_unread(&mut self, kept_tokens: u64) -> u64 {
+        let newest_turn = crate::window::newest_turn(self);
+        let (mut kept, mut bytes) = (0, 0);
+        for place in (0..newest_turn).rev() {
+            let (entry, message) = (self.entries[place], &self.messages[place]);
+            let [Block { kind: BlockKind::ToolResult(result), .. }] = &message.blocks[..] else { continue };
+            let tokens = estimated(message);
+            if self.is_pruned(entry, 0) || self.pinned.contains(&entry) || !tokens::is_worth_pruning(tokens) {
+                continue;
+            }
+            kept += tokens;
+            if kept <= kept_tokens || self.shortened(entry).is_some() {
+                continue;
+            }
+            let size = size_of(&result.content) as u64;
+            let most_tokens = crate::TokenCounter::most(message);
+            self.unread.insert(entry, UnreadResult { bytes: size, tokens, most_tokens });
+            bytes += size;
+            self.messages[place] = Arc::new(without_spans(message, |result| result.content.clear()));
+        }
+        bytes
+    }
+
+    /// What is known about the result of an entry's message, if its content was not read.
+    #[must_use]
+    pub fn unread(&self, entry: EntryId) -> Option<UnreadResult> {
+        self.unread.get(&entry).copied()
+    }
+
+    /// Whether the content of any result was not read.
+    #[must_use]
+    pub fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
     }
 
     /// Whether both walks came to the same: the same messages under the same numbers, with the same known about their calls.
@@ -293,6 +345,7 @@ impl Walk {
             && self.summary == other.summary
             && self.pinned == other.pinned
             && self.pruned == other.pruned
+            && self.unread == other.unread
             && cut(self) == cut(other)
     }
 
@@ -388,12 +441,10 @@ impl Walk {
             let Some(result) = message.blocks.get(block).and_then(Block::as_result) else { continue };
             let called = result.call_id.as_ref().and_then(|id| tools.get(id).copied());
             let tool = result.name.as_ref().or(called).map_or("a tool", |name| name.as_str());
-            let text = tombstone(tool, size_of(&result.content), self.numbers[place]);
-            let pruned = changed.entry(place).or_insert_with(|| Message {
-                native: None,
-                blocks: message.blocks.iter().map(|block| Block { span: None, ..block.clone() }).collect(),
-                ..Message::clone(message)
-            });
+            let bytes = self.unread.remove(&at.entry).map(|unread| unread.bytes);
+            let bytes = bytes.unwrap_or_else(|| size_of(&result.content) as u64);
+            let text = tombstone(tool, bytes, self.numbers[place]);
+            let pruned = changed.entry(place).or_insert_with(|| without_spans(message, |_| {}));
             if let BlockKind::ToolResult(result) = &mut pruned.blocks[block].kind {
                 result.content = vec![Block::text(Text::from(text))];
                 self.pruned.insert((at.entry, at.block));
@@ -592,8 +643,20 @@ impl Calls {
     }
 }
 
+/// A message whose results change, so that nothing of its source is sent as it was.
+fn without_spans(message: &Message, change: impl Fn(&mut ToolResult)) -> Message {
+    let mut blocks: Vec<Block> =
+        message.blocks.iter().map(|block| Block { span: None, ..block.clone() }).collect();
+    for block in &mut blocks {
+        if let BlockKind::ToolResult(result) = &mut block.kind {
+            change(result);
+        }
+    }
+    Message { native: None, blocks, role: message.role.clone(), form: message.form }
+}
+
 /// What a view shows in the place of a result.
-fn tombstone(tool: &str, bytes: usize, number: usize) -> String {
+fn tombstone(tool: &str, bytes: u64, number: usize) -> String {
     format!(
         "[The result of {tool} ({bytes} bytes) was left out to save room. It is kept: call recall with {{\"message\": {number}}} \
          to read it again.]"

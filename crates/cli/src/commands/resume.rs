@@ -159,7 +159,7 @@ fn ask_before_the_prompt(
 
 /// Shows the last exchange, so that users remember where they were.
 pub fn show_last_exchange(talking: &mut Talking) {
-    let said = exchange::last(talking.worker.shown());
+    let said = exchange::last(talking.worker.said());
     if !said.is_empty() {
         output::talk("  Last exchange:");
     }

@@ -17,7 +17,7 @@ use std::{
 
 use rejoin_record::{
     Content, ConversationId, Entry, EntryGap, EntryGaps, EntryId, Hash, Kind, Message, Raw, Role, StandIn,
-    Tail, Tree,
+    StandInResults, Tail, Tree, UnreadResult,
     hash::short_name,
     json::{Doc, Value, list, quoted},
 };
@@ -27,7 +27,7 @@ use rejoin_view::path::{ParsedMessage, Walk};
 use crate::{draft, wanted};
 
 /// Changes when the text is written differently, and when tokens are estimated differently.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// The length of the digest before each piece.
 const DIGEST: usize = 22;
@@ -50,6 +50,12 @@ pub(super) struct Part {
 }
 
 impl Part {
+    /// Whether it holds results without their content.
+    pub(super) fn leaves_results_unread(&self) -> bool {
+        let is_unread = |known: &StandIn| matches!(known.results, StandInResults::Unread(_));
+        self.gaps.values().flat_map(|gap| &gap.stand_ins).any(is_unread)
+    }
+
     /// Whether these entries are enough, of which those after the newest one of the checkpoint are new.
     pub(super) fn suffices(&self, entries: &[Entry]) -> bool {
         let (path, broken) = Tree::of_part(entries, &self.gaps).path();
@@ -102,21 +108,43 @@ struct Checkpoint {
     stand_ins: Vec<StandIn>,
 }
 
-/// Makes a checkpoint of a conversation that was just imported, and keeps it in the store, if a compaction hides most of it. Otherwise that
-/// is left to its first turn: most imported conversations never get one.
+/// The bytes of an imported conversation from which its first turn should not have to read all of it.
+const LARGE: usize = if cfg!(debug_assertions) { 4_000 } else { 8 << 20 };
+
+/// The tokens of the newest results that a checkpoint of an imported conversation does not leave unread, by an estimate: as many as a
+/// turn keeps in the largest windows.
+const KEPT_TOKENS: u64 = if cfg!(debug_assertions) { 200 } else { 60_000 };
+
+/// Makes a checkpoint of a conversation that was just imported, and keeps it in the store, if a compaction hides most of it or if it
+/// is large. Otherwise that is left to its first turn: most imported conversations never get one.
 pub(crate) fn keep_of_import(store: &dyn Store, id: ConversationId, entries: &[Entry]) {
-    if entries.iter().any(|entry| entry.envelope().kind == Kind::Compacted) {
-        keep_of_part(store, id, entries, None);
+    let is_compacted = || entries.iter().any(|entry| entry.envelope().kind == Kind::Compacted);
+    let size = |entry: &Entry| entry.body().map_or(0, |body| body.as_str().len());
+    let is_large = || entries.iter().map(size).sum::<usize>() > LARGE;
+    if entries.len() > WORTH && store.single_reads() > 0 && (is_compacted() || is_large()) {
+        keep(store, id, entries, None, ResultsRead::OfNewest);
+    }
+}
+
+/// Which results a checkpoint may leave unread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ResultsRead {
+    /// None: all that are not pruned are read.
+    All,
+    /// The old ones, which the first turn will prune.
+    OfNewest,
+}
+
+fn keep(store: &dyn Store, id: ConversationId, entries: &[Entry], part: Option<&Part>, results: ResultsRead) {
+    if let Some(pieces) = Checkpoint::of(entries, part, store.single_reads(), results) {
+        store.keep_checkpoint(id, &pieces);
     }
 }
 
 /// Makes a checkpoint of a conversation of which perhaps only a part was read, and keeps it in the store, if that is worth it.
 pub(super) fn keep_of_part(store: &dyn Store, id: ConversationId, entries: &[Entry], part: Option<&Part>) {
-    if (part.is_some() || may_be_worth_it(entries))
-        && store.single_reads() > 0
-        && let Some(pieces) = Checkpoint::of(entries, part, store.single_reads())
-    {
-        store.keep_checkpoint(id, &pieces);
+    if (part.is_some() || may_be_worth_it(entries)) && store.single_reads() > 0 {
+        keep(store, id, entries, part, ResultsRead::All);
     }
 }
 
@@ -224,7 +252,7 @@ fn read_part(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) ->
 
 impl Checkpoint {
     /// The pieces of a checkpoint that names at most `most` single entries. None if it would save too little.
-    fn of(entries: &[Entry], part: Option<&Part>, most: usize) -> Option<Vec<String>> {
+    fn of(entries: &[Entry], part: Option<&Part>, most: usize, results: ResultsRead) -> Option<Vec<String>> {
         let none = EntryGaps::new();
         let tree = Tree::of_part(entries, part.map_or(&none, |part| &part.gaps));
         let (path, broken) = tree.path();
@@ -253,6 +281,9 @@ impl Checkpoint {
         }
         if !broken.is_empty() || !walk.findings().is_empty() || !is_known {
             return None;
+        }
+        if results == ResultsRead::OfNewest && !walk.is_compacted() {
+            walk.leave_results_unread(KEPT_TOKENS);
         }
         let needed = needed(&path[..first], &walk);
         let (mut earlier, mut stand_ins) = (Vec::new(), Vec::new());
@@ -334,10 +365,18 @@ impl Checkpoint {
             list(earlier),
         ])];
         let mut piece = String::new();
-        for StandIn { entry, seq, number, is_pruned, tokens, message } in stand_ins {
+        for StandIn { entry, seq, number, results, tokens, message } in stand_ins {
             let body = Content::Message(Message::clone(message)).to_body();
-            let (body, is_pruned) = (body.as_str(), u8::from(*is_pruned));
-            let _ = writeln!(piece, "{} {seq} {number} {is_pruned} {tokens} {entry}\n{body}", body.len());
+            let body = body.as_str();
+            let _ = write!(piece, "{} {seq} {number} {tokens} {entry}", body.len());
+            let _ = match results {
+                StandInResults::None => writeln!(piece),
+                StandInResults::Tombstones => writeln!(piece, " pruned"),
+                StandInResults::Unread(UnreadResult { bytes, most_tokens, .. }) => {
+                    writeln!(piece, " unread {bytes} {most_tokens}")
+                }
+            };
+            let _ = writeln!(piece, "{body}");
             if piece.len() >= PIECE {
                 pieces.push(std::mem::take(&mut piece));
             }
@@ -410,13 +449,21 @@ fn add_stand_ins(piece: &str, found: &mut Vec<StandIn>) -> Option<()> {
         let mut field = || fields.next();
         let length = field()?.parse().ok()?;
         let (seq, number) = (field()?.parse().ok()?, field()?.parse().ok()?);
-        let (is_pruned, tokens) = (field()? == "1", field()?.parse().ok()?);
-        let entry = field()?.parse().ok()?;
+        let (tokens, entry) = (field()?.parse().ok()?, field()?.parse().ok()?);
+        let results = match field() {
+            None => StandInResults::None,
+            Some("pruned") => StandInResults::Tombstones,
+            Some("unread") => {
+                let (bytes, most_tokens) = (field()?.parse().ok()?, field()?.parse().ok()?);
+                StandInResults::Unread(UnreadResult { bytes, tokens, most_tokens })
+            }
+            Some(_) => return None,
+        };
         let (body, after) = after.split_at_checked(length)?;
         let Some(Content::Message(message)) = Content::read(&Kind::Message, &Raw::new(body)) else {
             return None;
         };
-        found.push(StandIn { entry, seq, number, is_pruned, tokens, message: Arc::new(message) });
+        found.push(StandIn { entry, seq, number, results, tokens, message: Arc::new(message) });
         rest = after.strip_prefix('\n')?;
     }
     Some(())

@@ -65,6 +65,7 @@ impl Conversation {
     /// the newest turns stay, calls and their results stay together, and a list of what was said replaces the rest. None if nothing had
     /// to be pruned, or nothing can be.
     pub fn prune_if_needed(&mut self, model: &str, limits: &Window) -> Option<TurnsPruned> {
+        self.need_results();
         let counter = TokenCounter::for_model(model);
         let walk = self.walk();
         let before = window::tokens(&walk, &counter);
@@ -100,6 +101,7 @@ impl Conversation {
     /// Prunes results by a policy. Without one, nothing happens.
     pub fn prune_tool_calls(&mut self, model: &str, policy: Option<&PrunePolicy>) -> PruneReport {
         let Some(policy) = policy else { return PruneReport::default() };
+        self.need_results();
         let counter = TokenCounter::for_model(model);
         let pruned = prune::plan(&self.walk(), &counter, policy, self.ages(policy));
         if !pruned.results.is_empty() {
@@ -191,6 +193,14 @@ impl Conversation {
     pub(crate) fn need_all(&mut self) {
         if let Err(why) = self.read_all() {
             tracing::warn!("the beginning of conversation {} could not be read: {why}", self.id());
+        }
+    }
+
+    /// Reads results that were left out when the conversation was opened, because its first turn would prune them.
+    pub(crate) fn need_results(&mut self) {
+        #[cfg(feature = "agent")]
+        if self.leaves_results_unread() {
+            self.need_all();
         }
     }
 

@@ -498,6 +498,7 @@ impl Worker {
         };
         self.conversation.take_in_draft();
         self.composer.read(&self.conversation);
+        self.read_results_if_needed();
         self.refuse_if_unsound()?;
         if matches!(input, TurnInput::GoOn) && self.composer.is_empty() {
             return Err(TurnError::Nothing);

@@ -149,6 +149,9 @@ impl Worker {
 
     /// The tokens of the messages that the next request shows. Only new ones are counted.
     fn message_tokens(&mut self) -> u64 {
+        if self.composer.walk().has_unread() && self.counter().is_exact() {
+            self.read_results();
+        }
         let list = (self.composer.lists(), self.counter().is_exact());
         if self.fit.list.1 != list.1 {
             // What was learned about an estimate does not hold for an exact count, nor the other way round.
@@ -162,7 +165,7 @@ impl Worker {
             (self.fit.sum, self.fit.counted, self.fit.list) = (0, 0, list);
         }
         if !std::mem::replace(&mut self.fit.knows_estimates, true) {
-            self.ledger.know(self.conversation.known_estimates());
+            self.ledger.know(self.conversation.known_estimates(self.composer.walk()));
         }
         for (message, entry) in messages.iter().zip(entries).skip(self.fit.counted) {
             self.fit.sum += self.ledger.message(*entry, message);
@@ -200,6 +203,31 @@ impl Worker {
         window - ANSWER.min(window / 5)
     }
 
+    /// Reads the results whose content was left out when the conversation was opened.
+    fn read_results(&mut self) {
+        self.composer.read(&self.conversation);
+        if self.composer.walk().has_unread() {
+            self.conversation.need_all();
+            self.composer.read(&self.conversation);
+        }
+    }
+
+    /// At the start of a turn: reads the results whose content was left out, unless this turn can prune them without it. Their sizes
+    /// decide only where tokens are estimated, and their age is not known.
+    pub(super) fn read_results_if_needed(&mut self) {
+        if !self.composer.walk().has_unread() {
+            return;
+        }
+        let settings = &self.settings.window;
+        let is_by_size = settings.turns.is_none() && settings.prune.max_age.is_none();
+        if is_by_size && self.window().is_some() && !self.counter().is_exact() {
+            // From here on the ledger knows their estimates.
+            self.message_tokens();
+        } else {
+            self.read_results();
+        }
+    }
+
     /// Counts every message again: what a view shows of an entry has changed.
     pub(super) fn recount(&mut self) {
         let counter = *self.ledger.counter();
@@ -213,6 +241,8 @@ impl Worker {
         let Some(window) = self.window() else { return };
         self.composer.read(&self.conversation);
         self.prune_if_due(running, window);
+        // What was not pruned is sent.
+        self.read_results();
         if self.settings.window.compact == CompactMode::Off {
             return;
         }
@@ -285,7 +315,7 @@ impl Worker {
     /// Compacts the conversation now. `focus` says what the summary must keep.
     pub async fn compact(&mut self, focus: Option<&str>, sink: Sink<'_>, stop: &Stop) -> Compaction {
         self.conversation.take_in_draft();
-        self.composer.read(&self.conversation);
+        self.read_results();
         self.record_context();
         let window = self.window();
         let policy = match window {
@@ -309,12 +339,18 @@ impl Worker {
 
     /// The tokens of the messages that a model sees now.
     pub fn shown_tokens(&mut self) -> u64 {
-        self.composer.read(&self.conversation);
+        self.read_results();
         self.message_tokens()
     }
 
     /// The messages that a model sees now, before anything broken is mended.
     pub fn shown(&mut self) -> &[Arc<Message>] {
+        self.read_results();
+        self.composer.messages().0
+    }
+
+    /// The same messages for what people and models said in them. Results may lack their content, so that it need not be read.
+    pub fn said(&mut self) -> &[Arc<Message>] {
         self.composer.read(&self.conversation);
         self.composer.messages().0
     }
@@ -327,7 +363,7 @@ impl Worker {
 
     /// What a compaction would keep, if one were made now; none if there is nothing to summarise.
     pub fn compaction_plan(&mut self) -> Option<window::CompactionPlan> {
-        self.composer.read(&self.conversation);
+        self.read_results();
         let window = self.window().unwrap_or(UNKNOWN_WINDOW);
         let policy = self.compact_policy(window, 1);
         let (policy, counter) = (self.by_hand(policy), self.counter());
@@ -465,14 +501,18 @@ impl Worker {
         let is_due = policy.keep_last.is_some()
             || policy.max_age.is_some()
             || policy.token_budget.is_some_and(|budget| self.message_tokens() > budget);
-        if is_due && let Some(pruned) = self.prune_with(&policy) {
+        if is_due && let Some(pruned) = self.prune_by(&policy) {
             running.tell(Event::Pruned { results: pruned.results.len(), tokens: pruned.tokens });
         }
     }
 
     /// What pruning would do now, by the settings or by another policy.
     pub fn prune_plan(&mut self, policy: Option<&PrunePolicy>) -> Pruned {
-        self.composer.read(&self.conversation);
+        self.read_results();
+        self.plan_pruning(policy)
+    }
+
+    fn plan_pruning(&mut self, policy: Option<&PrunePolicy>) -> Pruned {
         let own = self.prune_policy(self.window().unwrap_or(UNKNOWN_WINDOW));
         let (counter, policy) = (self.counter(), policy.unwrap_or(&own));
         prune::plan(self.composer.walk(), &counter, policy, self.conversation.ages(policy))
@@ -480,7 +520,12 @@ impl Worker {
 
     /// Prunes by a policy. None if nothing is due.
     pub fn prune_with(&mut self, policy: &PrunePolicy) -> Option<Pruned> {
-        let pruned = self.prune_plan(Some(policy));
+        self.read_results();
+        self.prune_by(policy)
+    }
+
+    fn prune_by(&mut self, policy: &PrunePolicy) -> Option<Pruned> {
+        let pruned = self.plan_pruning(Some(policy));
         if pruned.results.is_empty() {
             return None;
         }

@@ -1,8 +1,8 @@
 //! What a turn has spent, what its next request would take, and the limits on both.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
-use rejoin_record::{Content, EntryId, Kind, Role, content::TokenUsage};
+use rejoin_record::{Content, EntryId, Kind, Message, Role, content::TokenUsage};
 use rejoin_view::TokenCounter;
 
 use super::{Ending, Limit, Limits, TurnInProgress, Worker};
@@ -86,12 +86,18 @@ impl Worker {
         let counter = TokenCounter::for_model(&self.provider.endpoint().model);
         let counter = match self.window() {
             Some(window) => {
-                let (messages, _) = self.composer.messages();
+                let (messages, entries) = self.composer.messages();
+                let walk = self.composer.walk();
                 let (list, measured, most) = &mut self.measured;
                 if *list != self.composer.lists() || *measured > messages.len() {
                     (*list, *measured, *most) = (self.composer.lists(), 0, 0);
                 }
-                *most += messages[*measured..].iter().map(|message| TokenCounter::most(message)).sum::<u64>();
+                let new = entries.iter().zip(messages).skip(*measured);
+                let at_most = |(entry, message): (&EntryId, &Arc<Message>)| {
+                    let unread = walk.unread(*entry).map(|unread| unread.most_tokens);
+                    unread.unwrap_or_else(|| TokenCounter::most(message))
+                };
+                *most += new.map(at_most).sum::<u64>();
                 *measured = messages.len();
                 counter.near(*most, window)
             }

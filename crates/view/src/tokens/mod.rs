@@ -100,6 +100,11 @@ impl TokenCounter {
         self.scaled(plain_block(block, &|text| self.plain_text(text)))
     }
 
+    /// The tokens of the only block of a message whose content was not read, from the estimate for the message.
+    pub(crate) fn unread_block(&self, message: u64) -> u64 {
+        self.scaled(message.saturating_sub(MESSAGE))
+    }
+
     /// The tokens of a tool's declaration: its name, its description and the schema of its parameters.
     #[must_use]
     pub fn tool(&self, parts: [&str; 3]) -> u64 {
@@ -121,6 +126,14 @@ impl TokenCounter {
     fn plain_message(&self, message: &Message) -> u64 {
         plain_message(message, &|text| self.plain_text(text))
     }
+}
+
+/// A result shorter than this, in tokens, is no longer than its tombstone.
+pub(crate) const SHORT_RESULT: u64 = 60;
+
+/// Whether a message of one result, by the estimate of its tokens, is long enough to be pruned, whatever model counts it.
+pub(crate) fn is_worth_pruning(message: u64) -> bool {
+    message.saturating_sub(MESSAGE) > SHORT_RESULT
 }
 
 /// An estimate of a message's tokens, before it is multiplied for a model.

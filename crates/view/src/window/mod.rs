@@ -66,7 +66,7 @@ fn is_said_at(walk: &Walk, place: usize) -> bool {
 }
 
 /// The first message of the newest turn.
-fn newest_turn(walk: &Walk) -> usize {
+pub(crate) fn newest_turn(walk: &Walk) -> usize {
     (0..walk.messages().len()).rev().find(|place| is_said_at(walk, *place)).unwrap_or(0)
 }
 

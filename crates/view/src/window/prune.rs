@@ -5,7 +5,7 @@ use std::{collections::HashSet, time::Duration};
 use rejoin_record::{EntryId, content::CallAt};
 
 use super::newest_turn;
-use crate::{TokenCounter, path::Walk};
+use crate::{TokenCounter, path::Walk, tokens::SHORT_RESULT};
 
 /// When results are pruned. Every rule is optional, and the strictest wins. The newest turn and pinned messages are never pruned.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -37,9 +37,6 @@ const BATCH: usize = 8;
 
 /// With a budget, pruning goes on until the results take this share of it.
 const LOW_MARK: f64 = 0.1;
-
-/// A result shorter than this, in tokens, is no longer than its tombstone.
-const SHORT: u64 = 60;
 
 struct Candidate {
     at: CallAt,
@@ -112,8 +109,9 @@ fn candidates(
             if walk.is_pruned(*entry, at.block) {
                 continue;
             }
-            let tokens = counter.block(content);
-            let may_go = place < newest_turn && !pinned.contains(entry) && tokens > SHORT;
+            let unread = walk.unread(*entry).map(|unread| counter.unread_block(unread.tokens));
+            let tokens = unread.unwrap_or_else(|| counter.block(content));
+            let may_go = place < newest_turn && !pinned.contains(entry) && tokens > SHORT_RESULT;
             candidates.push(Candidate { at, tokens, age: age(*entry), may_go });
         }
     }
