@@ -17,6 +17,17 @@ pub fn unreadable(path: &str, error: ReadError, from: Option<&str>) -> Failure {
     Unread::Format(error).failure(Path::new(path), from)
 }
 
+/// Reads a file or standard input as text, up to the limit of a body. Bytes that are not text are replaced.
+pub fn read_text(path: &str) -> Result<String, Failure> {
+    let read = || -> io::Result<String> {
+        let source = if path == "-" { stream::stdin() } else { stream::open(Path::new(path))? };
+        let mut bytes = Vec::new();
+        source.take(limits::BODY_BYTES as u64).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    read().map_err(|why| Unread::Io(why).failure(Path::new(path), None))
+}
+
 /// Reads a file or standard input, and the conversations in it if there are any.
 pub fn read_input(
     place: impl AsRef<Path>,
@@ -184,7 +195,10 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
             format!("leave `--from` out, or try another of {formats}")
         }
         ReadError::NoConversation(_) | ReadError::Foreign { .. } | ReadError::MostlyUnread { .. } => {
-            format!("rejoin reads {formats}")
+            format!(
+                "rejoin reads {formats}; `rejoin check --describe FILE` prints the fields of the file without their values, \
+                 for a report"
+            )
         }
         ReadError::Io(_) => return None,
         ReadError::NotJson { .. } => format!("rejoin reads JSON in these formats: {formats}"),

@@ -257,3 +257,23 @@ fn assert_agreement(home: &Home, files: &[String], arguments: &[&str]) -> Vec<bo
     }
     verdicts
 }
+
+#[test]
+fn the_shape_is_shown_and_no_value() {
+    let home = Home::new("sqlite");
+    let text = "{\"kind\":\"secret\",\"who\":{\"name\":\"Ada Lovelace\"}}\n{\"kind\":7}\n";
+    let file = &home.file("odd.jsonl", text);
+    let shown = home.out(&["check", "--describe", file]);
+    assert_eq!(
+        shown,
+        "62 bytes, 2 lines, 2 of them JSON\n  (each value)  object × 2\n  kind      number × 1, string × 1\n  who       object × 1\n  \
+         who.name  string × 1"
+    );
+    let json = home.out(&["check", "--describe", "--json", file]);
+    assert!(json.contains(r#""who.name":{"string":1}"#), "{json}");
+    // An unknown file is described in a sentence, and the hint leads here.
+    let refused = home.run(&["check", file]);
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    assert!(refused.err.contains("JSON lines with the fields `kind`, `who`"), "{}", refused.err);
+    assert!(refused.err.contains("check --describe"), "{}", refused.err);
+}

@@ -290,6 +290,10 @@ pub struct CheckArguments {
     /// Fail on damage and name its line or row
     #[arg(long)]
     pub strict: bool,
+    /// Print the shape of each file instead: its fields and their types, with
+    /// all values removed, so that you can paste it into a report
+    #[arg(long, conflicts_with_all = ["dialect", "from", "strict"])]
+    pub describe: bool,
     /// Print one JSON object per line, one per conversation
     #[arg(long)]
     pub json: bool,

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, ops::Deref};
 
 use rejoin::{
     Aside, Choice, Dialect, Finding, OnBroken, Rule, Session, Severity,
+    accounting::FileShape,
     check::{self, Judged, Report, RequestBytes, Sender},
     checkers, convert_with,
     engine::Mode,
@@ -17,11 +18,15 @@ use crate::{
     failure::{FAILED, Failure, UNREADABLE},
     meaning::quoted,
     output::{self, harmless, paint, plural},
+    source,
     subject::{self, ReadOptions},
 };
 
 /// Checks every input; one that cannot be read does not keep the others from being checked.
 pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
+    if arguments.describe {
+        return describe(arguments);
+    }
     let mode = if arguments.strict { Mode::Strict } else { Mode::Recover };
     let reading = ReadOptions { from: arguments.from.as_deref(), mode, flags, bodies: true };
     let (mut read, mut found, mut unreadable, mut no_store) = (0usize, false, false, false);
@@ -60,6 +65,19 @@ pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
         (_, true, _) | (_, _, true) => FAILED,
         _ => 0,
     })
+}
+
+/// Prints the shape of each file.
+fn describe(arguments: &CheckArguments) -> Result<u8, Failure> {
+    for path in &arguments.subjects {
+        let shape = FileShape::of(&source::read_text(path)?);
+        if arguments.json {
+            output::json_data(&shape.to_json())?;
+        } else {
+            output::data(shape.to_string().trim_end())?;
+        }
+    }
+    Ok(0)
 }
 
 struct ForPeople<'r>(&'r Report<'r>);

@@ -8,6 +8,7 @@
 
 mod held;
 pub(crate) mod likeness;
+mod shape;
 mod walk;
 
 use std::{borrow::Cow, hash::BuildHasher as _};
@@ -18,6 +19,7 @@ use rejoin_record::{
     json::{Doc, literal},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
+pub use shape::FileShape;
 pub use walk::has_words;
 
 use crate::{
