@@ -294,6 +294,32 @@ fn giving_up_a_key_leaves_the_terminal_as_it_was() {
     assert!(rest.contains("echo") && !rest.contains("-echo"), "{rest:?}");
 }
 
+/// What is erased or deleted does not come back at the prompt, in whatever folder it was typed.
+#[test]
+fn erased_messages_are_forgotten_by_the_prompt() {
+    let home = Home::new("sqlite");
+    let session = on_terminal(&home, &["chat", "--provider", "offline"]);
+    session.prompt();
+    for line in ["the tree is old", "\\/the house is red", "the sea is deep", "/title Trees"] {
+        session.say(line);
+        session.prompt();
+    }
+    session.send(LEAVE);
+    session.end();
+    let kept = || {
+        let folder = std::fs::read_dir(home.path("home/prompts")).unwrap();
+        let files = folder.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+        files.collect::<String>()
+    };
+    assert_eq!(kept().lines().count(), 4, "{}", kept());
+    home.out(&["history", "erase", "@", "-m", "2", "--dry-run"]);
+    assert_eq!(kept().lines().count(), 4);
+    home.out(&["history", "erase", "@", "-m", "2", "--yes"]);
+    assert_eq!(kept(), "\"the tree is old\"\n\"the sea is deep\"\n\"/title Trees\"\n");
+    home.out(&["history", "delete", "@", "--yes"]);
+    assert_eq!(kept(), "");
+}
+
 /// On a terminal, `--yes` with the beginning of an id shows the conversation and asks.
 #[test]
 fn a_beginning_of_an_id_is_asked_about() {

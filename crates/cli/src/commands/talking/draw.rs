@@ -211,7 +211,7 @@ impl Drawing {
             }
             Event::Compacting { tokens, window } => {
                 let share = tokens.saturating_mul(100).checked_div(*window).filter(|share| *share <= 1000);
-                let share = share.map(|share| format!(" ({tokens} tokens, {share} % of the window)"));
+                let share = share.map(|share| format!(" ({tokens} tokens, {share}% of the window)"));
                 self.note(&format!("Compacting conversation history...{}", share.unwrap_or_default()));
             }
             Event::Compacted { before, after } => {

@@ -21,15 +21,15 @@ pub fn count(ancestor: Pid, enough: u32) -> u32 {
     found
 }
 
-/// Sends SIGKILL to every process that descends from a process. Those that are started meanwhile are left for the next time.
-pub fn kill(ancestor: Pid) {
+/// Sends a signal to every process that descends from a process. Those that are started meanwhile are left for the next time.
+pub fn send(ancestor: Pid, signal: Signal) {
     let mut open = children(ancestor).0;
     while let Some(pid) = open.pop() {
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         open.extend(children(pid).0);
         // While it has an entry here, the handle is for this process and not for a later one with its number.
         if descends(pid, ancestor) {
-            let _ = pidfd_send_signal(handle, Signal::KILL);
+            let _ = pidfd_send_signal(handle, signal);
         }
     }
 }

@@ -28,6 +28,10 @@ use crate::{
     windows,
 };
 
+/// How long /mcp waits for servers that are starting.
+#[cfg(feature = "mcp")]
+const SERVERS_START: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// What /help says besides the list.
 const HELP: &str = "\
 A line is a message. @PATH puts a file into it. Alt-Enter, or a backslash at
@@ -46,7 +50,7 @@ impl Talking {
             Here::Provider => self.choose_provider(rest),
             Here::Tools => self.list_tools(),
             Here::Mode => self.choose_mode(rest),
-            Here::Mcp => self.show_servers(),
+            Here::Mcp => self.show_servers(stop).await,
             Here::Context => self.show_context(),
             Here::Compact => self.compact_here(rest, stop).await,
             Here::Title => self.title(rest),
@@ -63,8 +67,17 @@ impl Talking {
         }
     }
 
+    /// Shows the MCP servers. Those that do not work are started again first.
     #[cfg(feature = "mcp")]
-    fn show_servers(&self) -> Result<Outcome, Failure> {
+    async fn show_servers(&self, stop: &Stop) -> Result<Outcome, Failure> {
+        if let Some(servers) = &self.servers {
+            servers.retry();
+            tokio::select! {
+                () = servers.settled() => {}
+                () = tokio::time::sleep(SERVERS_START) => {}
+                () = stop.asked() => {}
+            }
+        }
         let states = self.server_states();
         if states.is_empty() {
             output::talk("There are no MCP servers. `rejoin mcp add` adds one.");
@@ -77,11 +90,14 @@ impl Talking {
                 _ => mcp::show(state)?,
             }
         }
+        if states.iter().any(|state| state.phase.reason().is_some()) {
+            output::talk("The next /mcp tries again.");
+        }
         Ok(Outcome::with(plural(states.len(), "server")))
     }
 
     #[cfg(not(feature = "mcp"))]
-    fn show_servers(&self) -> Result<Outcome, Failure> {
+    async fn show_servers(&self, _: &Stop) -> Result<Outcome, Failure> {
         output::talk("This build has no MCP.");
         Ok(Outcome::done())
     }
