@@ -7,7 +7,7 @@ use crate::{output, signals::SignalWatch};
 /// Asks, and returns the answer in lower case; none at the end of the input. Ctrl-C ends the process.
 pub fn ask(question: &str) -> Option<String> {
     let _signals = SignalWatch::ends_the_process();
-    output::prompt(question);
+    output::question(question);
     let mut answer = String::new();
     match io::stdin().lock().read_line(&mut answer) {
         Ok(1..) => Some(answer.trim().to_lowercase()),

@@ -42,11 +42,18 @@ fn a_call_is_approved_on_a_narrow_terminal() {
     let (home, server) = (Home::new("sqlite"), Loopback::start(Config::default()));
     add(&home, &["--", &mcp::server().display().to_string()]);
     let mut screen = prompt(&home, &server, &[], (40, 20));
+    // Nothing is broken in the middle of a word.
+    screen.say("/help");
+    screen.expect("  /fork [N]\n    go on in a copy of this\n    conversation, up to message N\n");
+    screen.prompt();
+    screen.say("/hlep");
+    screen.expect("There is no command /hlep. Did you mean\n`/help`?\n");
+    screen.prompt();
     screen.say("call:kit__echo");
     screen.expect("echo of the MCP server kit");
     screen.expect("[s]top? ");
     screen.send("y\r");
-    screen.expect("% of the window");
+    screen.expect("% of");
     let shown = screen.prompt();
     // This terminal does not show the answer that was typed, so the line begins behind the question.
     let line = shown.lines().find_map(|line| line.split_once("← [")).unwrap_or_else(|| panic!("{shown}")).1;
@@ -72,7 +79,7 @@ fn tools_are_renamed_in_the_middle() {
     ] {
         screen.say(said);
         screen.expect(answered);
-        screen.expect("% of the window");
+        screen.expect("% of");
         screen.prompt();
     }
     leave(&screen);
@@ -103,7 +110,7 @@ fn a_server_that_did_not_start_is_tried_again() {
     assert!(!screen.prompt().ends_with("The next /mcp tries again.\n›"));
     screen.say("call:kit__echo");
     screen.expect("value 0 (0)");
-    screen.expect("% of the window");
+    screen.expect("% of");
     leave(&screen);
 }
 

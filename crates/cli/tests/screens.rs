@@ -350,7 +350,7 @@ fn markdown(size: (u16, u16), environment: &[(&str, &str)]) -> (Home, Screen) {
     let screen = Screen::start(command, size);
     screen.prompt();
     screen.send("go\r");
-    screen.until("% of the window");
+    screen.until("% of");
     screen.prompt();
     (home, screen)
 }

@@ -259,8 +259,10 @@ fn a_partner_may_tidy_up(walls: Walls) -> Result<(), String> {
         assert!(before.elapsed() < std::time::Duration::from_millis(150), "nobody waits for them");
     });
     for (file, said) in [("ended1", "tidied\n"), ("ended2", "asked\n")] {
-        let file = scene.workspace().join(file);
-        until("it does not end", || std::fs::read_to_string(&file).is_ok_and(|text| text == said));
+        let path = scene.workspace().join(file);
+        until(&format!("{file} is not written"), || {
+            std::fs::read_to_string(&path).is_ok_and(|text| text == said)
+        });
     }
     until("it runs on", || !super::process_with(&deaf));
     Ok(())

@@ -162,9 +162,12 @@ impl Supervised {
     /// Lets a partner end in its own way. Its input ends with rejoin's end of the stream; if that is not enough, SIGTERM asks it.
     fn let_end(&mut self) {
         if !self.ends_within(GRACE) {
-            // Process 1 of a namespace only passes on how the others ended.
-            let ancestor = if self.namespace { self.pid } else { getpid() };
-            descendants::send(ancestor, Signal::TERM);
+            if self.namespace {
+                // Process 1 only waits for it, and hears no signals.
+                descendants::ask_children(self.pid);
+            } else {
+                let _ = kill_process(self.pid, Signal::TERM);
+            }
             self.ends_within(GRACE);
         }
     }
@@ -190,7 +193,7 @@ impl Supervised {
                 let _ = kill_process(self.pid, Signal::KILL);
             }
             if !self.namespace {
-                descendants::send(getpid(), Signal::KILL);
+                descendants::kill(getpid());
             }
             self.reap();
             if self.status.is_some() && (self.namespace || descendants::count(getpid(), 1) == 0) {

@@ -34,11 +34,11 @@ const SERVERS_START: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// What /help says besides the list.
 const HELP: &str = "\
-A line is a message. @PATH puts a file into it. Alt-Enter, or a backslash at
-the end, begins another line. Tab completes, Ctrl-R searches what you sent.
+A line is a message. @PATH puts a file into it. Alt-Enter, or a backslash at the end, begins another line. Tab completes, Ctrl-R \
+searches what you sent.
 !COMMAND runs a command by hand; !!COMMAND shows it to the model, too.
-Ctrl-C stops a turn or clears the line; pressed twice on an empty line, it
-leaves. So does Ctrl-D. An empty line continues an interrupted turn.
+Ctrl-C stops a turn or clears the line; pressed twice on an empty line, it leaves. So does Ctrl-D. An empty line continues an \
+interrupted turn.
 Everything is saved; `rejoin resume` comes back to it.";
 
 impl Talking {
@@ -175,7 +175,10 @@ impl Talking {
         for tool in &tools {
             let about = tool.description.as_deref().unwrap_or_default();
             let sentence = about.split_once(". ").map_or(about, |(first, _)| first).trim_end_matches('.');
-            output::data(&format!("{:<width$}  {}", harmless(&tool.name), harmless(sentence)))?;
+            output::data(&output::fitting(
+                &format!("{:<width$}  {}", harmless(&tool.name), harmless(sentence)),
+                0,
+            ))?;
         }
         Ok(Outcome::with(format!("{} available", plural(tools.len(), "tool"))))
     }
@@ -205,9 +208,9 @@ impl Talking {
             false => "",
         };
         let about = harmless(&format!("Instructions to {provider}, {model}"));
-        output::data(&format!("{}{usual}:", output::paint(&about, output::STRONG)))?;
+        output::data(&output::in_rows(&format!("{}{usual}:", output::paint(&about, output::STRONG))))?;
         for line in output::harmless_lines(system).lines() {
-            output::data(format!("  {line}").trim_end())?;
+            output::data(&output::in_rows(format!("  {line}").trim_end()))?;
         }
         let tools = self.worker.tools().declarations().len();
         output::data(&format!("{}: /tools lists them", plural(tools, "tool")))?;
@@ -260,7 +263,7 @@ fn name_alone(name: &str) -> Result<(), Failure> {
 fn help(rest: &str) -> Result<Outcome, Failure> {
     let name = rest.trim_start_matches('/');
     if name.is_empty() {
-        output::talk(format!("{}{HELP}", table::help()).trim_end());
+        output::talk(format!("{}{HELP}", table::help(output::terminal_size().0)).trim_end());
     } else {
         let command = table::named(name).ok_or_else(|| {
             let near = near::did_you_mean(name, table::COMMANDS.iter().map(|command| command.name));
