@@ -108,6 +108,10 @@ fn a_server_that_did_not_start_is_tried_again() {
     screen.expect("kit (workshop");
     screen.expect("kit__echo");
     assert!(!screen.prompt().ends_with("The next /mcp tries again.\n›"));
+    screen.say("/tools");
+    screen.expect("read_file");
+    screen.expect("kit__echo");
+    screen.prompt();
     screen.say("call:kit__echo");
     screen.expect("value 0 (0)");
     screen.expect("% of");

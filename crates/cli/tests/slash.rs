@@ -539,6 +539,16 @@ fn the_first_start_asks_who_answers() {
     prompt.expect("new conversation with anthropic");
     prompt.expect("›");
     prompt.leave();
+    // Ctrl-C at the key leaves: nothing waits for an answer behind it.
+    let left = Home::new("sqlite");
+    let mut prompt = Prompt::spawn(chat(&left));
+    prompt.expect("[b] ");
+    prompt.0.send_line("l").unwrap();
+    prompt.expect("Provider: [anthropic] ");
+    prompt.0.send_line("").unwrap();
+    prompt.expect("it is not shown");
+    prompt.0.send("\u{3}").unwrap();
+    prompt.0.expect(Eof).unwrap();
     let script = Home::new("sqlite");
     let mut command = script.command(&["chat", "2+2"]);
     command.env("OLLAMA_HOST", "127.0.0.1:1");

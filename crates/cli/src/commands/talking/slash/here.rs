@@ -1,6 +1,7 @@
 //! The commands that need the prompt: its provider, its tools, its terminal.
 
 use rejoin::{
+    ToolDeclaration,
     approval::ApprovalMode,
     engine::{auth::redact::without_keys, provider::Endpoint, turn::Stop},
     providers::offline,
@@ -169,9 +170,25 @@ impl Talking {
         Ok(())
     }
 
+    /// The tools that the model gets in the next turn, as far as they are known: servers may still be starting.
+    fn declared_tools(&self) -> Vec<ToolDeclaration> {
+        #[allow(unused_mut, reason = "without MCP there are no others")]
+        let mut tools = self.worker.tools().declarations();
+        #[cfg(feature = "mcp")]
+        for tool in self.servers.iter().flat_map(|servers| servers.current()) {
+            let declared = tool.declaration();
+            if tools.iter().all(|other| other.name != declared.name) {
+                tools.push(declared);
+            }
+        }
+        tools
+    }
+
     fn list_tools(&self) -> Result<Outcome, Failure> {
-        let tools = self.worker.tools().declarations();
-        let width = tools.iter().map(|tool| tool.name.chars().count()).max().unwrap_or(0);
+        let tools = self.declared_tools();
+        // A server may give its tools names of any length.
+        let width = tools.iter().map(|tool| tool.name.chars().count()).filter(|width| *width <= 30).max();
+        let width = width.unwrap_or(0);
         for tool in &tools {
             let about = tool.description.as_deref().unwrap_or_default();
             let sentence = about.split_once(". ").map_or(about, |(first, _)| first).trim_end_matches('.');
@@ -212,7 +229,7 @@ impl Talking {
         for line in output::harmless_lines(system).lines() {
             output::data(&output::in_rows(format!("  {line}").trim_end()))?;
         }
-        let tools = self.worker.tools().declarations().len();
+        let tools = self.declared_tools().len();
         output::data(&format!("{}: /tools lists them", plural(tools, "tool")))?;
         if self.worker.conversation().tail().is_none() {
             return Ok(Outcome::done());
