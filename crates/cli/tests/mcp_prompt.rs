@@ -89,6 +89,29 @@ fn tools_are_renamed_in_the_middle() {
     assert_eq!(home.run(&["verify"]).code, 0);
 }
 
+/// The prompt is there while a server is still starting, and says so when it is asked.
+#[test]
+fn the_prompt_waits_for_no_server() {
+    let (home, server) = (Home::new("sqlite"), Loopback::start(Config::default()));
+    let kit = mcp::server().display().to_string();
+    add(&home, &["--start-timeout", "600", "--", &kit, "--manner", "silent"]);
+    let began = Instant::now();
+    let mut screen = prompt(&home, &server, &[], (100, 40));
+    screen.say("/mcp");
+    screen.expect("kit: is being started");
+    screen.prompt();
+    // Ctrl-C ends the wait of a turn, and nothing is lost.
+    screen.say("hello");
+    screen.expect("waiting for MCP servers to start: kit");
+    screen.send("\u{3}");
+    screen.expect("stopped; everything so far is recorded");
+    screen.prompt();
+    screen.say("/quit");
+    assert_eq!(screen.end(), 0);
+    assert!(began.elapsed() < Duration::from_secs(60));
+    assert_eq!(home.lines(&["history", "show", "@", "--json"])[1]["content"], "hello");
+}
+
 /// A server that did not start is tried again by `/mcp`, and its tools are there in the next turn.
 #[test]
 fn a_server_that_did_not_start_is_tried_again() {
