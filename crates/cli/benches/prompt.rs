@@ -116,6 +116,8 @@ fn drawing(folder: &Path) {
     for bytes in [100_000, 1_000_000] {
         let home = folder.join(format!("drawing-{bytes}"));
         fs::create_dir(&home).unwrap();
+        // The longer answer fills the window, and a summary would be another answer of its length.
+        assert!(rejoin(&home, &["config", "set", "compact", "off"]).status().unwrap().success());
         let cost = |plain: bool| {
             let mut command = rejoin(
                 &home,

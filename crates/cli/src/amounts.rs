@@ -39,8 +39,8 @@ pub fn turn(
     }
     let share = used.zip(window).and_then(|(used, window)| used.saturating_mul(100).checked_div(window));
     match share {
-        Some(0) => line += " · <1 % of the window",
-        Some(share) => line += &format!(" · {share} % of the window"),
+        Some(0) => line += " · <1% of the window",
+        Some(share) => line += &format!(" · {share}% of the window"),
         None => {}
     }
     line
@@ -105,9 +105,9 @@ mod tests {
         assert_eq!(spent(&usage, Some(Dollars::default())), "10 tokens in, 3 out");
         assert_eq!(spent(&usage, None), "10 tokens in, 3 out");
         let line = turn(Duration::from_millis(3210), &usage, None, Some(13_000), Some(100_000));
-        assert_eq!(line, "3.2 s · 10 tokens in, 3 out · 13 % of the window");
+        assert_eq!(line, "3.2 s · 10 tokens in, 3 out · 13% of the window");
         let line = turn(Duration::from_secs(125), &TokenUsage::default(), None, Some(1), Some(1000));
-        assert_eq!(line, "2 min 05 s · <1 % of the window");
+        assert_eq!(line, "2 min 05 s · <1% of the window");
         assert_eq!(turn(Duration::ZERO, &TokenUsage::default(), None, None, Some(0)), "0.0 s");
     }
 }

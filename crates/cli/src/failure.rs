@@ -49,6 +49,9 @@ pub enum Failure {
     Unasked { what: String },
     #[error("nothing was changed")]
     Declined,
+    /// A signal asked the process to end. Nothing is printed.
+    #[error("interrupted")]
+    Interrupted,
     /// The reader of standard output has closed it.
     #[error("the output is closed")]
     ClosedPipe,
@@ -126,7 +129,7 @@ impl Failure {
             Self::Unasked { .. } => "add `--yes`",
             Self::Provider(error) => return error.hint(),
             Self::Turn(error) => return error.hint(),
-            Self::NotResumed { .. } | Self::Declined | Self::ClosedPipe => return None,
+            Self::NotResumed { .. } | Self::Declined | Self::Interrupted | Self::ClosedPipe => return None,
         };
         Some(text.to_owned())
     }
@@ -135,6 +138,7 @@ impl Failure {
         match self {
             Self::Unreadable { .. } | Self::Usage { .. } | Self::Unasked { .. } => UNREADABLE,
             Self::Engine(error) if matches!(**error, EngineError::Ambiguous { .. }) => UNREADABLE,
+            Self::Interrupted => INTERRUPTED,
             Self::ClosedPipe => 0,
             _ => FAILED,
         }
@@ -153,7 +157,7 @@ impl Failure {
             let what = output::harmless_message(what);
             output::talk(&format!("{} {what}", output::paint("✗", output::ERROR)));
             output::talk(&format!("  {}", output::harmless_message(then)));
-        } else if !matches!(self, Self::ClosedPipe) {
+        } else if !matches!(self, Self::Interrupted | Self::ClosedPipe) {
             // Names and words of others are in it, such as a model's.
             output::error(output::harmless_message(&self.to_string()));
             if let Some(hint) = self.hint() {

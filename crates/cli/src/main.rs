@@ -26,9 +26,12 @@ mod output;
 mod pager;
 mod picker;
 mod places;
+mod prompts;
+mod question;
 #[cfg(feature = "mcp")]
 mod servers;
 mod settings;
+mod signals;
 mod source;
 mod stream;
 mod subject;

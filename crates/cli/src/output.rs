@@ -216,7 +216,45 @@ pub fn closed_or(error: &io::Error) -> Failure {
 pub fn talk(line: &str) {
     let line = guarded(line);
     copy(&line);
-    let _ = writeln!(anstream::stderr().lock(), "{line}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", in_rows(&line));
+}
+
+/// Asks on stderr. The answer is typed behind the question.
+pub fn question(text: &str) {
+    prompt(&in_rows(text));
+}
+
+/// A text whose lines are broken between words where they are wider than the terminal, which would break them anywhere. Without a
+/// terminal they stay as they are.
+pub fn in_rows(text: &str) -> Cow<'_, str> {
+    if io::stderr().is_terminal() { broken(text, terminal_size().0) } else { Cow::Borrowed(text) }
+}
+
+fn broken(text: &str, columns: usize) -> Cow<'_, str> {
+    let width = |text: &str| anstream::adapter::strip_str(text).to_string().width();
+    if text.lines().all(|line| width(line) <= columns) {
+        return Cow::Borrowed(text);
+    }
+    let line = |line: &str| {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let indent = if indent > columns / 2 { 0 } else { indent };
+        let (mut out, mut used) = (String::new(), 0);
+        for (number, word) in line.split(' ').enumerate() {
+            let (wide, space) = (width(word), usize::from(number > 0));
+            if used > indent && used + space + wide > columns {
+                out.push('\n');
+                out.push_str(&" ".repeat(indent));
+                used = indent;
+            } else {
+                out.push_str(&" ".repeat(space));
+                used += space;
+            }
+            out.push_str(word);
+            used += wide;
+        }
+        out
+    };
+    Cow::Owned(text.split('\n').map(line).collect::<Vec<_>>().join("\n"))
 }
 
 pub fn note(text: impl Display) {
@@ -415,6 +453,18 @@ pub use rejoin::record::text::{agreeing, plural};
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Lines that are too wide are broken between words, and keep their indent and their styles.
+    #[test]
+    fn wide_lines_are_broken_between_words() {
+        assert_eq!(broken("  one two three", 80), "  one two three");
+        assert_eq!(broken("  one two three\nx", 10), "  one two\n  three\nx");
+        assert_eq!(broken("one  two", 5), "one \ntwo");
+        assert_eq!(broken("日本 語", 5), "日本\n語");
+        assert_eq!(broken("abcdefghij kl", 5), "abcdefghij\nkl");
+        assert_eq!(broken("\u{1b}[1mone two\u{1b}[0m", 7), "\u{1b}[1mone two\u{1b}[0m");
+        assert_eq!(broken("\u{1b}[1mone two\u{1b}[0m", 6), "\u{1b}[1mone\ntwo\u{1b}[0m");
+    }
 
     #[test]
     fn what_is_stored_cannot_steer_a_terminal() {

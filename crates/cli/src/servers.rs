@@ -5,7 +5,6 @@
 
 use std::{
     env,
-    io::{self, BufRead as _},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -23,7 +22,7 @@ use crate::{
     desk::Desk,
     failure::Failure,
     home::Home,
-    output,
+    output, question,
     settings::{self, ServerSettings},
 };
 
@@ -168,12 +167,9 @@ fn ask(project: &Project) -> bool {
         output::talk(&format!("  {line}"));
     }
     loop {
-        output::prompt("Start them whenever you talk to a model here? [y]es, [n]o [n] ");
-        let mut answer = String::new();
-        let read = io::stdin().lock().read_line(&mut answer);
-        match (read.unwrap_or(0), answer.trim().to_lowercase().as_str()) {
-            (0, _) | (_, "" | "n" | "no") => return false,
-            (_, "y" | "yes") => return true,
+        match question::ask("Start them whenever you talk to a model here? [y]es, [n]o [n] ").as_deref() {
+            None | Some("" | "n" | "no") => return false,
+            Some("y" | "yes") => return true,
             _ => output::talk("Please answer y or n."),
         }
     }

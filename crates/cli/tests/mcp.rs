@@ -451,7 +451,7 @@ fn a_service_that_is_gone_is_said() {
     home.out(&["mcp", "add", "gone", "--url", "http://user:hidden-word@127.0.0.1:9/mcp"]);
     let tested = home.run(&["mcp", "test", "gone", "--json"]);
     assert_eq!(tested.code, 1);
-    has(&tested.out, &["\"state\":\"failed\""]);
+    has(&tested.out, &["\"state\":\"failed\"", "it cannot be reached: Connection refused"]);
     assert!(!tested.out.contains("hidden-word") && !tested.err.contains("hidden-word"), "{}", tested.out);
     assert!(!home.out(&["mcp", "list"]).contains("hidden-word"));
 }

@@ -294,6 +294,82 @@ fn giving_up_a_key_leaves_the_terminal_as_it_was() {
     assert!(rest.contains("echo") && !rest.contains("-echo"), "{rest:?}");
 }
 
+/// The terminal changes its size while an answer arrives and while the list of conversations is open: nothing is lost or drawn twice.
+#[test]
+fn sizes_change_in_the_middle() {
+    let server = Loopback::start(Config::default());
+    server.always(Fault::Slow(Duration::from_millis(20)));
+    let home = Home::new("sqlite");
+    let mut command = PROVIDERS[2].command(&home, &server, &["chat"]);
+    command.env("TERM", "xterm").env_remove("NO_COLOR");
+    let mut screen = spawn(command);
+    screen.prompt();
+    screen.say("hello words:80");
+    for (word, size) in [("word10", (40, 20)), ("word30", (120, 30)), ("word50", (60, 24))] {
+        screen.until(word);
+        screen.resize(size);
+    }
+    screen.until("% of");
+    screen.prompt();
+    let all = screen.all();
+    let answer = all.split_once("hello words:80").unwrap().1;
+    for number in 60..80 {
+        let word = format!("word{number}");
+        assert_eq!(answer.matches(&word).count(), 1, "{word} in:\n{answer}");
+    }
+    screen.send(LEAVE);
+    screen.end();
+    let mut screen = on_terminal(&home, &["resume", "--provider", "offline"]);
+    screen.until("1 of 1");
+    screen.resize((40, 14));
+    let shown = screen.until("Enter resumes · Tab: folder · Esc");
+    assert_eq!(shown.matches("Resume:").count(), 1, "{shown}");
+    assert!(shown.contains("hello words:80"), "{shown}");
+    screen.send("\u{1b}");
+    assert_eq!(screen.end(), 0);
+    assert!(screen.is_given_back());
+}
+
+/// Output that was shown as it came is not repeated: the line of the call says how it ended.
+#[test]
+fn shown_output_is_not_repeated() {
+    let home = Home::new("sqlite");
+    let mut session = on_terminal(&home, &["chat", "--provider", "offline", "--mode", "auto"]);
+    session.prompt();
+    session.say("run `seq 40 60`");
+    session.expect("→ run {\"command\":\"seq 40 60\"}\n40\n41\n");
+    session.expect("60\n← [2] run [exit code 0]\n");
+    session.prompt();
+    session.send(LEAVE);
+    session.end();
+}
+
+/// What is erased or deleted does not come back at the prompt, in whatever folder it was typed.
+#[test]
+fn erased_messages_are_forgotten_by_the_prompt() {
+    let home = Home::new("sqlite");
+    let session = on_terminal(&home, &["chat", "--provider", "offline"]);
+    session.prompt();
+    for line in ["the tree is old", "\\/the house is red", "the sea is deep", "/title Trees"] {
+        session.say(line);
+        session.prompt();
+    }
+    session.send(LEAVE);
+    session.end();
+    let kept = || {
+        let folder = std::fs::read_dir(home.path("home/prompts")).unwrap();
+        let files = folder.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+        files.collect::<String>()
+    };
+    assert_eq!(kept().lines().count(), 4, "{}", kept());
+    home.out(&["history", "erase", "@", "-m", "2", "--dry-run"]);
+    assert_eq!(kept().lines().count(), 4);
+    home.out(&["history", "erase", "@", "-m", "2", "--yes"]);
+    assert_eq!(kept(), "\"the tree is old\"\n\"the sea is deep\"\n\"/title Trees\"\n");
+    home.out(&["history", "delete", "@", "--yes"]);
+    assert_eq!(kept(), "");
+}
+
 /// On a terminal, `--yes` with the beginning of an id shows the conversation and asks.
 #[test]
 fn a_beginning_of_an_id_is_asked_about() {

@@ -127,6 +127,22 @@ fn words_are_completed() {
     screen.send("\t");
     screen.until("› see @notes/long-name.txt");
     screen.send(STOP);
+    screen.prompt();
+    screen.say("2+2");
+    screen.until("2+2 = 4");
+    screen.prompt();
+    let id = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().to_owned();
+    for (typed, completed) in [
+        (format!("/resume {}\t", &id[..8]), format!("› /resume {id}")),
+        (String::from("/model of\t"), String::from("› /model offline")),
+        (String::from("/mode read\t"), String::from("› /mode read-only")),
+        (String::from("/provider anth\t"), String::from("› /provider anthropic")),
+    ] {
+        screen.send(typed);
+        screen.until_it(|screen| screen.trim_end().ends_with(&completed));
+        screen.send(STOP);
+        screen.prompt();
+    }
     leave(&screen);
 }
 
@@ -292,6 +308,32 @@ fn others_can_end_the_prompt() {
     assert!(!screen.marks_pastes());
 }
 
+/// They end the picker as well, at the start and at the prompt, and a question before the prompt.
+#[test]
+fn others_can_end_the_picker() {
+    let home = Home::new("sqlite");
+    let [_, _, here] = conversations(&home);
+    let mut screen = start(&home, &["resume", "--provider", "offline"], SIZE, &[]);
+    screen.until("3 of 3\n");
+    assert!(!screen.is_given_back());
+    screen.signal(Signal::SIGTERM);
+    assert_eq!(screen.end(), 130);
+    assert!(screen.is_given_back());
+    assert!(!screen.now().contains("Resume:"), "{}", screen.now());
+    let mut screen = start(&home, &["resume", &here, "--provider", "offline"], SIZE, &[]);
+    screen.until("›");
+    screen.send("/resume\r");
+    screen.until("3 of 3\n");
+    screen.signal(Signal::SIGTERM);
+    assert_eq!(screen.end(), 130);
+    assert!(screen.is_given_back());
+    // On a terminal without a picker: Ctrl-C at the question.
+    let screen = start(&home, &["resume", "--provider", "offline"], SIZE, &[("TERM", "dumb")]);
+    screen.until("1 to 3");
+    screen.send(STOP);
+    assert_eq!(screen.end(), 130);
+}
+
 const ANSWER: &str = "# Title\n\nSome **bold** words and `code` in a paragraph that is long enough to need two rows here.\n\n\
     ```rust\nfn main() {\n    println!(\"日本\");\n}\n```\n\n| k | what |\n|---|---|\n| a | first |\n\n- one\n- two &#27;[31m\n";
 
@@ -308,7 +350,7 @@ fn markdown(size: (u16, u16), environment: &[(&str, &str)]) -> (Home, Screen) {
     let screen = Screen::start(command, size);
     screen.prompt();
     screen.send("go\r");
-    screen.until("% of the window");
+    screen.until("% of");
     screen.prompt();
     (home, screen)
 }
@@ -348,7 +390,7 @@ a │ first
     assert!(screen.styled(|cell| cell.bold()).contains("Title"));
     assert!(screen.styled(|cell| cell.fgcolor() != vt100::Color::Default).contains("fn"));
     let status = screen.all().lines().find(|line| line.contains("tokens in")).unwrap().to_owned();
-    has(&status, &[" s · ", " tokens in, ", " out · ", " % of the window"]);
+    has(&status, &[" s · ", " tokens in, ", " out · ", "% of the window"]);
     let (_home, screen) = markdown((40, 12), &[]);
     assert_eq!(
         answer(&screen),

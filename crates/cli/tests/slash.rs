@@ -86,7 +86,6 @@ fn commands_work_and_are_recorded() {
             ("/title Names of people", &["is now called: Names of people"]),
             ("/title", &["Names of people"]),
             ("/pin 0", &["Message 0 of", "is pinned"]),
-            ("/undo", &["has changed a file"]),
             ("/branches", &["* 1  my name is Alice"]),
             ("/context", &["You are rejoin", "the usual ones", "tokens"]),
             ("2+2", &["2+2 = 4"]),
@@ -95,7 +94,13 @@ fn commands_work_and_are_recorded() {
             ("/uncompact", &["after"]),
             ("/prune", &["No result has to go"]),
             ("/stats", &["By model", "By tool"]),
-            ("/export --to markdown", &["my name is Alice"]),
+            ("/export", &["## User", "my name is Alice"]),
+            ("/export kept.md", &["written to kept.md"]),
+            ("/export --to openai-chat", &["my name is Alice"]),
+            ("/show", &["/show needs N"]),
+            ("/show 999", &["there is no message 999", "/history numbers the messages"]),
+            ("/resume nosuch", &["not found", "/resume lists the conversations"]),
+            ("/undo", &["There is nothing to undo"]),
             ("/resume", &["/resume ID"]),
             ("/clear", &[]),
             ("What's my name?", &["Your name is Alice."]),
@@ -457,7 +462,7 @@ fn instructions_of_the_project() {
     let mut prompt = Prompt::with(home.command(&["--color", "never", "chat"]));
     prompt.say("4+4");
     home.file("here/AGENTS.md", "Speak like a captain.\n");
-    prompt.says("5+5", &["the instructions of this project have changed; the new text is used: AGENTS.md"]);
+    prompt.says("5+5", &["the instructions of this project have changed; the new text is used"]);
     prompt.says("/context", &["Speak like a captain."]);
     prompt.leave();
     home.out(&["compact", "@"]);
@@ -534,6 +539,16 @@ fn the_first_start_asks_who_answers() {
     prompt.expect("new conversation with anthropic");
     prompt.expect("›");
     prompt.leave();
+    // Ctrl-C at the key leaves: nothing waits for an answer behind it.
+    let left = Home::new("sqlite");
+    let mut prompt = Prompt::spawn(chat(&left));
+    prompt.expect("[b] ");
+    prompt.0.send_line("l").unwrap();
+    prompt.expect("Provider: [anthropic] ");
+    prompt.0.send_line("").unwrap();
+    prompt.expect("it is not shown");
+    prompt.0.send("\u{3}").unwrap();
+    prompt.0.expect(Eof).unwrap();
     let script = Home::new("sqlite");
     let mut command = script.command(&["chat", "2+2"]);
     command.env("OLLAMA_HOST", "127.0.0.1:1");

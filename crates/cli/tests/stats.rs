@@ -36,7 +36,7 @@ fn stats_for_people() {
     Conversations  1
     Turns          2, with 2 requests
     Tokens         38 tokens in, 12 out
-    From cache     0 % of the tokens in
+    From cache     0% of the tokens in
     Cost           $0.00
     Tools          0 calls
     Repairs        0 problems

@@ -25,7 +25,7 @@ const USAGE: &str = "mcp-server [--http] [--sse] [--key KEY] [--log FILE] [--man
   --sse            over HTTP, answer with a stream of events
   --key KEY        over HTTP, the value that `Authorization` must have
   --log FILE       write down what is heard
-  --manner MANNER  silent, dies, slow, lies, abyss, chatty, pages or garbage";
+  --manner MANNER  silent, dies, slow, lies, abyss, chatty, pages, garbage or tidy";
 
 /// A picture of one pixel.
 const PNG: &str =
@@ -127,6 +127,10 @@ impl Server {
                     server.send(&answer);
                 }
             });
+        }
+        if self.is("tidy") {
+            thread::sleep(Duration::from_millis(100));
+            self.note("tidied");
         }
         self.note("end");
     }

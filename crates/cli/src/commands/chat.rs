@@ -72,7 +72,7 @@ fn begin(
 ) -> Result<Talking, Failure> {
     let mut talking = Talking::begin(desk, store, &arguments.talk)?;
     let asks = prompts && first::is_first_start(store.map(|store| &**store));
-    while asks && talking.is_makeshift() && first::ask_who_answers(flags) == FirstChoice::LookAgain {
+    while asks && talking.is_makeshift() && first::ask_who_answers(flags)? == FirstChoice::LookAgain {
         talking = Talking::begin(desk, store, &arguments.talk)?;
     }
     Ok(talking)

@@ -1,8 +1,6 @@
 //! What a prompt asks before it begins: who is to answer at the very first start, and whether an interrupted conversation of this
 //! folder goes on. Both need a terminal, so a script never waits here.
 
-use std::io::{self, BufRead as _};
-
 use rejoin::{
     ConversationId,
     engine::provider::registry,
@@ -15,6 +13,7 @@ use crate::{
     desk::{self, Desk, Flags},
     failure::Failure,
     output::{self, harmless},
+    question::ask,
 };
 
 /// How many of the newest conversations are looked at. Starting takes as long with many conversations as with few.
@@ -42,23 +41,24 @@ pub fn is_first_start(store: Option<&dyn Store>) -> bool {
 }
 
 /// Asks who is to answer, if there is neither a key nor a model on this machine.
-pub fn ask_who_answers(flags: &Flags) -> FirstChoice {
+pub fn ask_who_answers(flags: &Flags) -> Result<FirstChoice, Failure> {
     output::talk("No key was found, and no Ollama answers on this machine. Who should answer?");
     output::talk("  [l]og in to a provider with a key");
     output::talk("  [m]odel on this machine: start Ollama first");
     output::talk("  [b]uilt-in responder: no network and no model, to look around");
     loop {
         match ask("[l]og in, [m]odel here or [b]uilt-in? [b] ").as_deref() {
-            None | Some("" | "b" | "built-in") => return FirstChoice::BuiltIn,
+            None | Some("" | "b" | "built-in") => return Ok(FirstChoice::BuiltIn),
             Some("m" | "model") => {
                 output::talk(
-                    "Get Ollama at https://ollama.com and a model with `ollama pull`. Other servers: rejoin set-provider --help",
+                    "Get Ollama at https://ollama.com, and a model with `ollama pull`. Once it runs, answer m again.",
                 );
-                return FirstChoice::LookAgain;
+                output::talk("For other servers, see `rejoin set-provider --help`.");
+                return Ok(FirstChoice::LookAgain);
             }
             Some("l" | "log in" | "login") => {
-                if log_in(flags) {
-                    return FirstChoice::LookAgain;
+                if log_in(flags)? {
+                    return Ok(FirstChoice::LookAgain);
                 }
             }
             Some(_) => output::talk("Please answer l, m or b."),
@@ -67,16 +67,18 @@ pub fn ask_who_answers(flags: &Flags) -> FirstChoice {
 }
 
 /// Asks for a provider and its key. Returns whether there is one now.
-fn log_in(flags: &Flags) -> bool {
+fn log_in(flags: &Flags) -> Result<bool, Failure> {
     let names: Vec<&str> = registry::all().map(|service| service.name).collect();
     output::talk(&format!("Providers: {}", names.join(", ")));
-    let Some(name) = ask(&format!("Provider: [{USUAL}] ")) else { return false };
+    let Some(name) = ask(&format!("Provider: [{USUAL}] ")) else { return Ok(false) };
     let name = if name.is_empty() { USUAL.to_owned() } else { name };
     match providers::auth(Auth::Login { provider: Some(name) }, flags) {
-        Ok(code) => code == 0,
+        Ok(code) => Ok(code == 0),
+        // Whoever gives up at a key wants to leave.
+        Err(failure @ Failure::Interrupted) => Err(failure),
         Err(failure) => {
             failure.say();
-            false
+            Ok(false)
         }
     }
 }
@@ -104,14 +106,4 @@ pub fn offered(desk: &Desk, store: &dyn Store) -> Result<Option<ConversationId>,
 fn is_interrupted(state: SessionState) -> bool {
     use SessionState::{Interrupted, WaitingForApproval, WaitingForModel, WaitingForTools};
     matches!(state, Interrupted | WaitingForApproval | WaitingForModel | WaitingForTools)
-}
-
-/// An answer in lower case; none at the end of the input.
-fn ask(question: &str) -> Option<String> {
-    output::prompt(question);
-    let mut answer = String::new();
-    match io::stdin().lock().read_line(&mut answer) {
-        Ok(1..) => Some(answer.trim().to_lowercase()),
-        _ => None,
-    }
 }

@@ -89,7 +89,7 @@ fn nothing_to_compact(
     }
     let messages = plural(messages, "message");
     output::talk(&format!(
-        "There is nothing to summarize: {messages} with {tokens} tokens stay as they are."
+        "There is nothing to summarise: {messages} with {tokens} tokens stay as they are."
     ));
     Ok(0)
 }

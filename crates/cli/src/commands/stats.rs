@@ -79,7 +79,7 @@ fn for_people(stats: &Stats, by: Option<By>) -> String {
     line("Turns", format!("{}, with {}", count(stats.turns), plural(stats.requests, "request")));
     line("Tokens", tokens(&stats.spent));
     if let Some(share) = stats.spent.cached_share() {
-        line("From cache", format!("{:.0} % of the tokens in", share * 100.0));
+        line("From cache", format!("{:.0}% of the tokens in", share * 100.0));
     }
     if stats.spent.requests > 0 {
         let dated = stats.spent.cost > Dollars::default();

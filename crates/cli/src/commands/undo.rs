@@ -24,7 +24,7 @@ pub fn run(arguments: &UndoArguments, flags: &Flags) -> Result<u8, Failure> {
     let undoing = if arguments.dry_run { Undoing::DryRun } else { Undoing::Real };
     let undone = undo(&store, id, &talking::workspace(&desk), undoing)?;
     if undone.is_empty() && !arguments.json {
-        output::talk(&format!("No turn of {id} has changed a file that is not restored."));
+        output::talk(&format!("There is nothing to undo in {id}."));
     }
     let left_alone = print(&undone, undoing, arguments.json)?;
     if !arguments.dry_run {

@@ -205,6 +205,9 @@ impl PickerState {
                     output::paint(&fit(&format!("› {}", listed.row(columns))), output::STRONG)
                 }
                 Some(listed) => fit(&format!("  {}", listed.row(columns))),
+                None if number == 0 && !self.is_loading => {
+                    output::paint(&fit("  Nothing fits. Ctrl-U clears the search."), output::DIM)
+                }
                 None => String::new(),
             });
         }
@@ -270,6 +273,7 @@ mod tests {
         assert_eq!(choice.key(key(KeyCode::Enter), 5), Decision::Chosen(ConversationId::from_random(42)));
         choice.paste("\u{1b}[31m nothing fits this\nor this");
         assert_eq!(choice.key(key(KeyCode::Enter), 5), Decision::Open);
+        assert!(choice.screen((80, 24), &[])[2].contains("Nothing fits."));
         choice.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL), 5);
         choice.key(key(KeyCode::Tab), 5);
         assert_eq!(choice.fitting.len(), 50, "of this folder");

@@ -7,9 +7,13 @@ mod choice;
 
 use std::{
     collections::HashSet,
-    io::{self, BufRead as _, Write as _},
+    io::{self, Write as _},
     ops::ControlFlow,
-    sync::mpsc::{self, Receiver, TryRecvError},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, TryRecvError},
+    },
     time::Duration,
 };
 
@@ -31,7 +35,8 @@ use crate::{
     desk::{self, Desk},
     failure::Failure,
     keyboard::Keyboard,
-    output,
+    output, question,
+    signals::SignalWatch,
 };
 
 /// How many conversations are shown before all others are loaded, and how many of those are handed over at once.
@@ -42,8 +47,9 @@ const AT_ONCE: usize = 5000;
 const ENTRIES: u64 = 60;
 const MESSAGES: usize = 6;
 
-/// How often the list is looked at while it is still being loaded.
+/// How often the list is looked at while it is still being loaded, and how often whether a signal came.
 const LOOK: Duration = Duration::from_millis(40);
+const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(250);
 
 /// How many a terminal without a picker gets to see.
 const NEWEST: usize = 20;
@@ -56,6 +62,7 @@ pub fn pick(desk: &Desk, store: &dyn Store) -> Result<Option<ConversationId>, Fa
     let listed = load(desk.location.clone(), desk::of_folder(&desk.folder));
     match on_screen(store, &listed) {
         Ok(chosen) => Ok(chosen),
+        Err(why) if why.kind() == io::ErrorKind::Interrupted => Err(Failure::Interrupted),
         Err(why) => {
             tracing::debug!("the terminal cannot show a picker: {why}");
             Ok(ask(desk, store))
@@ -117,6 +124,9 @@ impl Drop for Whole {
 }
 
 fn on_screen(store: &dyn Store, listed: &Receiver<Vec<PickerRow>>) -> io::Result<Option<ConversationId>> {
+    let is_asked_to_end = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&is_asked_to_end);
+    let _signals = SignalWatch::start(move || asked.store(true, Ordering::Relaxed));
     let _whole = Whole::take()?;
     let mut choice = PickerState::new();
     let mut previewed: Option<(ConversationId, Vec<String>)> = None;
@@ -145,7 +155,10 @@ fn on_screen(store: &dyn Store, listed: &Receiver<Vec<PickerRow>>) -> io::Result
             draw(&screen)?;
             drawn = screen;
         }
-        if choice.is_loading && !event::poll(LOOK)? {
+        if is_asked_to_end.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        if !event::poll(if choice.is_loading { LOOK } else { LOOK_FOR_SIGNALS })? {
             continue;
         }
         match event::read()? {
@@ -237,12 +250,11 @@ fn ask(desk: &Desk, store: &dyn Store) -> Option<ConversationId> {
         output::talk(&format!("     and {} more: `rejoin list --all`", counts.hidden()));
     }
     loop {
-        output::prompt(&format!("1 to {}, or an empty line to leave: ", newest.len()));
-        let mut answer = String::new();
-        if io::stdin().lock().read_line(&mut answer).unwrap_or(0) == 0 || answer.trim().is_empty() {
+        let answer = question::ask(&format!("1 to {}, or an empty line to leave: ", newest.len()))?;
+        if answer.is_empty() {
             return None;
         }
-        let number = answer.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let number = answer.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         match number.and_then(|number| newest.get(number)) {
             Some(listed) => return Some(listed.id),
             None => output::talk("Please answer with one of the numbers."),

@@ -220,6 +220,14 @@ impl Screen {
         self.shown().terminal.screen().bracketed_paste()
     }
 
+    /// Whether the terminal is as a program finds it: it edits lines itself and shows its usual screen.
+    pub fn is_given_back(&self) -> bool {
+        use rustix::termios::{LocalModes, tcgetattr};
+        let modes = tcgetattr(self.process.get_raw_handle().unwrap()).unwrap().local_modes;
+        let edits = modes.contains(LocalModes::ICANON | LocalModes::ISIG);
+        edits && !self.marks_pastes() && !self.shown().terminal.screen().alternate_screen()
+    }
+
     /// The cells of the screen in a style.
     pub fn styled(&self, is: impl Fn(&vt100::Cell) -> bool) -> String {
         let shown = self.shown();

@@ -193,8 +193,17 @@ fn bounded(response: Response) -> BoxStream<'static, Result<Bytes, std::io::Erro
 
 /// Why a connection could not be made, without the address's password.
 pub(super) fn failure(error: &ClientInitializeError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
+    let error: &dyn std::error::Error = match error {
+        // Around it are only names of types.
+        ClientInitializeError::TransportError { error, .. } => &*error.error,
+        other => other,
+    };
+    let (mut text, mut cause) = match error.downcast_ref::<Failed>() {
+        Some(StreamableHttpError::Client(why)) if why.is_connect() => {
+            (String::from("it cannot be reached"), last_cause(why))
+        }
+        _ => (error.to_string(), error.source()),
+    };
     while let Some(why) = cause {
         let why_text = why.to_string();
         if !text.contains(&why_text) {
@@ -210,4 +219,9 @@ pub(super) fn failure(error: &ClientInitializeError) -> String {
         )
         .collect();
     harmless(&words.join(" "), 400)
+}
+
+/// What an error comes down to: what caused its cause, and so on.
+fn last_cause(error: &dyn std::error::Error) -> Option<&dyn std::error::Error> {
+    std::iter::successors(error.source(), |cause| cause.source()).last()
 }

@@ -162,6 +162,29 @@ impl Server {
         });
     }
 
+    /// Starts a server again that did not start or has ended, without waiting for it.
+    pub fn retry(self: &Arc<Self>) {
+        let is_down = |state: &State| matches!(state.phase, McpPhase::Failed(_) | McpPhase::Ended(_));
+        self.connect_if(|state| {
+            state.restarts = if is_down(state) { 0 } else { state.restarts };
+            is_down(state)
+        });
+    }
+
+    /// Connects in the background, if the state says so.
+    fn connect_if(self: &Arc<Self>, wanted: impl FnOnce(&mut State) -> bool) {
+        let connects = self.state.send_if_modified(|state| {
+            let connects = wanted(state);
+            if connects {
+                (state.phase, state.since) = (McpPhase::Starting, Instant::now());
+            }
+            connects
+        });
+        if connects {
+            self.connect();
+        }
+    }
+
     fn set(&self, change: impl FnOnce(&mut State)) {
         self.state.send_modify(change);
     }
@@ -350,19 +373,12 @@ impl Server {
     /// The connection, which may have to be made again.
     async fn peer(self: &Arc<Self>) -> Result<Peer<RoleClient>, String> {
         let mut changes = self.state.subscribe();
-        let mut connect = false;
-        self.state.send_if_modified(|state| {
-            let ended = matches!(state.phase, McpPhase::Ended(_));
-            connect = ended && state.restarts < RESTARTS;
-            if connect {
-                state.restarts += 1;
-                (state.phase, state.since) = (McpPhase::Starting, Instant::now());
-            }
-            connect
+        self.connect_if(|state| {
+            let is_down = matches!(state.phase, McpPhase::Ended(_) | McpPhase::Failed(_));
+            let connects = is_down && state.restarts < RESTARTS;
+            state.restarts += u32::from(connects);
+            connects
         });
-        if connect {
-            self.connect();
-        }
         let settled = |state: &State| state.peer.is_some() || state.phase != McpPhase::Starting;
         let limit = HANDSHAKE.max(self.entry.start_time);
         let state = match tokio::time::timeout(limit, changes.wait_for(settled)).await {

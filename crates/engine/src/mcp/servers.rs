@@ -69,6 +69,13 @@ impl McpServers {
         self.servers.iter().map(|server| server.state()).chain(failed).collect()
     }
 
+    /// Starts servers again that did not start or have ended, and returns at once.
+    pub fn retry(&self) {
+        for server in &self.servers {
+            server.retry();
+        }
+    }
+
     /// Waits until every server has started or not, each at most as long as its entry says.
     pub async fn settled(&self) {
         for server in &self.servers {

@@ -57,7 +57,7 @@ impl fmt::Display for Reason {
             Self::Key { provider, origin } => write!(f, "using {provider}: there is a key in {origin}"),
             Self::Local { url, model } => write!(f, "using {model} of Ollama, which answers at {url}"),
             Self::Nothing => f.write_str(
-                "no key and no local model was found: using the offline responder, which is no model; \
+                "no key and no local model was found: using the offline responder, which is not a model; \
                  set a key (`rejoin auth status` says which) or start Ollama",
             ),
         }

@@ -9,7 +9,8 @@ use tokio::{
 
 use super::{CommandExit, SandboxError, system};
 
-/// A program that runs until it ends, or until this is dropped. Dropping it kills the program and all its children.
+/// A program that runs until it ends, or until this is dropped. Dropping it ends the program and all its children: on Linux, it has a
+/// moment after the end of its input, and another after SIGTERM. Nobody waits for that.
 #[derive(Debug)]
 pub struct ConfinedPartner {
     /// What the program reads and writes; none once it was taken.
@@ -46,11 +47,6 @@ impl ConfinedPartner {
     pub async fn finish(mut self) -> Result<CommandExit, SandboxError> {
         drop(self.stream.take());
         (&mut self.exit).await.unwrap_or(Err(SandboxError::Lost))
-    }
-
-    /// Kills the program and all its children.
-    pub fn kill(&self) {
-        self.control.close();
     }
 }
 

@@ -17,6 +17,9 @@ use super::{CommandExit, CommandLimits, Confinement, Policy, SandboxError, priva
 /// How often the end of a command is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// How long a partner may take to end by itself once its input has ended, and once more after it was asked to.
+const GRACE: Duration = Duration::from_millis(300);
+
 /// There is nothing to choose.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mode;
@@ -54,12 +57,13 @@ impl Start {
     /// Starts the command.
     pub fn begin(mut self) -> Result<Running, SandboxError> {
         let folder = PrivateFolder::create(&self.policy.temporary).map_err(SandboxError::Start)?;
+        let is_partner = self.streams.is_some();
         let (output, child) = self.run(&folder).map_err(SandboxError::Start)?;
         let ended = Arc::new(Ended::default());
         let watcher = Arc::clone(&ended);
         let limits = self.limits;
         // The group ends with the shell even while the caller takes no output, and its output ends with the group.
-        let exit = thread::spawn(move || watch(child, limits, &watcher));
+        let exit = thread::spawn(move || watch(child, limits, is_partner, &watcher));
         Ok(Running { output, ended, exit, _folder: folder })
     }
 
@@ -104,13 +108,24 @@ fn shell(_: &Policy, text: &str) -> Command {
 #[derive(Debug, Default)]
 struct Ended(AtomicBool);
 
-fn watch(mut child: Child, limits: CommandLimits, ended: &Ended) -> io::Result<CommandExit> {
+fn watch(
+    mut child: Child,
+    limits: CommandLimits,
+    is_partner: bool,
+    ended: &Ended,
+) -> io::Result<CommandExit> {
+    #[cfg(not(unix))]
+    let _ = is_partner;
     let started = Instant::now();
     let exit = loop {
         if let Some(status) = child.try_wait()? {
             break exit_of(status);
         }
         if ended.0.load(Ordering::Relaxed) {
+            #[cfg(unix)]
+            if is_partner {
+                let_end(&mut child)?;
+            }
             break CommandExit::Killed;
         }
         if started.elapsed() >= limits.time {
@@ -126,6 +141,25 @@ fn watch(mut child: Child, limits: CommandLimits, ended: &Ended) -> io::Result<C
     let _ = child.kill();
     let _ = child.wait();
     Ok(exit)
+}
+
+/// Lets a partner end in its own way. Its input ends with rejoin's end of the stream; if that is not enough, SIGTERM asks it.
+#[cfg(unix)]
+fn let_end(child: &mut Child) -> io::Result<()> {
+    for asks in [true, false] {
+        let started = Instant::now();
+        while started.elapsed() < GRACE {
+            if child.try_wait()?.is_some() {
+                return Ok(());
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        if asks {
+            let group = rustix::process::Pid::from_child(child);
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(unix)]

@@ -90,6 +90,7 @@ pub fn tests() -> Vec<Test> {
         add("granted_folders_are_readable_only", granted_folders);
         add("a_workspace_to_read", a_workspace_to_read);
         add("a_partner", a_partner);
+        add("a_partner_may_tidy_up", a_partner_may_tidy_up);
         add("keys_do_not_reach_commands", keys_do_not_reach_commands);
         add("an_allowed_network_is_no_more_than_that", allowed_network);
         add("a_missing_shell_is_an_error", missing_shell);
@@ -230,12 +231,49 @@ fn a_partner(walls: Walls) -> Result<(), String> {
         let partner = sandbox.spawn_partner(&["sh", "-c", "exit 7"].map(String::from)).await.unwrap();
         assert_eq!(partner.finish().await.unwrap(), CommandExit::Code(7));
     });
+    until("it runs on", || !super::process_with(&format!("6002.{}", scene.id)));
+    Ok(())
+}
+
+/// A partner that is dropped may put its things away: at the end of its input, or when it is asked. One that does neither is killed.
+fn a_partner_may_tidy_up(walls: Walls) -> Result<(), String> {
+    let scene = Scene::new();
+    let sandbox = scene.sandbox(walls)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let deaf = format!("6004.{}", scene.id);
+    let scripts = [
+        String::from("touch began1; cat > /dev/null; sleep 0.1; echo tidied > ended1"),
+        String::from("trap 'echo asked > ended2; exit' TERM; touch began2; while :; do sleep 0.02; done"),
+        format!("trap '' TERM; touch began3; sleep {deaf}"),
+    ];
+    runtime.block_on(async {
+        let mut partners = Vec::new();
+        for (number, script) in scripts.iter().enumerate() {
+            let program = ["sh", "-c", script].map(String::from);
+            partners.push(sandbox.spawn_partner(&program).await.unwrap());
+            let began = scene.workspace().join(format!("began{}", number + 1));
+            until("it does not begin", || began.exists());
+        }
+        let before = std::time::Instant::now();
+        drop(partners);
+        assert!(before.elapsed() < std::time::Duration::from_millis(150), "nobody waits for them");
+    });
+    for (file, said) in [("ended1", "tidied\n"), ("ended2", "asked\n")] {
+        let path = scene.workspace().join(file);
+        until(&format!("{file} is not written"), || {
+            std::fs::read_to_string(&path).is_ok_and(|text| text == said)
+        });
+    }
+    until("it runs on", || !super::process_with(&deaf));
+    Ok(())
+}
+
+fn until(otherwise: &str, holds: impl Fn() -> bool) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while super::process_with(&format!("6002.{}", scene.id)) {
-        assert!(std::time::Instant::now() < deadline, "it runs on");
+    while !holds() {
+        assert!(std::time::Instant::now() < deadline, "{otherwise}");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    Ok(())
 }
 
 fn keys_do_not_reach_commands(walls: Walls) -> Result<(), String> {

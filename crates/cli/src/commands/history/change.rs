@@ -1,7 +1,7 @@
 //! What changes a conversation: rename, fork, erase, delete. The last two are for good, and asked about.
 
 use std::{
-    io::{self, BufRead as _, IsTerminal as _},
+    io::{self, IsTerminal as _},
     sync::Arc,
 };
 
@@ -10,7 +10,7 @@ use rejoin::{
     Conversation, ConversationId,
     engine::{self, Clock as _, EngineError, Mode, Pinning, Removal, Sharer, SystemClock},
     history::{self, Shown, ShownContent},
-    record::EntryId,
+    record::{Entry, EntryId},
     shape,
     store::{Holder, Store, Summary},
 };
@@ -21,6 +21,7 @@ use crate::{
     desk::{self, Desk, Flags},
     failure::Failure,
     output::{self, harmless, plural},
+    prompts, question,
 };
 
 pub fn rename(given: &str, title: &str, flags: &Flags) -> Result<u8, Failure> {
@@ -125,6 +126,7 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
     deed.run(&*store, arguments.which.given(), Some(&entries), &arguments.removal, || {
         let reason = arguments.reason.as_deref();
         desk::writer(&*store, "rejoin history erase").erase(id, &entries, reason)?;
+        forget_at_the_prompt(&desk, recorded.entries.iter().filter(|entry| entries.contains(&entry.id())));
         output::talk(&format!("{id}: the content of {count} is gone, hashes stay."));
         Ok(())
     })
@@ -139,12 +141,22 @@ pub fn delete(arguments: &DeleteArguments, flags: &Flags) -> Result<u8, Failure>
     deed.run(&*store, arguments.which.given(), None, &arguments.removal, || {
         let holder = Holder::this("rejoin history delete", SystemClock.now());
         let lock = store.lock(id, &holder).map_err(EngineError::Store)?;
+        // One that cannot be read is deleted all the same.
+        let recorded = engine::read(&*store, id, Mode::Recover).map(|recorded| recorded.entries);
         store.delete(id).map_err(EngineError::Store)?;
+        forget_at_the_prompt(&desk, recorded.iter().flatten());
         drop(lock);
         active::forget(&desk.home.data, id);
         output::talk(&format!("Deleted conversation: {id}"));
         Ok(())
     })
+}
+
+/// Removes what was said in these entries from what the prompt remembers.
+fn forget_at_the_prompt<'e>(desk: &Desk, entries: impl Iterator<Item = &'e Entry>) {
+    if let Err(why) = prompts::forget(&desk.home.data, entries) {
+        output::warning(format!("the prompt may still remember what was said: {why}"));
+    }
 }
 
 /// The conversation that something is removed from. Showing what would be removed needs no right to write.
@@ -297,9 +309,7 @@ fn sure(question: &str, what: &str, yes: bool) -> Result<(), Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Failure::Unasked { what: what.to_owned() });
     }
-    output::prompt(&format!("{question} [y/N] "));
-    let mut answer = String::new();
-    let _ = io::stdin().lock().read_line(&mut answer);
-    let agreed = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
+    let answer = question::ask(&format!("{question} [y/N] "));
+    let agreed = matches!(answer.as_deref(), Some("y" | "yes"));
     if agreed { Ok(()) } else { Err(Failure::Declined) }
 }

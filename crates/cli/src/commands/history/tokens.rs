@@ -58,7 +58,7 @@ pub fn run(desk: &Desk, used: &WindowUse, json: bool) -> Result<(), Failure> {
 fn for_people(used: &WindowUse) -> String {
     let how = if used.exact { "counted" } else { "estimated" };
     let total = used.total();
-    let share = |tokens: u64, of: u64| format!("{:.0} %", tokens as f64 / of.max(1) as f64 * 100.0);
+    let share = |tokens: u64, of: u64| format!("{:.0}%", tokens as f64 / of.max(1) as f64 * 100.0);
     let model = harmless(&used.model);
     let mut text = match used.window {
         Some(window) => format!(

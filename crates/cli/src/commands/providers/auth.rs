@@ -17,8 +17,8 @@ use crate::{
     args::Auth,
     commands::block_on,
     desk::{Desk, Flags},
-    failure::{Failure, INTERRUPTED},
-    near, output, stream,
+    failure::Failure,
+    near, output, signals, stream,
 };
 
 pub fn run(command: Auth, flags: &Flags) -> Result<u8, Failure> {
@@ -62,10 +62,7 @@ fn login(desk: &Desk, provider: Option<String>) -> Result<u8, Failure> {
     }
     let key = match service.and_then(|service| service.login) {
         Some(registry::Login::Copilot) => in_the_browser(desk)?,
-        _ => match ask(&name, service.map_or("", |service| service.get_a_key))? {
-            Some(key) => key,
-            None => return Ok(INTERRUPTED),
-        },
+        _ => ask(&name, service.map_or("", |service| service.get_a_key))?,
     };
     let place = keep(desk, &name, &key)?;
     output::done(format!("The key for {name} is stored in {place}."));
@@ -88,16 +85,13 @@ fn keep(desk: &Desk, name: &str, key: &SecretString) -> Result<String, Failure> 
     Ok(output::shown(file.path()))
 }
 
-/// Asks for a key, or reads it from standard input. None if the user gave up.
-fn ask(name: &str, get_a_key: &str) -> Result<Option<SecretString>, Failure> {
+/// Asks for a key, or reads it from standard input.
+fn ask(name: &str, get_a_key: &str) -> Result<SecretString, Failure> {
     let read = if io::stdin().is_terminal() {
         if !get_a_key.is_empty() {
             output::talk(&format!("Get a key at {get_a_key}"));
         }
-        let Some(read) = hidden_line(&format!("Key for {name} (it is not shown): "))? else {
-            return Ok(None);
-        };
-        read
+        hidden_line(&format!("Key for {name} (it is not shown): "))?
     } else {
         let mut text = String::new();
         stream::stdin().take(64 * 1024).read_to_string(&mut text).map(|_| text)
@@ -110,11 +104,11 @@ fn ask(name: &str, get_a_key: &str) -> Result<Option<SecretString>, Failure> {
             format!("pipe it in: printenv MY_KEY | rejoin auth login {name}"),
         ));
     }
-    Ok(Some(SecretString::from(key.to_owned())))
+    Ok(SecretString::from(key.to_owned()))
 }
 
-/// Reads a line without echo. None if the user gave up. Either way, the terminal echoes again afterwards.
-fn hidden_line(prompt: &str) -> Result<Option<io::Result<String>>, Failure> {
+/// Reads a line without echo. Fails if the user gave up. Either way, the terminal echoes again afterwards.
+fn hidden_line(prompt: &str) -> Result<io::Result<String>, Failure> {
     let read = || {
         let mut text = String::new();
         io::stdin().lock().read_line(&mut text).map(|_| text)
@@ -124,13 +118,13 @@ fn hidden_line(prompt: &str) -> Result<Option<io::Result<String>>, Failure> {
         tokio::select! {
             // In this order: the user can give up from the first moment.
             biased;
-            Ok(()) = tokio::signal::ctrl_c() => None,
+            () = signals::first() => Err(Failure::Interrupted),
             read = async {
                 output::prompt(prompt);
                 tokio::task::spawn_blocking(read).await
-            } => Some(read.unwrap_or_else(|why| Err(why.into()))),
+            } => Ok(read.unwrap_or_else(|why| Err(why.into()))),
         }
-    });
+    })?;
     drop(hidden);
     output::talk("");
     read

@@ -60,14 +60,14 @@ impl AtTerminal {
         self.0.forget_typed();
         let _shown = self.0.with_echo();
         loop {
-            output::prompt(&format!("[y]es, [n]o{always}{edit}, [s]top? "));
+            output::question(&format!("[y]es, [n]o{always}{edit}, [s]top? "));
             let Some(answer) = self.line().await else { return ApprovalAnswer::Stop };
             match (answer.trim().to_lowercase().as_str(), &request.editable) {
                 ("y" | "yes", _) => return ApprovalAnswer::Yes,
                 ("a" | "always", _) if request.rule.is_some() => return ApprovalAnswer::Always,
                 ("s" | "stop", _) => return ApprovalAnswer::Stop,
                 ("n" | "no", _) => {
-                    output::prompt("Reason for the model (Enter for none): ");
+                    output::question("Reason for the model (Enter for none): ");
                     let Some(reason) = self.line().await else { return ApprovalAnswer::Stop };
                     let reason = reason.trim().to_owned();
                     return ApprovalAnswer::No { reason: Some(reason).filter(|reason| !reason.is_empty()) };

@@ -91,7 +91,17 @@ fn attach(typed: &str, places: &Places<'_>, takes: &dyn Fn(&Block) -> bool) -> (
             continue;
         }
         let may_begin = c == '@' && (before.is_whitespace() || "([{\"'".contains(before));
-        if let Some(mention) = may_begin.then(|| mention(rest)).flatten()
+        let mention = may_begin.then(|| mention(rest)).flatten();
+        if let Some(mention) = &mention
+            && place(&mention.path, places).is_none()
+            && looks_like_file(&mention.path)
+            && !typed.trim().contains('\n')
+        {
+            let is_folder = places.folder.join(&mention.path).is_dir();
+            let why = if is_folder { "it is a folder" } else { "there is no such file" };
+            found.notes.push(format!("{} stays as typed: {why}", harmless(&mention.path)));
+        }
+        if let Some(mention) = mention
             && let Some((path, place)) = place(&mention.path, places)
         {
             let typed_part = &rest[..mention.end - (mention.path.len() - path.len())];
@@ -132,6 +142,13 @@ fn mention(text: &str) -> Option<Mention> {
     }
     let end = after.find(char::is_whitespace).unwrap_or(after.len());
     (end > 0).then(|| Mention { path: after[..end].to_owned(), end: end + 1 })
+}
+
+/// Whether a person meant a file: a name with an ending, or a path. Other words after `@` are names of people and the like.
+fn looks_like_file(path: &str) -> bool {
+    let name = path.trim_end_matches(['.', ',', ';', ':', '!', '?', ')']);
+    name.contains('/')
+        || name.rsplit_once('.').is_some_and(|(name, ending)| !name.is_empty() && !ending.is_empty())
 }
 
 /// The file that a path means: as typed, or without the punctuation of the sentence around it.
@@ -279,6 +296,9 @@ mod tests {
             ("@key", "holds keys"),
             ("@~/.ssh/id", "hidden files outside"),
             ("@pic.png", "takes none"),
+            ("@src/nosuch.rs", "there is no such file"),
+            ("@notes.txt,", "there is no such file"),
+            ("@src/", "it is a folder"),
         ] {
             let (text, blocks, notes) = attached(typed, false);
             assert_eq!((text.as_str(), blocks.len()), (typed, 0));

@@ -69,6 +69,8 @@ pub struct Drawing {
     used: Option<u64>,
     /// The call whose line is the last that was shown, with what it says.
     calling: Option<(String, String)>,
+    /// Whether the output of the running call was shown as it came.
+    streamed: bool,
 }
 
 impl Drawing {
@@ -93,6 +95,7 @@ impl Drawing {
             window: None,
             used: None,
             calling: None,
+            streamed: false,
         }
     }
 
@@ -153,11 +156,16 @@ impl Drawing {
             Event::CallOutput { text, .. } if io::stderr().is_terminal() => {
                 self.thought();
                 self.end_line();
+                self.streamed = true;
                 output::prompt(&paint(&harmless_lines(text), output::DIM));
             }
             Event::CallEnded { id, name, output, is_error, message, .. } => {
                 let mark = if *is_error { "✗" } else { "←" };
-                let result = shortened(output, GLIMPSE);
+                // What was shown as it came is not shown again, except for how it ended.
+                let result = match std::mem::take(&mut self.streamed) {
+                    true => shortened(output.trim_end().lines().last().unwrap_or_default(), GLIMPSE),
+                    false => shortened(output, GLIMPSE),
+                };
                 let number = message.filter(|_| io::stderr().is_terminal());
                 let number = number.map_or_else(String::new, |number| format!("[{number}] "));
                 let line = match calling.filter(|(calling, _)| calling == id) {
@@ -167,7 +175,10 @@ impl Drawing {
                         let call = output::fitting(&call, output::terminal_size().0 / 2);
                         output::fitting(&format!("{mark} {number}{call}: {result}"), 0)
                     }
-                    None => format!("{mark} {number}{} {result}", harmless(name)),
+                    None => {
+                        let line = format!("{mark} {number}{} {result}", harmless(name));
+                        if output::can_replace_lines() { output::fitting(&line, 0) } else { line }
+                    }
                 };
                 self.talk(&paint(&line, output::DIM));
             }
@@ -211,7 +222,7 @@ impl Drawing {
             }
             Event::Compacting { tokens, window } => {
                 let share = tokens.saturating_mul(100).checked_div(*window).filter(|share| *share <= 1000);
-                let share = share.map(|share| format!(" ({tokens} tokens, {share} % of the window)"));
+                let share = share.map(|share| format!(" ({tokens} tokens, {share}% of the window)"));
                 self.note(&format!("Compacting conversation history...{}", share.unwrap_or_default()));
             }
             Event::Compacted { before, after } => {

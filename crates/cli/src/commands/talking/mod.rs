@@ -16,11 +16,7 @@ mod terminal;
 mod tools;
 pub mod window;
 
-use std::{
-    io::{self, BufRead as _},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use rejoin::{
     Conversation, ConversationId, OnBroken, Workspace,
@@ -48,13 +44,13 @@ use crate::{
     desk::{self, Desk},
     failure::{FAILED, Failure, INTERRUPTED},
     instructions::{self, ProjectInstructions},
-    output,
+    output, question,
     settings::Settings,
+    signals::{self, Again},
     windows,
 };
 pub use draw::{Drawing, PrintedWords};
 pub use message::{GivenMessage, has_terminal, said};
-use prompt::Again;
 use slash::table::{self, Completes};
 use terminal::Terminal;
 #[cfg(feature = "mcp")]
@@ -63,7 +59,7 @@ pub use tools::workspace;
 
 /// Opens the store for writing, or for reading if it cannot be written.
 pub fn open_store(desk: &Desk) -> Result<Arc<dyn Store>, Failure> {
-    prompt::survive_full_files();
+    signals::survive_full_files();
     let opened = rejoin::engine::open_store(&desk.location, Access::Write)
         .or_else(|_| rejoin::engine::open_store(&desk.location, Access::Read));
     let store = opened.map_err(|why| desk::unusable(&desk.location, why))?;
@@ -81,13 +77,10 @@ pub fn ask_what_to_do(calls: &[OpenCall]) -> Result<OnBroken, Failure> {
     let can_run = calls.iter().any(|call| call.can_run);
     let again = if can_run { ", [r]un again" } else { "" };
     loop {
-        output::prompt(&format!("[k]eep as interrupted, [l]eave out{again}? [k] "));
-        let mut answer = String::new();
-        let read = io::stdin().lock().read_line(&mut answer);
-        match (read.unwrap_or(0), answer.trim().to_lowercase().as_str()) {
-            (0, _) | (_, "" | "k" | "keep") => return Ok(OnBroken::Keep),
-            (_, "l" | "leave" | "leave out") => return Ok(OnBroken::Drop),
-            (_, "r" | "run" | "run again" | "rerun") if can_run => return Ok(OnBroken::Rerun),
+        match question::ask(&format!("[k]eep as interrupted, [l]eave out{again}? [k] ")).as_deref() {
+            None | Some("" | "k" | "keep") => return Ok(OnBroken::Keep),
+            Some("l" | "leave" | "leave out") => return Ok(OnBroken::Drop),
+            Some("r" | "run" | "run again" | "rerun") if can_run => return Ok(OnBroken::Rerun),
             _ if can_run => output::talk("Please answer k, l or r."),
             _ => output::talk("Please answer k or l."),
         }
@@ -409,7 +402,7 @@ impl Talking {
     pub fn once(mut self, input: TurnInput) -> Result<u8, Failure> {
         let turned = block_on(async {
             let stop = Stop::new();
-            let signals = prompt::stop_on_signals(stop.clone(), Arc::default(), Again::Leaves);
+            let signals = signals::stop_on_signals(stop.clone(), Arc::default(), Again::Leaves);
             let turned = self.turn(input, &stop, Saving::AtTheEnd).await;
             signals.abort();
             turned

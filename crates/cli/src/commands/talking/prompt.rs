@@ -23,13 +23,13 @@ use rejoin::{
     record::{Entry, EntryId},
     store::StoreError,
 };
-use tokio::task::JoinHandle;
 
 use super::{Saving, Talking, block_on, slash::Said, terminal::Typed};
 use crate::{
     commands::numbered,
     failure::{FAILED, Failure, INTERRUPTED},
     output,
+    signals::{Again, stop_on_signals},
 };
 
 /// A second Ctrl-C within this time leaves the prompt.
@@ -66,7 +66,10 @@ impl Talking {
         loop {
             // Others may write while nothing is said here.
             self.worker.release();
-            let typed = terminal.message(&stop).await;
+            let typed = match leave.load(Ordering::Relaxed) {
+                true => None,
+                false => terminal.message(&stop).await,
+            };
             stop.reset();
             if leave.load(Ordering::Relaxed) {
                 return Ok(INTERRUPTED);
@@ -100,9 +103,6 @@ impl Talking {
                 continue;
             }
             self.turn_at_prompt(input, &stop).await?;
-            if leave.load(Ordering::Relaxed) {
-                return Ok(INTERRUPTED);
-            }
             stop.reset();
         }
     }
@@ -169,81 +169,5 @@ impl Talking {
         if !text.is_empty() {
             output::talk(&format!("Added by another process in the meantime:\n{text}"));
         }
-    }
-}
-
-/// What a second Ctrl-C does while a turn is being stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
-    /// It ends the process at once, as a kill would.
-    Leaves,
-    /// Nothing: at a prompt, only Ctrl-C on an empty line leaves.
-    IsIgnored,
-}
-
-/// Stops the turn at the first Ctrl-C, or when the system asks. `leave` says that it is not the person who asks: the terminal is
-/// gone, or the system ends what runs. If the system asks twice, it gets what it wants at once.
-pub fn stop_on_signals(stop: Stop, leave: Arc<AtomicBool>, again: Again) -> JoinHandle<()> {
-    // Signals are handled from here on, before the user is told to press a key.
-    let mut signals = signals();
-    tokio::spawn(async move {
-        loop {
-            let by_person = next(&mut signals).await;
-            leave.fetch_or(!by_person, Ordering::Relaxed);
-            if stop.is_stopped() && (again == Again::Leaves || !by_person) {
-                // What was acknowledged is stored; what is not was never said to be.
-                std::process::exit(i32::from(INTERRUPTED));
-            }
-            stop.stop();
-        }
-    })
-}
-
-/// From now on, a file that grows beyond its limit is a full disk like any other, and no reason to die.
-pub fn survive_full_files() {
-    /// The signal, on every Unix that we know.
-    #[cfg(unix)]
-    const SIGXFSZ: i32 = 25;
-    #[cfg(unix)]
-    let _ = block_on(async {
-        let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ));
-    });
-}
-
-/// Ctrl-C, and the signals by which the system asks a process to end. None if they cannot be listened to.
-#[cfg(unix)]
-type Signals = Option<[tokio::signal::unix::Signal; 4]>;
-
-#[cfg(unix)]
-fn signals() -> Signals {
-    use tokio::signal::unix::{SignalKind, signal};
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
-    match kinds.map(signal) {
-        [Ok(interrupt), Ok(terminate), Ok(hangup), Ok(quit)] => Some([interrupt, terminate, hangup, quit]),
-        _ => None,
-    }
-}
-
-/// Waits for a signal, and returns whether it is Ctrl-C.
-#[cfg(unix)]
-async fn next(signals: &mut Signals) -> bool {
-    let Some([interrupt, terminate, hangup, quit]) = signals else { return std::future::pending().await };
-    tokio::select! {
-        _ = interrupt.recv() => true,
-        _ = terminate.recv() => false,
-        _ = hangup.recv() => false,
-        _ = quit.recv() => false,
-    }
-}
-
-#[cfg(not(unix))]
-fn signals() {}
-
-/// Waits for Ctrl-C.
-#[cfg(not(unix))]
-async fn next((): &mut ()) -> bool {
-    match tokio::signal::ctrl_c().await {
-        Ok(()) => true,
-        Err(_) => std::future::pending().await,
     }
 }

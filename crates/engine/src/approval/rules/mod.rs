@@ -107,7 +107,7 @@ pub const MAX_RULE_LENGTH: usize = 2 * shell::MAX_LENGTH;
 /// assert!(matches!(verdict("git status && cargo test -p view"), RuleVerdict::Allow(_)));
 /// assert!(matches!(verdict("cargo test && git push --force"), RuleVerdict::Deny(rule) if rule == "run:git push"));
 /// let RuleVerdict::Ask(reason) = verdict("cargo test; rm -rf build") else { panic!() };
-/// assert_eq!(reason.to_string(), "`rm -rf build` is not allowed by a rule");
+/// assert_eq!(reason.to_string(), "no rule allows `rm -rf build`");
 /// # Ok::<(), rejoin_engine::approval::rules::RuleError>(())
 /// ```
 #[derive(Debug, Clone, Default)]
@@ -406,7 +406,7 @@ impl ToolRule {
 impl fmt::Display for AskReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoRule(call) => write!(f, "`{}` is not allowed by a rule", shortened(call)),
+            Self::NoRule(call) => write!(f, "no rule allows `{}`", shortened(call)),
             Self::NotNamed { command, word } if command.starts_with(word.as_str()) => {
                 write!(f, "`{word}` can run other programs or change later commands, and no rule names it")
             }

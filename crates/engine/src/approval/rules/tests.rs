@@ -372,7 +372,7 @@ fn invalid_rules_say_what_would_be_right() {
 fn reasons_are_plain_sentences() {
     let rules = rules(ALLOW, &[]);
     for (line, expected) in [
-        ("cargo test && rm -rf build", "`rm -rf build` is not allowed by a rule"),
+        ("cargo test && rm -rf build", "no rule allows `rm -rf build`"),
         ("ls $(date)", "the command cannot be fully understood: it contains `$(…)`"),
         ("env ls", "`env` can run other programs or change later commands, and no rule names it"),
         ("cargo test --config x", "`cargo test --config x` contains `--config`, and no rule names that"),

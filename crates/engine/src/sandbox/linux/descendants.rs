@@ -21,6 +21,17 @@ pub fn count(ancestor: Pid, enough: u32) -> u32 {
     found
 }
 
+/// Asks the children of a process to end, with SIGTERM. What they started themselves is theirs to end.
+pub fn ask_children(of: Pid) {
+    for pid in children(of).0 {
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        // As below.
+        if parent(pid) == Some(of) {
+            let _ = pidfd_send_signal(handle, Signal::TERM);
+        }
+    }
+}
+
 /// Sends SIGKILL to every process that descends from a process. Those that are started meanwhile are left for the next time.
 pub fn kill(ancestor: Pid) {
     let mut open = children(ancestor).0;

@@ -36,6 +36,9 @@ const LOOK_AT_PARTNER_EVERY: Duration = Duration::from_millis(500);
 /// How long it tries to kill processes that do not die before it reports the end all the same. It goes on trying after that.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long a partner may take to end by itself once its input has ended, and once more after SIGTERM. rejoin does not wait for it.
+const GRACE: Duration = Duration::from_millis(300);
+
 /// Runs a command to its end. Returns the exit code of this process, which is not used.
 pub fn supervise(mut link: UnixStream) -> i32 {
     let parent = getppid();
@@ -52,6 +55,9 @@ pub fn supervise(mut link: UnixStream) -> i32 {
             }
             Ok(()) => {
                 let reason = command.watch(&order, &link, parent);
+                if order.partner && reason == Reason::Killed {
+                    command.let_end();
+                }
                 let gone = command.end_everything(PATIENCE);
                 let report = command.report(reason);
                 if !gone {
@@ -150,6 +156,31 @@ impl Supervised {
             if !watched[0].revents().is_empty() {
                 return Reason::Killed;
             }
+        }
+    }
+
+    /// Lets a partner end in its own way. Its input ends with rejoin's end of the stream; if that is not enough, SIGTERM asks it.
+    fn let_end(&mut self) {
+        if !self.ends_within(GRACE) {
+            if self.namespace {
+                // Process 1 only waits for it, and hears no signals.
+                descendants::ask_children(self.pid);
+            } else {
+                let _ = kill_process(self.pid, Signal::TERM);
+            }
+            self.ends_within(GRACE);
+        }
+    }
+
+    /// Waits for the end of the child. Says whether it has ended.
+    fn ends_within(&mut self, time: Duration) -> bool {
+        let started = Instant::now();
+        loop {
+            self.reap();
+            if self.status.is_some() || started.elapsed() >= time {
+                return self.status.is_some();
+            }
+            let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: 5_000_000 }));
         }
     }
 

@@ -1,75 +1,32 @@
-//! The messages that were sent from this folder, for the arrow keys and Ctrl-R. They are in a file that only their owner can read.
+//! The messages that were sent from this folder, for the arrow keys and Ctrl-R. `prompts.rs` has the file.
 //!
 //! Nothing that looks like a key is kept, and nothing long.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::{io, path::Path};
 
 use reedline::{
     FileBackedHistory, History, HistoryItem, HistoryItemId, HistorySessionId, Result, SearchQuery,
 };
-use rejoin::{engine::auth::redact::may_hold_secret, record::hash, serde_json, store::files::PrivateFolder};
+use rejoin::engine::auth::redact::may_hold_secret;
 
 use super::pastes::Pastes;
+use crate::prompts::{LINE_BYTES, LINES, SentFile};
 
-/// How many messages are kept.
-const LINES: usize = 1000;
-
-/// The longest message that is kept.
-const LINE_BYTES: usize = 4 * 1024;
-
-/// The largest file that is read: more than it can have.
-const MOST_BYTES: u64 = 2 * (LINES * LINE_BYTES) as u64;
-
-/// The folder of histories, in the data folder.
-const FOLDER: &str = "prompts";
-
-/// The history of a folder. The file has one JSON text per line, the newest last.
+/// The history of a folder.
 pub struct Past {
     inner: FileBackedHistory,
-    folder: PrivateFolder,
-    name: String,
+    file: SentFile,
     pastes: Pastes,
 }
 
 impl Past {
     pub fn open(data: &Path, of: &Path, pastes: Pastes) -> Result<Self> {
-        let whole: PathBuf = std::fs::canonicalize(of).unwrap_or_else(|_| of.to_owned());
-        let name = hash::of_bytes(whole.as_os_str().as_encoded_bytes()).to_string();
-        let folder = PrivateFolder::inside(data.join(FOLDER));
-        let mut past = Self {
-            inner: FileBackedHistory::new(LINES)?,
-            folder,
-            name: format!("{}.jsonl", &name[..32]),
-            pastes,
-        };
-        for line in past.stored() {
+        let mut past =
+            Self { inner: FileBackedHistory::new(LINES)?, file: SentFile::of_folder(data, of), pastes };
+        for line in past.file.read() {
             past.inner.save(HistoryItem::from_command_line(line))?;
         }
         Ok(past)
-    }
-
-    /// What the file has. A line that is no text is left out.
-    fn stored(&self) -> Vec<String> {
-        let bytes = self.folder.read(&self.name, MOST_BYTES).ok().flatten().unwrap_or_default();
-        let lines = bytes.split(|byte| *byte == b'\n');
-        lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
-    }
-
-    /// Adds a message to the file. Other prompts in the same folder add theirs, so it is read again first.
-    fn store(&self, text: &str) -> io::Result<()> {
-        self.folder.make()?;
-        let mut lines = self.stored();
-        if lines.last().is_some_and(|last| last == text) {
-            return Ok(());
-        }
-        lines.push(text.to_owned());
-        let newest = &lines[lines.len().saturating_sub(LINES)..];
-        let file: String =
-            newest.iter().map(|line| format!("{}\n", serde_json::Value::from(line.as_str()))).collect();
-        self.folder.replace(&self.name, file.as_bytes())
     }
 }
 
@@ -79,7 +36,7 @@ impl History for Past {
         if text.len() > LINE_BYTES || text.trim().is_empty() || may_hold_secret(&text) {
             return Ok(item);
         }
-        if let Err(why) = self.store(&text) {
+        if let Err(why) = self.file.add(&text) {
             tracing::debug!("the history of the prompt cannot be written: {why}");
         }
         item.command_line = text;
@@ -122,6 +79,7 @@ impl History for Past {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prompts::FOLDER;
 
     fn texts(past: &Past) -> Vec<String> {
         let all = SearchQuery::everything(reedline::SearchDirection::Forward, None);
@@ -145,7 +103,7 @@ mod tests {
         assert_eq!(texts(&past), ["one", "two\nlines", "x"]);
         assert_eq!(texts(&open(&here)), ["one", "two\nlines", "x"]);
         assert!(texts(&open(&there)).is_empty());
-        let file = data.path().join(FOLDER).join(&past.name);
+        let file = data.path().join(FOLDER).join(&past.file.name);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;

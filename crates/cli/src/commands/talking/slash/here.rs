@@ -1,6 +1,7 @@
 //! The commands that need the prompt: its provider, its tools, its terminal.
 
 use rejoin::{
+    ToolDeclaration,
     approval::ApprovalMode,
     engine::{auth::redact::without_keys, provider::Endpoint, turn::Stop},
     providers::offline,
@@ -28,13 +29,17 @@ use crate::{
     windows,
 };
 
+/// How long /mcp waits for servers that are starting.
+#[cfg(feature = "mcp")]
+const SERVERS_START: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// What /help says besides the list.
 const HELP: &str = "\
-A line is a message. @PATH puts a file into it. Alt-Enter, or a backslash at
-the end, begins another line. Tab completes, Ctrl-R searches what you sent.
+A line is a message. @PATH puts a file into it. Alt-Enter, or a backslash at the end, begins another line. Tab completes, Ctrl-R \
+searches what you sent.
 !COMMAND runs a command by hand; !!COMMAND shows it to the model, too.
-Ctrl-C stops a turn or clears the line; pressed twice on an empty line, it
-leaves. So does Ctrl-D. An empty line continues an interrupted turn.
+Ctrl-C stops a turn or clears the line; pressed twice on an empty line, it leaves. So does Ctrl-D. An empty line continues an \
+interrupted turn.
 Everything is saved; `rejoin resume` comes back to it.";
 
 impl Talking {
@@ -46,7 +51,7 @@ impl Talking {
             Here::Provider => self.choose_provider(rest),
             Here::Tools => self.list_tools(),
             Here::Mode => self.choose_mode(rest),
-            Here::Mcp => self.show_servers(),
+            Here::Mcp => self.show_servers(stop).await,
             Here::Context => self.show_context(),
             Here::Compact => self.compact_here(rest, stop).await,
             Here::Title => self.title(rest),
@@ -63,8 +68,17 @@ impl Talking {
         }
     }
 
+    /// Shows the MCP servers. Those that do not work are started again first.
     #[cfg(feature = "mcp")]
-    fn show_servers(&self) -> Result<Outcome, Failure> {
+    async fn show_servers(&self, stop: &Stop) -> Result<Outcome, Failure> {
+        if let Some(servers) = &self.servers {
+            servers.retry();
+            tokio::select! {
+                () = servers.settled() => {}
+                () = tokio::time::sleep(SERVERS_START) => {}
+                () = stop.asked() => {}
+            }
+        }
         let states = self.server_states();
         if states.is_empty() {
             output::talk("There are no MCP servers. `rejoin mcp add` adds one.");
@@ -77,11 +91,14 @@ impl Talking {
                 _ => mcp::show(state)?,
             }
         }
+        if states.iter().any(|state| state.phase.reason().is_some()) {
+            output::talk("The next /mcp tries again.");
+        }
         Ok(Outcome::with(plural(states.len(), "server")))
     }
 
     #[cfg(not(feature = "mcp"))]
-    fn show_servers(&self) -> Result<Outcome, Failure> {
+    async fn show_servers(&self, _: &Stop) -> Result<Outcome, Failure> {
         output::talk("This build has no MCP.");
         Ok(Outcome::done())
     }
@@ -153,13 +170,32 @@ impl Talking {
         Ok(())
     }
 
+    /// The tools that the model gets in the next turn, as far as they are known: servers may still be starting.
+    fn declared_tools(&self) -> Vec<ToolDeclaration> {
+        #[allow(unused_mut, reason = "without MCP there are no others")]
+        let mut tools = self.worker.tools().declarations();
+        #[cfg(feature = "mcp")]
+        for tool in self.servers.iter().flat_map(|servers| servers.current()) {
+            let declared = tool.declaration();
+            if tools.iter().all(|other| other.name != declared.name) {
+                tools.push(declared);
+            }
+        }
+        tools
+    }
+
     fn list_tools(&self) -> Result<Outcome, Failure> {
-        let tools = self.worker.tools().declarations();
-        let width = tools.iter().map(|tool| tool.name.chars().count()).max().unwrap_or(0);
+        let tools = self.declared_tools();
+        // A server may give its tools names of any length.
+        let width = tools.iter().map(|tool| tool.name.chars().count()).filter(|width| *width <= 30).max();
+        let width = width.unwrap_or(0);
         for tool in &tools {
             let about = tool.description.as_deref().unwrap_or_default();
             let sentence = about.split_once(". ").map_or(about, |(first, _)| first).trim_end_matches('.');
-            output::data(&format!("{:<width$}  {}", harmless(&tool.name), harmless(sentence)))?;
+            output::data(&output::fitting(
+                &format!("{:<width$}  {}", harmless(&tool.name), harmless(sentence)),
+                0,
+            ))?;
         }
         Ok(Outcome::with(format!("{} available", plural(tools.len(), "tool"))))
     }
@@ -189,11 +225,11 @@ impl Talking {
             false => "",
         };
         let about = harmless(&format!("Instructions to {provider}, {model}"));
-        output::data(&format!("{}{usual}:", output::paint(&about, output::STRONG)))?;
+        output::data(&output::in_rows(&format!("{}{usual}:", output::paint(&about, output::STRONG))))?;
         for line in output::harmless_lines(system).lines() {
-            output::data(format!("  {line}").trim_end())?;
+            output::data(&output::in_rows(format!("  {line}").trim_end()))?;
         }
-        let tools = self.worker.tools().declarations().len();
+        let tools = self.declared_tools().len();
         output::data(&format!("{}: /tools lists them", plural(tools, "tool")))?;
         if self.worker.conversation().tail().is_none() {
             return Ok(Outcome::done());
@@ -244,7 +280,7 @@ fn name_alone(name: &str) -> Result<(), Failure> {
 fn help(rest: &str) -> Result<Outcome, Failure> {
     let name = rest.trim_start_matches('/');
     if name.is_empty() {
-        output::talk(format!("{}{HELP}", table::help()).trim_end());
+        output::talk(format!("{}{HELP}", table::help(output::terminal_size().0)).trim_end());
     } else {
         let command = table::named(name).ok_or_else(|| {
             let near = near::did_you_mean(name, table::COMMANDS.iter().map(|command| command.name));

@@ -11,7 +11,7 @@ pub mod table;
 
 use clap::{CommandFactory as _, FromArgMatches as _, error::ErrorKind};
 use rejoin::{
-    ConversationId,
+    ConversationId, EngineError,
     engine::turn::{Stop, TurnInput},
     record::{Content, Text, content::Command},
 };
@@ -81,9 +81,8 @@ impl Talking {
             Line::Unknown(name, near) => {
                 let name = output::harmless(name);
                 let near = if near.is_empty() { String::new() } else { format!(" Did you mean {near}?") };
-                output::talk(&format!(
-                    "There is no command /{name}.{near} /help lists them; to send it as a message, put \\ before it."
-                ));
+                output::talk(&format!("There is no command /{name}.{near}"));
+                output::talk("/help lists the commands. To send the line as a message, begin it with \\.");
                 Ok(Said::Done)
             }
             Line::Command(command, rest) => self.obey(command, rest, line.trim(), stop).await,
@@ -103,6 +102,7 @@ impl Talking {
             Runs::As(words, takes) => self.run_as(command, words, takes, rest),
             Runs::Here(here) => self.run_here(here, rest, stop).await,
         };
+        let done = done.map_err(in_words_of_the_prompt);
         if let Err(failure) = &done {
             failure.say();
         }
@@ -154,12 +154,19 @@ impl Talking {
             words.iter().map(|word| if *word == table::ID { id.clone() } else { (*word).to_owned() }),
         );
         match takes {
+            Rest::Words if rest.is_empty() && command.needs_arguments() => {
+                return Err(usage(command, None));
+            }
+            Rest::FileOr(_) if !rest.is_empty() && !rest.starts_with('-') => {
+                line.push(String::from("--output"));
+                line.extend(table::words(rest));
+            }
             Rest::Text if rest.is_empty() => return Err(usage(command, None)),
             Rest::Text => line.push(rest.to_owned()),
-            Rest::WordsOr(usual) if rest.is_empty() => {
+            Rest::WordsOr(usual) | Rest::FileOr(usual) if rest.is_empty() => {
                 line.extend(usual.iter().map(|word| (*word).to_owned()))
             }
-            Rest::Words | Rest::WordsOr(_) => line.extend(table::words(rest)),
+            Rest::Words | Rest::WordsOr(_) | Rest::FileOr(_) => line.extend(table::words(rest)),
         }
         let matches = CommandLine::command().try_get_matches_from(&line);
         let arguments = match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
@@ -232,6 +239,17 @@ impl Talking {
     }
 }
 
+/// An error whose hint names a command of the prompt, where there is one.
+fn in_words_of_the_prompt(failure: Failure) -> Failure {
+    let Failure::Engine(error) = &failure else { return failure };
+    let hint = match **error {
+        EngineError::NoSuchMessage(_) => "/history numbers the messages",
+        EngineError::Unknown(_) => "/resume lists the conversations",
+        _ => return failure,
+    };
+    Failure::failed(error.to_string(), hint)
+}
+
 /// How a command is used, and what was wrong.
 fn usage(command: &SlashCommand, error: Option<&clap::Error>) -> Failure {
     let how = format!("/{} {}", command.name, command.arguments);
@@ -239,6 +257,7 @@ fn usage(command: &SlashCommand, error: Option<&clap::Error>) -> Failure {
     let said = said.map(|error| error.render().to_string());
     let first =
         said.as_deref().and_then(|said| said.lines().next()).map(|line| line.trim_start_matches("error: "));
-    let what = first.map_or_else(|| format!("/{} needs more", command.name), output::harmless);
+    let what =
+        first.map_or_else(|| format!("/{} needs {}", command.name, command.arguments), output::harmless);
     Failure::usage(what, format!("{} {}: {}", "usage:", how.trim_end(), command.about))
 }

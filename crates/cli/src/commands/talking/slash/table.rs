@@ -17,6 +17,13 @@ pub struct SlashCommand {
     pub(super) keeps: Keeps,
 }
 
+impl SlashCommand {
+    /// Whether it does nothing without arguments.
+    pub(super) fn needs_arguments(&self) -> bool {
+        !self.arguments.is_empty() && !self.arguments.starts_with('[')
+    }
+}
+
 /// What the argument of a command completes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completes {
@@ -68,6 +75,8 @@ pub(super) enum Rest {
     Words,
     /// The same, or these if nothing was typed.
     WordsOr(&'static [&'static str]),
+    /// The name of a file to write, or options, or these words if nothing was typed.
+    FileOr(&'static [&'static str]),
     /// It is one argument.
     Text,
 }
@@ -252,10 +261,10 @@ pub const COMMANDS: &[SlashCommand] = &[
         Keeps::Output,
     ),
     command(
-        ("export", "[-o FILE]"),
-        "write this conversation to a file",
+        ("export", "[FILE]"),
+        "write it to a file, or show it as Markdown",
         Path,
-        As(&["history", "export", ID], Rest::Words),
+        As(&["history", "export", ID], Rest::FileOr(&["--to", "markdown"])),
         Keeps::Count,
     ),
     command(("new", ""), "start a new conversation", Nothing, At(Here::New), Keeps::Output),
@@ -318,12 +327,17 @@ pub fn named(name: &str) -> Option<&'static SlashCommand> {
     COMMANDS.iter().find(|command| command.name == name)
 }
 
-/// The list of commands, as /help prints it.
-pub(super) fn help() -> String {
+/// The list of commands, as /help prints it. On a narrow terminal, what a command does is below it.
+pub(super) fn help(columns: usize) -> String {
     let typed =
         |command: &SlashCommand| format!("/{} {}", command.name, command.arguments).trim_end().to_owned();
     let width = COMMANDS.iter().map(|command| typed(command).len()).max().unwrap_or(0);
-    COMMANDS.iter().map(|command| format!("  {:<width$}  {}\n", typed(command), command.about)).collect()
+    let about = COMMANDS.iter().map(|command| command.about.len()).max().unwrap_or(0);
+    let line = |command: &SlashCommand| match columns < 2 + width + 2 + about {
+        true => format!("  {}\n    {}\n", typed(command), command.about),
+        false => format!("  {:<width$}  {}\n", typed(command), command.about),
+    };
+    COMMANDS.iter().map(line).collect()
 }
 
 /// The words of a text. Quotes hold words together, and a backslash takes the next character as it is.
@@ -390,7 +404,11 @@ mod tests {
             assert!(COMMANDS[..place].iter().all(|other| other.name != command.name), "{}", command.name);
             assert!(!command.about.is_empty(), "{}", command.name);
         }
-        assert!(help().lines().all(|line| line.len() <= 80), "{}", help());
+        for columns in [40, 80] {
+            let help = help(columns);
+            // What is still too long is broken between words.
+            assert!(help.lines().all(|line| line.len() <= columns.max(60)), "{help}");
+        }
     }
 
     /// The guide explains every command, and no other.

@@ -1,0 +1,132 @@
+//! Signals: Ctrl-C, and those by which the system asks a process to end.
+//!
+//! A turn is stopped by them ([`stop_on_signals`]). Code that waits for keys or for a line outside a turn holds a [`SignalWatch`]:
+//! once a process has listened to a signal anywhere, the system no longer ends it by that signal.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+};
+
+use rejoin::engine::turn::Stop;
+use tokio::{sync::oneshot, task::JoinHandle};
+
+use crate::{commands::block_on, failure::INTERRUPTED, output};
+
+/// Listens to signals in a separate thread until it is dropped.
+pub struct SignalWatch {
+    _open: oneshot::Sender<()>,
+}
+
+impl SignalWatch {
+    /// Does something at the first signal. Signals are listened to when this returns.
+    pub fn start(then: impl FnOnce() + Send + 'static) -> Self {
+        let (open, closed) = oneshot::channel::<()>();
+        let (ready, is_ready) = mpsc::channel::<()>();
+        thread::spawn(move || {
+            let _ = block_on(async move {
+                let mut signals = signals();
+                drop(ready);
+                tokio::select! {
+                    _ = next(&mut signals) => then(),
+                    _ = closed => {}
+                }
+            });
+        });
+        let _ = is_ready.recv();
+        Self { _open: open }
+    }
+
+    /// Ends the process at the first signal. The terminal must be as it was found.
+    pub fn ends_the_process() -> Self {
+        Self::start(|| {
+            output::talk("");
+            std::process::exit(i32::from(INTERRUPTED));
+        })
+    }
+}
+
+/// Waits for the first signal.
+pub async fn first() {
+    next(&mut signals()).await;
+}
+
+/// What a second Ctrl-C does while a turn is being stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// It ends the process at once, as a kill would.
+    Leaves,
+    /// Nothing: at a prompt, only Ctrl-C on an empty line leaves.
+    IsIgnored,
+}
+
+/// Stops the turn at the first Ctrl-C, or when the system asks. `leave` says that it is not the person who asks: the terminal is
+/// gone, or the system ends what runs. If the system asks twice, it gets what it wants at once.
+pub fn stop_on_signals(stop: Stop, leave: Arc<AtomicBool>, again: Again) -> JoinHandle<()> {
+    // Signals are handled from here on, before the user is told to press a key.
+    let mut signals = signals();
+    tokio::spawn(async move {
+        loop {
+            let by_person = next(&mut signals).await;
+            leave.fetch_or(!by_person, Ordering::Relaxed);
+            if stop.is_stopped() && (again == Again::Leaves || !by_person) {
+                // What was acknowledged is stored; what is not was never said to be.
+                std::process::exit(i32::from(INTERRUPTED));
+            }
+            stop.stop();
+        }
+    })
+}
+
+/// From now on, a file that grows beyond its limit is a full disk like any other, and no reason to die.
+pub fn survive_full_files() {
+    /// The signal, on every Unix that we know.
+    #[cfg(unix)]
+    const SIGXFSZ: i32 = 25;
+    #[cfg(unix)]
+    let _ = block_on(async {
+        let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ));
+    });
+}
+
+/// Ctrl-C, and the signals by which the system asks a process to end. None if they cannot be listened to.
+#[cfg(unix)]
+type Signals = Option<[tokio::signal::unix::Signal; 4]>;
+
+#[cfg(unix)]
+fn signals() -> Signals {
+    use tokio::signal::unix::{SignalKind, signal};
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
+    match kinds.map(signal) {
+        [Ok(interrupt), Ok(terminate), Ok(hangup), Ok(quit)] => Some([interrupt, terminate, hangup, quit]),
+        _ => None,
+    }
+}
+
+/// Waits for a signal, and returns whether it is Ctrl-C.
+#[cfg(unix)]
+async fn next(signals: &mut Signals) -> bool {
+    let Some([interrupt, terminate, hangup, quit]) = signals else { return std::future::pending().await };
+    tokio::select! {
+        _ = interrupt.recv() => true,
+        _ = terminate.recv() => false,
+        _ = hangup.recv() => false,
+        _ = quit.recv() => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn signals() {}
+
+/// Waits for Ctrl-C.
+#[cfg(not(unix))]
+async fn next((): &mut ()) -> bool {
+    match tokio::signal::ctrl_c().await {
+        Ok(()) => true,
+        Err(_) => std::future::pending().await,
+    }
+}
