@@ -657,7 +657,9 @@ impl Conversation {
         };
         #[cfg(feature = "agent")]
         {
-            self.wants_checkpoint |= matches!(kind, Kind::Compacted | Kind::Prune);
+            // What a checkpoint leaves unread, it need not show as pruned: the entry that prunes it is read after it.
+            let prunes = kind == Kind::Prune && !self.leaves_results_unread();
+            self.wants_checkpoint |= prunes || kind == Kind::Compacted;
         }
         let entry = self.chain().append_under(self.head, kind, content, stamp);
         self.head = Some((entry.id(), entry.hash()));

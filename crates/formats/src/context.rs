@@ -166,7 +166,7 @@ impl Context {
             .rev()
             .find(|field| &*field.name == name)
             .map(|f| &f.value)
-            .filter(|v| v.as_str() != "null")
+            .filter(|value| !is_null(value))
     }
 
     /// The context of a file that names nothing but the model that spoke.
@@ -363,4 +363,8 @@ fn system_piece(value: Value<'_>) -> SystemPiece {
         }
         None => SystemPiece { text: Text::from(opaque_label("", value.raw())), block: None },
     }
+}
+/// Whether a value is `null`, or not a number, which is written as `null`.
+pub(crate) fn is_null(value: &Raw) -> bool {
+    matches!(value.as_str(), "null" | "NaN" | "Infinity" | "-Infinity")
 }

@@ -10,8 +10,8 @@ use rejoin_formats::{
     convert,
     sessions::{self, FORMATS, Format, Writing},
 };
-use rejoin_record::{ArgumentsClass, Content, Entry, Message, Timestamp, verify::verify};
-use rejoin_view::{Finding, OnBroken, Rule, repair};
+use rejoin_record::{ArgumentsClass, CallId, Content, Entry, Message, Timestamp, ToolResult, verify::verify};
+use rejoin_view::{Fate, Finding, OnBroken, Rule, repair};
 
 use super::{Broken, Signs, hash, mutate::values};
 
@@ -360,8 +360,14 @@ pub(super) fn missing(session: &Session, body: &str, policy: OnBroken) -> Option
         // A result that is JSON may be in the body as JSON.
         texts.contains(text) || body.contains(text)
     };
+    // Results of a call that a request left out with its batch stay out with it, whatever the policy is now.
+    let left_out: Vec<&CallId> = (session.known.iter().filter(|known| known.fate == Fate::ClosedWithBatch))
+        .filter_map(|known| session.messages.get(known.message)?.blocks.get(known.block)?.as_call())
+        .map(|call| &call.id)
+        .collect();
+    let stays_out = |result: &ToolResult| result.call_id.as_ref().is_some_and(|id| left_out.contains(&id));
     for block in session.messages.iter().flat_map(|message| &message.blocks) {
-        let results = block.as_result().filter(|_| policy == OnBroken::Keep);
+        let results = block.as_result().filter(|result| policy == OnBroken::Keep && !stays_out(result));
         let parts = results.into_iter().flat_map(|result| &result.content);
         for text in parts.chain(std::iter::once(block)).filter_map(|block| block.as_text()) {
             if !kept(text) {

@@ -9,7 +9,7 @@ use rejoin_record::{
 use rejoin_view::{Action, Position, Rule};
 
 use super::{body::Surroundings, pass::Sheet, render};
-use crate::context::{Field, ToolChoice, ToolDeclaration, ToolKind};
+use crate::context::{ToolChoice, ToolDeclaration, ToolKind, is_null};
 
 /// The schema of a tool that takes free text, which its calls carry in the field `input`.
 pub const FREE_TEXT_SCHEMA: &str =
@@ -123,8 +123,8 @@ pub fn put_choice(sheet: &mut Sheet, around: &mut Surroundings, names: &[String]
 pub fn leave_out_nulls(sheet: &mut Sheet, around: &mut Surroundings, names: &[&'static str]) {
     let target = Arc::clone(&sheet.target);
     for name in names {
-        let null = |field: &Field| &*field.name == *name && field.value.as_str() == "null";
-        if sheet.same && target.context.fields.iter().any(null) && target.context.get(name).is_none() {
+        let mut own = target.context.fields.iter().filter(|field| &*field.name == *name).peekable();
+        if sheet.same && own.peek().is_some() && own.all(|field| is_null(&field.value)) {
             sheet.note_field(Rule::UnknownField, Action::LeftOut, *name).because("it is null");
             if !around.has(name) {
                 around.leave_out(name);
