@@ -25,6 +25,17 @@ pub trait Companions: fmt::Debug + Send + Sync {
     fn open(&self, name: &str) -> Option<Vec<u8>>;
 }
 
+/// The files of a folder or an archive that together hold conversations. The caller decides which folder that is, and how much of
+/// it may be read.
+pub trait Files: fmt::Debug + Send + Sync {
+    /// What to call them: the path of the folder or of the archive.
+    fn name(&self) -> &str;
+    /// The paths of all files, relative to the folder, with `/` between names, in order.
+    fn paths(&self) -> &[String];
+    /// The content of a file. None if it cannot be read, or is larger than a body may be.
+    fn read(&self, path: &str) -> Option<Vec<u8>>;
+}
+
 /// A file of lines that is read as a stream: it needs memory for its conversation, not for its text.
 pub struct Stream<'s> {
     /// What to call it.

@@ -147,6 +147,14 @@ pub enum ReadError {
         /// The number of characters in all.
         total: usize,
     },
+    /// Two formats claim it with the same certainty.
+    #[error("it could be in either of two formats: {} (it has {}) or {} (it has {})", one.0, one.1, other.0, other.1)]
+    Ambiguous {
+        /// The name of one format, and what speaks for it.
+        one: (&'static str, &'static str),
+        /// The name of the other, and what speaks for it.
+        other: (&'static str, &'static str),
+    },
     /// The format is unknown.
     #[error("the format is not known")]
     UnknownFormat,

@@ -9,7 +9,7 @@ use rejoin_view::{Action, Finding, Rule, SoundView};
 
 use super::{
     lines::{self, Line, LineReader, at, text_of, time_of},
-    sample::Sample,
+    sample::{Claim, Sample},
     writing::{Writing, Written},
 };
 use crate::{
@@ -34,8 +34,9 @@ const LOOK_AT: usize = 20;
 const AROUND: &[&str] = &["timestamp", "items", "metadata", "id", "turn_id", "truncatedCount"];
 
 /// Whether a text looks like turns.
-pub fn sniff(sample: &Sample<'_>) -> bool {
-    sample.any_line(LOOK_AT, |root| root.holds("items", Kind::Array) && root.get("timestamp").is_some())
+pub fn sniff(sample: &Sample<'_>) -> Option<Claim> {
+    let is_turn = |root: Value<'_>| root.holds("items", Kind::Array) && root.get("timestamp").is_some();
+    Claim::likely(sample.any_line(LOOK_AT, is_turn), "lines with `items` and a `timestamp`")
 }
 
 /// Reads the conversation in a file of turns, line by line.
@@ -67,7 +68,7 @@ impl LineReader for Turns {
         if items.is_none() && summary.is_none() {
             let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::SetAside);
             self.assembler.aside(line.place, Aside::Unknown(Text::new(line.text.clone())));
-            return self.assembler.findings.push(finding.because("it is not a turn"));
+            return self.assembler.session.findings.push(finding.because("it is not a turn"));
         }
         self.known = true;
         if let Some(metadata) = root.given("metadata") {
@@ -99,11 +100,11 @@ impl LineReader for Turns {
 
     fn damaged(&mut self, line: &Line, finding: Finding) {
         self.assembler.aside(line.place, Aside::Raw(Text::new(line.text.clone())));
-        self.assembler.findings.push(finding);
+        self.assembler.session.findings.push(finding);
     }
 
     fn found(&mut self, finding: Finding) {
-        self.assembler.findings.push(finding);
+        self.assembler.session.findings.push(finding);
     }
 }
 
