@@ -3,6 +3,7 @@
 pub(crate) mod building;
 mod claude_code;
 mod codex;
+mod cody;
 #[cfg(feature = "sqlite")]
 pub mod database;
 mod instructions;

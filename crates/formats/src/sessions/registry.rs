@@ -11,7 +11,7 @@ use crate::{
     messages::{self, Style, list},
     session::{ReadError, Session},
     sessions::{
-        claude_code, codex, instructions, jsonl, lines, markdown,
+        claude_code, codex, cody, instructions, jsonl, lines, markdown,
         resend::Resent,
         sample::{Claim, Sample},
         turns,
@@ -173,6 +173,13 @@ pub const FORMATS: &[Format] = &[
         agent: Some(Agent { name: "Codex", resend: codex::resend }),
     },
     Format {
+        name: cody::FORMAT,
+        about: "a conversation of cody, `~/.cody/conversations/*.jsonl`",
+        read: reading(cody::sniff, None, cody::read_stream, openai_responses::read::KNOWN),
+        write: Some(cody::write),
+        agent: None,
+    },
+    Format {
         name: turns::FORMAT,
         about: "one turn a line, `{timestamp, items, metadata}`",
         read: reading(turns::sniff, None, turns::read_stream, openai_responses::read::KNOWN),
@@ -245,7 +252,7 @@ pub const FORMATS: &[Format] = &[
 ];
 
 /// The formats of agents that give a model their own instructions, which are not passed on to another agent.
-const AGENTS: [&str; 2] = ["claude-code", codex::FORMAT];
+const AGENTS: [&str; 3] = ["claude-code", codex::FORMAT, cody::FORMAT];
 
 /// The format of that name.
 pub fn named(name: &str) -> Option<&'static Format> {
