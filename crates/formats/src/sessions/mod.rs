@@ -10,6 +10,7 @@ mod instructions;
 pub mod jsonl;
 mod lines;
 mod markdown;
+mod orchestration;
 pub mod registry;
 pub mod resend;
 pub(crate) mod sample;

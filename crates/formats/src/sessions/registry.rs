@@ -11,7 +11,7 @@ use crate::{
     messages::{self, Style, list},
     session::{ReadError, Session},
     sessions::{
-        claude_code, codex, cody, instructions, jsonl, lines, markdown,
+        claude_code, codex, cody, instructions, jsonl, lines, markdown, orchestration,
         resend::Resent,
         sample::{Claim, Sample},
         turns,
@@ -177,6 +177,13 @@ pub const FORMATS: &[Format] = &[
         about: "a conversation of cody, `~/.cody/conversations/*.jsonl`",
         read: reading(cody::sniff, None, cody::read_stream, openai_responses::read::KNOWN),
         write: Some(cody::write),
+        agent: None,
+    },
+    Format {
+        name: orchestration::FORMAT,
+        about: "events of agent-orchestration-system, `.agent-sessions/*/events.jsonl`; each delegated run is a conversation",
+        read: reading(orchestration::sniff, None, orchestration::read_stream, orchestration::KNOWN),
+        write: None,
         agent: None,
     },
     Format {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
 mod cody;
+mod orchestration;
 
 use std::{fs, path::Path};
 
