@@ -1,8 +1,14 @@
 //! Bytes from outside, turned into text once: byte-order marks, UTF-16, invalid UTF-8, limits, line numbers.
 
-use std::{fmt, io::BufRead, sync::Arc};
+use std::{
+    fmt,
+    io::{BufRead, Read as _},
+    sync::Arc,
+};
 
 use rejoin_record::limits;
+
+use crate::session::ReadError;
 
 /// A text to read from, and how it came to be text.
 #[derive(Debug, Clone)]
@@ -44,6 +50,16 @@ pub struct Stream<'s> {
     pub source: &'s mut (dyn BufRead + Send),
     /// Other files that belong to it.
     pub companions: Option<&'s dyn Companions>,
+}
+
+impl Stream<'_> {
+    /// Reads all of it, for formats that are not files of lines.
+    pub(crate) fn into_input(self) -> Result<Input, ReadError> {
+        let mut bytes = Vec::new();
+        let most = limits::BODY_BYTES as u64 + 1;
+        self.source.take(most).read_to_end(&mut bytes).map_err(ReadError::io)?;
+        Ok(Input::new(self.name, &bytes)?)
+    }
 }
 
 /// Why bytes cannot be taken as input at all.

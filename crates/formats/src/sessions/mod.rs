@@ -11,6 +11,7 @@ pub mod jsonl;
 mod lines;
 mod markdown;
 mod orchestration;
+mod prometheus;
 pub mod registry;
 pub mod resend;
 pub(crate) mod sample;

@@ -11,7 +11,7 @@ use crate::{
     messages::{self, Style, list},
     session::{ReadError, Session},
     sessions::{
-        claude_code, codex, cody, instructions, jsonl, lines, markdown, orchestration,
+        claude_code, codex, cody, instructions, jsonl, lines, markdown, orchestration, prometheus,
         resend::Resent,
         sample::{Claim, Sample},
         turns,
@@ -183,6 +183,13 @@ pub const FORMATS: &[Format] = &[
         name: orchestration::FORMAT,
         about: "events of agent-orchestration-system, `.agent-sessions/*/events.jsonl`; each delegated run is a conversation",
         read: reading(orchestration::sniff, None, orchestration::read_stream, orchestration::KNOWN),
+        write: None,
+        agent: None,
+    },
+    Format {
+        name: prometheus::FORMAT,
+        about: "a dump of the tables of Prometheus Protocol's Discord bot, as JSON, CSV or SQL",
+        read: reading(prometheus::sniff, Some(prometheus::read), prometheus::read_stream, prometheus::KNOWN),
         write: None,
         agent: None,
     },

@@ -5,6 +5,7 @@
 
 mod cody;
 mod orchestration;
+mod prometheus;
 
 use std::{fs, path::Path};
 
