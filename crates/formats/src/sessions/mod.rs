@@ -11,12 +11,14 @@ pub mod jsonl;
 mod lines;
 mod markdown;
 mod orchestration;
+mod ploke;
 mod prometheus;
 pub mod registry;
 pub mod resend;
 pub(crate) mod sample;
 pub mod turns;
 mod writing;
+mod xzatoma;
 
 pub use registry::{FORMATS, Format, Reading, claims, detect, detect_lines, named, read, read_files, write};
 pub use resend::Resent;

@@ -11,11 +11,12 @@ use crate::{
     messages::{self, Style, list},
     session::{ReadError, Session},
     sessions::{
-        claude_code, codex, cody, instructions, jsonl, lines, markdown, orchestration, prometheus,
+        claude_code, codex, cody, instructions, jsonl, lines, markdown, orchestration, ploke, prometheus,
         resend::Resent,
         sample::{Claim, Sample},
         turns,
         writing::{Writing, Written},
+        xzatoma,
     },
     wire::TooLarge,
     wire::gemini,
@@ -92,6 +93,12 @@ impl Reading {
         Self { files: Some(reading), ..self }
     }
 
+    /// Also reads databases.
+    #[cfg(feature = "sqlite")]
+    pub(super) const fn with_database(self, reading: DatabaseReading) -> Self {
+        Self { database: Some(reading), ..self }
+    }
+
     /// Reads every conversation in a text, and reports the text that was not understood.
     ///
     /// # Errors
@@ -132,7 +139,17 @@ const fn reading(
     stream: ReadStream,
     known: &'static [Known],
 ) -> Option<Reading> {
-    Some(Reading {
+    Some(plain_reading(sniff, text, stream, known))
+}
+
+/// The same, to which more may be added.
+const fn plain_reading(
+    sniff: fn(&Sample<'_>) -> Option<Claim>,
+    text: Option<ReadText>,
+    stream: ReadStream,
+    known: &'static [Known],
+) -> Reading {
+    Reading {
         sniff,
         text,
         stream,
@@ -141,7 +158,7 @@ const fn reading(
         database: None,
         own: false,
         known,
-    })
+    }
 }
 
 /// The requests of a dialect. Its encoder writes them, not a session format.
@@ -190,6 +207,28 @@ pub const FORMATS: &[Format] = &[
         name: prometheus::FORMAT,
         about: "a dump of the tables of Prometheus Protocol's Discord bot, as JSON, CSV or SQL",
         read: reading(prometheus::sniff, Some(prometheus::read), prometheus::read_stream, prometheus::KNOWN),
+        write: None,
+        agent: None,
+    },
+    Format {
+        name: ploke::FORMAT,
+        about: "the Markdown that ploke's `save history` writes, `.ploke_history.md`; it holds less than was said",
+        read: Some(ploke::and_backups(plain_reading(
+            ploke::sniff,
+            Some(ploke::read),
+            ploke::read_stream,
+            ploke::KNOWN,
+        ))),
+        write: None,
+        agent: None,
+    },
+    Format {
+        name: xzatoma::FORMAT,
+        about: "the database of xzatoma, `history.db`",
+        read: Some(xzatoma::and_databases(
+            plain_reading(|_| None, Some(xzatoma::read), xzatoma::read_stream, xzatoma::KNOWN)
+                .with_files(xzatoma::SUBAGENTS),
+        )),
         write: None,
         agent: None,
     },

@@ -5,7 +5,10 @@
 
 mod cody;
 mod orchestration;
+mod ploke;
 mod prometheus;
+#[cfg(feature = "sqlite")]
+mod xzatoma;
 
 use std::{fs, path::Path};
 
