@@ -217,7 +217,7 @@ fn left_in<'r>(raw: &'r str, held: &[(usize, usize)], known: &[Known], fewest: F
 #[derive(Debug, Clone, Copy)]
 pub struct Known {
     /// The fields, separated by spaces. Each is a path of keys from the item's root, separated by dots; it includes everything
-    /// below it. None if an item is no JSON, so that a string in it is only a part of its text.
+    /// below it. If empty, an item is a single text.
     fields: &'static str,
     /// A key that an item must have for these fields to be known.
     beside: Option<&'static str>,
@@ -230,7 +230,7 @@ impl Known {
         Self { fields, beside: None }
     }
 
-    /// The items are plain text, all of which the reader takes.
+    /// The items are plain texts, all of which the reader takes, without marks such as headings.
     pub(crate) const PLAIN_TEXT: Self = Self { fields: "", beside: None };
 
     /// Fields of items that also have the key `beside`.

@@ -6,7 +6,10 @@
 
 use std::sync::Arc;
 
-use rejoin_record::{Block, Raw, Role, Text, json::Value};
+use rejoin_record::{
+    Block, Raw, Role, Text,
+    json::{Value, quoted},
+};
 use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::{
@@ -27,7 +30,7 @@ use crate::{
 /// The name of the format.
 pub(super) const FORMAT: &str = "ploke";
 
-/// A message is plain text.
+/// A message is plain text, which is kept as a JSON string.
 pub(super) const KNOWN: &[Known] = &[Known::PLAIN_TEXT];
 
 const TITLE: &str = "# Ploke Chat History";
@@ -118,8 +121,7 @@ pub(super) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
             "sysInfo" => number == last && content.trim_start().starts_with(SAVING),
             _ => false,
         };
-        let raw = Raw::slice(text, start, end).unwrap_or_else(|| Raw::new(""));
-        let message = item(FORMAT, role, vec![block], raw);
+        let message = item(FORMAT, role, vec![block], Raw::new(quoted(&text[start..end])));
         let place = Place { index: line - 1, offset: start, line: Some(line) };
         if noise || content.trim().is_empty() {
             builder.hide(message, place, Detail::default());

@@ -48,7 +48,11 @@ fn holds(format: &str, text: &str, sessions: &[Session]) {
     for session in sessions {
         assert_eq!(session.format, format);
         assert!(!rules(session).contains(&Rule::UnreadText), "{:?}", session.findings);
-        assert_eq!(rejoin_record::verify::verify(&session.to_entries(Timestamp::UNIX_EPOCH)), []);
+        let entries = session.to_entries(Timestamp::UNIX_EPOCH);
+        assert_eq!(rejoin_record::verify::verify(&entries), []);
+        for entry in &entries {
+            assert_eq!(rejoin_record::Entry::from_line(&entry.to_line()).as_ref(), Ok(entry));
+        }
         for to in Dialect::all() {
             for policy in [OnBroken::Keep, OnBroken::Drop] {
                 let out = convert(session, to, None, policy).unwrap();

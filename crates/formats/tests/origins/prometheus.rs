@@ -82,3 +82,11 @@ fn a_dump_without_messages_is_no_conversation() {
         try_read("dump.sql", sql)
     );
 }
+
+#[test]
+fn a_row_that_is_there_twice_is_read_once() {
+    let row = r#"{"id":"1","user_id":"u","channel_id":"c","message_type":"user","content":"said only once by somebody"}"#;
+    let sessions = try_read("rows.json", format!("[{row},{row}]").as_bytes()).unwrap();
+    assert_eq!(said(&sessions[0]), ["user: said only once by somebody"]);
+    holds(FORMAT, "", &sessions);
+}

@@ -169,7 +169,13 @@ impl Channel {
         let answered: HashSet<Text> = answered.collect();
         let mut builder = SessionBuilder::new(FORMAT);
         self.beside.into_iter().for_each(|(place, what)| builder.aside(place, what));
+        let mut seen: HashSet<Text> = HashSet::new();
         for (_, said) in keyed {
+            // Two dumps in one file hold the same row twice.
+            if said.id.is_some() && !seen.insert(Text::new(Arc::clone(&said.text))) {
+                builder.aside(said.place, Aside::Raw(Text::new(said.text)));
+                continue;
+            }
             said.put(&mut builder, &answered);
         }
         builder.finish(name, Some(&self.own_id), Context::of_model(Dialect::OpenAiChat, None))

@@ -148,7 +148,8 @@ impl<'t> Dump<'t> {
     /// Reads a statement. True if it fills one of the tables; anything else is skipped.
     fn statement(&mut self) -> bool {
         let copies = self.word("COPY ");
-        if !copies && !(self.word("INSERT ") && self.word("INTO ")) {
+        let inserts = !copies && self.word("INSERT ") && self.word("INTO ");
+        if !copies && !inserts {
             self.skip();
             return false;
         }
