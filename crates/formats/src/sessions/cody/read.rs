@@ -6,7 +6,7 @@ use std::{hash::BuildHasher as _, sync::Arc};
 use hashbrown::{DefaultHashBuilder, HashMap, HashSet};
 use rejoin_record::{
     Block, Origin, Raw, Role, Text,
-    json::{Doc, Value},
+    json::{Doc, Kind, Value},
 };
 use rejoin_view::{Action, Finding, Rule, Severity};
 
@@ -124,7 +124,7 @@ impl LineReader for File {
                 self.model = text_of(meta, "model").or(self.model.take());
                 (true, Sign::None)
             }
-            ("turn", Some(turn)) => {
+            ("turn", Some(turn)) if turn.holds("items", Kind::Array) => {
                 self.turn(line, turn, time);
                 // The rest of the line is kept once, with an empty list in place of its items.
                 let turn = render::with_field(turn.raw(), "items", "[]");

@@ -292,39 +292,36 @@ impl<'t> Dump<'t> {
     /// Skips the rest of a statement.
     fn skip(&mut self) {
         while let Some(next) = self.rest().chars().next() {
-            match next {
+            let rest = self.rest();
+            self.at += match next {
                 '\'' => {
                     if self.literal(false).is_none() {
                         self.at = self.text.len();
                     }
                     continue;
                 }
-                '"' => self.at += self.rest()[1..].find('"').map_or(self.rest().len() - 1, |end| end + 1),
-                '$' if self.unclosed < UNCLOSED => {
-                    // A text between two equal tags, such as the body of a function.
-                    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-                    let tag = self.rest()[1..].find(|c| !is_part(c)).map(|end| &self.rest()[..end + 2]);
-                    if let Some(tag) = tag.filter(|tag| tag.ends_with('$')) {
-                        let end = self.rest()[tag.len()..].find(tag);
-                        self.unclosed += usize::from(end.is_none());
-                        self.at += end.map_or(0, |end| end + 2 * tag.len() - 1);
-                    }
-                }
-                '-' if self.rest().starts_with("--") => {
-                    self.at += self.rest().find('\n').unwrap_or(self.rest().len()) - 1;
-                }
-                _ => {}
-            }
-            self.at += next_length(self.rest());
+                '"' => rest[1..].find('"').map_or(rest.len(), |end| end + 2),
+                '$' if self.unclosed < UNCLOSED => self.quoted_body(),
+                '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
+                next => next.len_utf8(),
+            };
             if next == ';' {
                 return;
             }
         }
     }
-}
 
-fn next_length(rest: &str) -> usize {
-    rest.chars().next().map_or(0, char::len_utf8)
+    /// The length of a text between two equal tags, such as the body of a function, or of the sign that begins none.
+    fn quoted_body(&mut self) -> usize {
+        let rest = self.rest();
+        let end = rest[1..].find(|c: char| !c.is_alphanumeric() && c != '_').map(|end| end + 1);
+        let Some(tag) = end.filter(|end| rest[*end..].starts_with('$')).map(|end| &rest[..=end]) else {
+            return 1;
+        };
+        let end = rest[tag.len()..].find(tag);
+        self.unclosed += usize::from(end.is_none());
+        end.map_or(1, |end| end + 2 * tag.len())
+    }
 }
 
 /// A value with the escapes of Postgres: `\n` and its like, a byte in octal or hexadecimal digits, or the character itself.
@@ -397,7 +394,7 @@ mod tests {
 
     #[test]
     fn other_statements_are_kept() {
-        let sql = "-- a dump\nSET x = 'COPY conversation_history';\nCREATE FUNCTION f() AS $b$ ';' $b$;\nCOPY other (a) FROM stdin;\n\
+        let sql = "-- a dump\nSET x = 'COPY conversation_history';\nCREATE FUNCTION f() AS $b$ ';ü' $b$ -- ü\n, $ü;\nCOPY other (a) FROM stdin;\n\
                    1\n\\.\nCOPY conversation_history (id, content) FROM stdin;\n1\ta\\tb\n2\t\\N\n\\.\nSELECT 1;";
         assert_eq!(texts(sql), [r#"{"id":"1","content":"a\tb"}"#, r#"{"id":"2"}"#]);
         let kept = rows(sql).beside;
