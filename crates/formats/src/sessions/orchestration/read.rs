@@ -1,7 +1,8 @@
 //! Makes conversations of the runs: the first agent's, and one for each run that was delegated.
 
 use rejoin_record::{
-    Block, BlockKind, Form, Message, Native, NativeItem, Raw, Role, Span, Text, json::Object,
+    Block, BlockKind, Form, Message, Native, NativeItem, Raw, Role, Span, Text, hash::short_name,
+    json::Object,
 };
 use rejoin_view::Finding;
 
@@ -52,9 +53,9 @@ impl File {
         let mut lines: Vec<Vec<usize>> = vec![Vec::new(); runs.runs.len()];
         order.iter().for_each(|at| lines[conversation(runs.of[*at])].push(*at));
         // The first line stays the same as the file grows.
-        let first = events.first().map_or("", |event| &event.line);
+        let first = short_name(events.first().map_or("", |event| &event.line), 32);
         let own_id = |run: usize| match conversation(run) {
-            ROOT => first.to_owned(),
+            ROOT => first.clone(),
             run => {
                 let called = runs.runs[run].call.or(runs.runs[run].begins);
                 format!("{first}\n{}", called.map_or("", |at| &events[at].line))

@@ -46,7 +46,7 @@ pub(super) fn conversations(input: &Input, found: Rows) -> Result<Vec<Session>, 
             false => format!("{}\n{}", name("user_id"), name("channel_id")),
         };
         let place = *places.entry(own_id.clone()).or_insert_with(|| {
-            channels.push(Channel { own_id, messages: Vec::new(), beside: Vec::new() });
+            channels.push(Channel { own_id, messages: Vec::new(), beside: Vec::new(), findings: Vec::new() });
             channels.len() - 1
         });
         let channel = &mut channels[place];
@@ -60,7 +60,13 @@ pub(super) fn conversations(input: &Input, found: Rows) -> Result<Vec<Session>, 
             }
         }
     }
-    channels.retain(|channel| !channel.messages.is_empty());
+    // What is in a thread without messages is kept with the first conversation.
+    let (channels, silent): (Vec<Channel>, Vec<Channel>) =
+        channels.into_iter().partition(|channel| !channel.messages.is_empty());
+    for channel in silent {
+        beside.extend(channel.beside);
+        findings.extend(channel.findings);
+    }
     let mut sessions: Vec<Session> =
         channels.into_iter().map(|channel| channel.into_session(&input.name)).collect();
     let none =
@@ -126,6 +132,7 @@ struct Channel {
     own_id: String,
     messages: Vec<Said>,
     beside: Vec<(Place, Aside)>,
+    findings: Vec<Finding>,
 }
 
 impl Channel {
@@ -143,6 +150,8 @@ impl Channel {
             let place = Place { index, ..row.place };
             if element.kind() != Kind::Object {
                 self.beside.push((place, Aside::Unknown(Text::new(element.raw()))));
+                let finding = Finding::new(Rule::DamagedEntry, position(place), Action::SetAside);
+                self.findings.push(finding.because("it is not a message"));
                 continue;
             }
             let role = roles::named(&element.word("role"));
@@ -169,6 +178,7 @@ impl Channel {
         let answered: HashSet<Text> = answered.collect();
         let mut builder = SessionBuilder::new(FORMAT);
         self.beside.into_iter().for_each(|(place, what)| builder.aside(place, what));
+        builder.findings.extend(self.findings);
         let mut seen: HashSet<Text> = HashSet::new();
         for (_, said) in keyed {
             // Two dumps in one file hold the same row twice.
