@@ -1,5 +1,6 @@
 //! Makes conversations of the runs: the first agent's, and one for each run that was delegated.
 
+use hashbrown::HashMap;
 use rejoin_record::{
     Block, BlockKind, Form, Message, Native, NativeItem, Raw, Role, Span, Text, hash::short_name,
     json::Object,
@@ -69,9 +70,8 @@ impl File {
                 runs: &runs,
                 parts: Vec::new(),
                 open: None,
-                iterations: Vec::new(),
+                iterations: HashMap::new(),
             };
-            speech.iterations.resize(runs.runs.len(), 0);
             lines[run].iter().for_each(|at| speech.add(*at));
             let mut builder = SessionBuilder::new(FORMAT);
             if run != ROOT {
@@ -146,7 +146,7 @@ struct Speech<'e> {
     /// The last response, if it may go on.
     open: Option<usize>,
     /// How many requests each run has made.
-    iterations: Vec<usize>,
+    iterations: HashMap<usize, usize>,
 }
 
 impl Speech<'_> {
@@ -184,11 +184,15 @@ impl Speech<'_> {
                 self.parts.push(Part::One(at, Role::Tool, block));
             }
             What::Iteration { .. } => {
-                self.iterations[run] += 1;
+                *self.iterations.entry(run).or_default() += 1;
                 self.parts.push(Part::Aside(at));
             }
             _ => self.parts.push(Part::Aside(at)),
         }
+    }
+
+    fn iteration(&self, run: usize) -> usize {
+        self.iterations.get(&run).copied().unwrap_or(0)
     }
 
     /// Adds a line to the response that it is part of.
@@ -207,7 +211,7 @@ impl Speech<'_> {
         self.open = Some(self.parts.len());
         self.parts.push(Part::Response(Response {
             run,
-            iteration: self.iterations[run],
+            iteration: self.iteration(run),
             metadata: None,
             answered: false,
             thought,
@@ -220,7 +224,7 @@ impl Speech<'_> {
     fn goes_on(&self, at: usize, block: &Block) -> bool {
         let Some(Part::Response(open)) = self.open.map(|open| &self.parts[open]) else { return false };
         let run = self.runs.of[at];
-        if open.run != run || open.iteration != self.iterations[run] {
+        if open.run != run || open.iteration != self.iteration(run) {
             return false;
         }
         match (&open.metadata, &self.events[at].metadata) {
