@@ -74,6 +74,7 @@ impl Unread {
                 "in a format that is not read yet"
             }
             Self::Format(ReadError::NoConversation(_) | ReadError::UnknownFormat) => "no conversation in it",
+            Self::Format(ReadError::Ambiguous { .. }) => "in one of two formats",
         }
     }
 
@@ -190,6 +191,9 @@ fn begins_like_json(bytes: &[u8]) -> bool {
 fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
     let formats = readable().collect::<Vec<_>>().join(", ");
     Some(match error {
+        ReadError::Ambiguous { one, other } => {
+            format!("name one: `--from {}` or `--from {}`", one.0, other.0)
+        }
         ReadError::UnknownFormat => format!("say what it is with `--from FORMAT`; known formats: {formats}"),
         ReadError::NoConversation(_) | ReadError::MostlyUnread { .. } if from.is_some() => {
             format!("leave `--from` out, or try another of {formats}")

@@ -1,8 +1,14 @@
 //! Bytes from outside, turned into text once: byte-order marks, UTF-16, invalid UTF-8, limits, line numbers.
 
-use std::{fmt, io::BufRead, sync::Arc};
+use std::{
+    fmt,
+    io::{BufRead, Read as _},
+    sync::Arc,
+};
 
 use rejoin_record::limits;
+
+use crate::session::ReadError;
 
 /// A text to read from, and how it came to be text.
 #[derive(Debug, Clone)]
@@ -25,6 +31,17 @@ pub trait Companions: fmt::Debug + Send + Sync {
     fn open(&self, name: &str) -> Option<Vec<u8>>;
 }
 
+/// The files of a folder or an archive that together hold conversations. The caller decides which folder that is, and how much of
+/// it may be read.
+pub trait Files: fmt::Debug + Send + Sync {
+    /// What to call them: the path of the folder or of the archive.
+    fn name(&self) -> &str;
+    /// The paths of all files, relative to the folder, with `/` between names, in order.
+    fn paths(&self) -> &[String];
+    /// The content of a file. None if it cannot be read, or is larger than a body may be.
+    fn read(&self, path: &str) -> Option<Vec<u8>>;
+}
+
 /// A file of lines that is read as a stream: it needs memory for its conversation, not for its text.
 pub struct Stream<'s> {
     /// What to call it.
@@ -33,6 +50,16 @@ pub struct Stream<'s> {
     pub source: &'s mut (dyn BufRead + Send),
     /// Other files that belong to it.
     pub companions: Option<&'s dyn Companions>,
+}
+
+impl Stream<'_> {
+    /// Reads all of it, for formats that are not files of lines.
+    pub(crate) fn into_input(self) -> Result<Input, ReadError> {
+        let mut bytes = Vec::new();
+        let most = limits::BODY_BYTES as u64 + 1;
+        self.source.take(most).read_to_end(&mut bytes).map_err(ReadError::io)?;
+        Ok(Input::new(self.name, &bytes)?)
+    }
 }
 
 /// Why bytes cannot be taken as input at all.

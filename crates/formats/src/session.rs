@@ -147,6 +147,14 @@ pub enum ReadError {
         /// The number of characters in all.
         total: usize,
     },
+    /// Two formats claim it with the same certainty.
+    #[error("it could be in either of two formats: {} (it has {}) or {} (it has {})", one.0, one.1, other.0, other.1)]
+    Ambiguous {
+        /// The name of one format, and what speaks for it.
+        one: (&'static str, &'static str),
+        /// The name of the other, and what speaks for it.
+        other: (&'static str, &'static str),
+    },
     /// The format is unknown.
     #[error("the format is not known")]
     UnknownFormat,
@@ -278,10 +286,13 @@ impl Session {
         let cwd = |json: &str| {
             let doc = Doc::parse(json).ok()?;
             let root = doc.root()?;
-            let holder = root.given("payload").unwrap_or(root);
-            holder.given("cwd")?.as_str().map(std::borrow::Cow::into_owned)
+            let inside = || root.given("item")?.given("data");
+            let holder = root.given("payload").or_else(inside).unwrap_or(root);
+            let folder = holder.given("cwd").or_else(|| holder.given("workspace_root"))?;
+            folder.as_str().map(std::borrow::Cow::into_owned)
         };
-        let lines = self.set_aside.iter().filter_map(SetAside::raw).filter(|line| line.contains("\"cwd\""));
+        let names = |line: &&Text| ["\"cwd\"", "\"workspace_root\""].iter().any(|name| line.contains(name));
+        let lines = self.set_aside.iter().filter_map(SetAside::raw).filter(names);
         let natives = self.messages.iter().take(1).filter_map(|message| message.native.as_ref());
         // Of several lines of a message, the first.
         let first = |native: &Native| {

@@ -168,6 +168,12 @@ impl Books {
         if text.trim_start().starts_with(['{', '[']) {
             self.json(text);
         }
+        // In a source that is no JSON, a line of a text may still be some.
+        for line in
+            text.lines().filter(|line| text.contains('\n') && line.trim_start().starts_with(['{', '[', '"']))
+        {
+            self.json(line.trim());
+        }
     }
 
     fn json(&mut self, text: &str) {

@@ -227,6 +227,7 @@ fn refusal(error: &ReadError) -> &'static str {
         ReadError::NotJson { reason, .. } | ReadError::NoConversation(reason) => reason,
         ReadError::Io(_) => "io",
         ReadError::UnknownFormat => "unknown format",
+        ReadError::Ambiguous { .. } => "two formats",
         ReadError::Foreign { .. } => "another format",
         ReadError::MostlyUnread { .. } => "mostly unread",
     }

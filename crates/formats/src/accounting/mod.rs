@@ -219,7 +219,7 @@ fn left_in<'r>(raw: &'r str, held: &[(usize, usize)], known: &[Known], fewest: F
 #[derive(Debug, Clone, Copy)]
 pub struct Known {
     /// The fields, separated by spaces. Each is a path of keys from the item's root, separated by dots; it includes everything
-    /// below it.
+    /// below it. If empty, an item is a single text.
     fields: &'static str,
     /// A key that an item must have for these fields to be known.
     beside: Option<&'static str>,
@@ -231,6 +231,9 @@ impl Known {
     pub(crate) const fn fields(fields: &'static str) -> Self {
         Self { fields, beside: None }
     }
+
+    /// The items are plain texts, all of which the reader takes, without marks such as headings.
+    pub(crate) const PLAIN_TEXT: Self = Self { fields: "", beside: None };
 
     /// Fields of items that also have the key `beside`.
     #[must_use]
@@ -245,7 +248,7 @@ impl Known {
             let mut keys = path.iter();
             field.split('.').all(|name| keys.next().is_some_and(|key| *key == name))
         };
-        self.fields.split(' ').any(leads_to)
+        (self.fields.is_empty() || self.fields.split(' ').any(leads_to))
             && self.beside.is_none_or(|key| raw.contains(&format!("\"{key}\"")))
     }
 }

@@ -18,7 +18,7 @@ use rejoin_view::{
 
 use super::{
     lines::{self, Line, LineReader, at},
-    sample::Sample,
+    sample::{Claim, Sample},
     writing::{Writing, Written},
 };
 use crate::{
@@ -35,8 +35,8 @@ pub const FORMAT: &str = "jsonl";
 const LOOK_AT: usize = 20;
 
 /// Whether a text looks like our own record.
-pub fn sniff(sample: &Sample<'_>) -> bool {
-    sample.any_line(LOOK_AT, is_entry)
+pub fn sniff(sample: &Sample<'_>) -> Option<Claim> {
+    Claim::sure(sample.any_line(LOOK_AT, is_entry), "entries with `seq`, `inner` and `hash`")
 }
 
 fn is_entry(root: Value<'_>) -> bool {

@@ -1,18 +1,28 @@
 //! Session formats: the files in which tools store conversations. `registry.rs` lists them.
 
+pub(crate) mod building;
 mod claude_code;
 mod codex;
+mod cody;
+#[cfg(feature = "sqlite")]
+pub mod database;
 mod instructions;
 pub mod jsonl;
 mod lines;
 mod markdown;
+mod orchestration;
+mod ploke;
+mod prometheus;
 pub mod registry;
 pub mod resend;
 pub(crate) mod sample;
 pub mod turns;
 mod writing;
+mod xzatoma;
 
-pub use registry::{FORMATS, Format, Reading, detect, detect_lines, named, read, write};
+pub use registry::{FORMATS, Format, Reading, claims, detect, detect_lines, named, read, read_files, write};
 pub use resend::Resent;
-pub use sample::Sample;
+pub use sample::{Claim, Sample};
 pub use writing::{Writing, Written};
+#[cfg(feature = "sqlite")]
+pub use {database::Database, registry::read_database};

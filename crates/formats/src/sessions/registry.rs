@@ -2,18 +2,21 @@
 
 use rejoin_view::{OnBroken, SoundView};
 
+#[cfg(feature = "sqlite")]
+use super::database::Database;
 use crate::{
     accounting::{Known, Refuse, account, likeness},
     convert::{ConvertError, Converted, repaired},
-    input::{Input, Stream},
+    input::{Files, Input, Stream},
     messages::{self, Style, list},
     session::{ReadError, Session},
     sessions::{
-        claude_code, codex, instructions, jsonl, lines, markdown,
+        claude_code, codex, cody, instructions, jsonl, lines, markdown, orchestration, ploke, prometheus,
         resend::Resent,
-        sample::Sample,
+        sample::{Claim, Sample},
         turns,
         writing::{Writing, Written},
+        xzatoma,
     },
     wire::TooLarge,
     wire::gemini,
@@ -50,19 +53,52 @@ type ReadStream = fn(Stream<'_>) -> Result<Vec<Session>, ReadError>;
 
 /// How conversations are read from a format.
 pub struct Reading {
-    /// Whether a text, or the beginning of one, looks like it.
-    pub sniff: fn(&Sample<'_>) -> bool,
+    /// How surely a text, or the beginning of one, is in it, and why.
+    pub sniff: fn(&Sample<'_>) -> Option<Claim>,
     /// Reads every conversation in a text; `None` for files of lines, which are always read as a stream.
     text: Option<ReadText>,
     /// Reads every conversation in a stream of lines.
     stream: ReadStream,
+    /// How conversations are read from the files of a folder or an archive.
+    pub files: Option<FilesReading>,
+    /// How conversations are read from a database.
+    #[cfg(feature = "sqlite")]
+    pub database: Option<DatabaseReading>,
     /// Whether it is our own record, which keeps what other formats could not place.
     pub own: bool,
     /// Fields that the reader knows and that hold no words of the conversation.
     pub known: &'static [Known],
 }
 
+/// How conversations are read from the files of a folder or an archive.
+pub struct FilesReading {
+    /// How surely these are files of the format, judged by their names and perhaps one of them.
+    pub sniff: fn(&dyn Files) -> Option<Claim>,
+    /// Reads every conversation in them.
+    pub read: fn(&dyn Files) -> Result<Vec<Session>, ReadError>,
+}
+
+/// How conversations are read from a database.
+#[cfg(feature = "sqlite")]
+pub struct DatabaseReading {
+    /// How surely it is one of the format, judged by its tables.
+    pub sniff: fn(&Database) -> Option<Claim>,
+    /// Reads every conversation in it.
+    pub read: fn(&Database) -> Result<Vec<Session>, ReadError>,
+}
+
 impl Reading {
+    /// Also reads folders and archives.
+    const fn with_files(self, reading: FilesReading) -> Self {
+        Self { files: Some(reading), ..self }
+    }
+
+    /// Also reads databases.
+    #[cfg(feature = "sqlite")]
+    pub(super) const fn with_database(self, reading: DatabaseReading) -> Self {
+        Self { database: Some(reading), ..self }
+    }
+
     /// Reads every conversation in a text, and reports the text that was not understood.
     ///
     /// # Errors
@@ -98,19 +134,38 @@ impl Reading {
 
 /// How another program's format is read.
 const fn reading(
-    sniff: fn(&Sample<'_>) -> bool,
+    sniff: fn(&Sample<'_>) -> Option<Claim>,
     text: Option<ReadText>,
     stream: ReadStream,
     known: &'static [Known],
 ) -> Option<Reading> {
-    Some(Reading { sniff, text, stream, own: false, known })
+    Some(plain_reading(sniff, text, stream, known))
+}
+
+/// The same, to which more may be added.
+const fn plain_reading(
+    sniff: fn(&Sample<'_>) -> Option<Claim>,
+    text: Option<ReadText>,
+    stream: ReadStream,
+    known: &'static [Known],
+) -> Reading {
+    Reading {
+        sniff,
+        text,
+        stream,
+        files: None,
+        #[cfg(feature = "sqlite")]
+        database: None,
+        own: false,
+        known,
+    }
 }
 
 /// The requests of a dialect. Its encoder writes them, not a session format.
 const fn body(
     name: &'static str,
     about: &'static str,
-    sniff: fn(&Sample<'_>) -> bool,
+    sniff: fn(&Sample<'_>) -> Option<Claim>,
     text: ReadText,
     stream: ReadStream,
     known: &'static [Known],
@@ -135,6 +190,49 @@ pub const FORMATS: &[Format] = &[
         agent: Some(Agent { name: "Codex", resend: codex::resend }),
     },
     Format {
+        name: cody::FORMAT,
+        about: "a conversation of cody, `~/.cody/conversations/*.jsonl`",
+        read: reading(cody::sniff, None, cody::read_stream, openai_responses::read::KNOWN),
+        write: Some(cody::write),
+        agent: None,
+    },
+    Format {
+        name: orchestration::FORMAT,
+        about: "events of agent-orchestration-system, `.agent-sessions/*/events.jsonl`; each delegated run is a conversation",
+        read: reading(orchestration::sniff, None, orchestration::read_stream, orchestration::KNOWN),
+        write: None,
+        agent: None,
+    },
+    Format {
+        name: prometheus::FORMAT,
+        about: "a dump of the tables of Prometheus Protocol's Discord bot, as JSON, CSV or SQL",
+        read: reading(prometheus::sniff, Some(prometheus::read), prometheus::read_stream, prometheus::KNOWN),
+        write: None,
+        agent: None,
+    },
+    Format {
+        name: ploke::FORMAT,
+        about: "the Markdown that ploke's `save history` writes, `.ploke_history.md`; it holds less than was said",
+        read: Some(ploke::and_backups(plain_reading(
+            ploke::sniff,
+            Some(ploke::read),
+            ploke::read_stream,
+            ploke::KNOWN,
+        ))),
+        write: None,
+        agent: None,
+    },
+    Format {
+        name: xzatoma::FORMAT,
+        about: "the database of xzatoma, `history.db`",
+        read: Some(xzatoma::and_databases(
+            plain_reading(|_| None, Some(xzatoma::read), xzatoma::read_stream, xzatoma::KNOWN)
+                .with_files(xzatoma::SUBAGENTS),
+        )),
+        write: None,
+        agent: None,
+    },
+    Format {
         name: turns::FORMAT,
         about: "one turn a line, `{timestamp, items, metadata}`",
         read: reading(turns::sniff, None, turns::read_stream, openai_responses::read::KNOWN),
@@ -148,6 +246,9 @@ pub const FORMATS: &[Format] = &[
             sniff: jsonl::sniff,
             text: None,
             stream: jsonl::read_stream,
+            files: None,
+            #[cfg(feature = "sqlite")]
+            database: None,
             own: true,
             known: &[],
         }),
@@ -157,7 +258,9 @@ pub const FORMATS: &[Format] = &[
     body(
         "openai-chat",
         "an OpenAI Chat request body, or just its list of messages",
-        |sample| list::sniff(sample) == Some(Style::OpenAi),
+        |sample| {
+            Claim::new(Claim::SHARED, list::sniff(sample) == Some(Style::OpenAi), "messages with a `role`")
+        },
         |input, sample| list::read(input, sample, Style::OpenAi),
         |stream| list::read_stream(Style::OpenAi, stream),
         messages::KNOWN,
@@ -165,7 +268,10 @@ pub const FORMATS: &[Format] = &[
     body(
         "openai-responses",
         "an OpenAI Responses request body, or just its list of items",
-        openai_responses::read::list::sniff,
+        |sample| {
+            let is_so = openai_responses::read::list::sniff(sample);
+            Claim::new(Claim::SHARED - 5, is_so, "items of the Responses API")
+        },
         openai_responses::read::list::read,
         openai_responses::read::list::read_stream,
         openai_responses::read::KNOWN,
@@ -173,7 +279,10 @@ pub const FORMATS: &[Format] = &[
     body(
         "anthropic",
         "an Anthropic Messages request body, or just its list of messages",
-        |sample| list::sniff(sample) == Some(Style::Anthropic),
+        |sample| {
+            let is_so = list::sniff(sample) == Some(Style::Anthropic);
+            Claim::new(Claim::SHARED - 10, is_so, "messages whose blocks are Anthropic's")
+        },
         |input, sample| list::read(input, sample, Style::Anthropic),
         |stream| list::read_stream(Style::Anthropic, stream),
         messages::KNOWN,
@@ -181,7 +290,7 @@ pub const FORMATS: &[Format] = &[
     body(
         "gemini",
         "a Gemini request body, just its list of contents, or a checkpoint of one",
-        gemini::read::sniff,
+        |sample| Claim::new(Claim::SHARED - 15, gemini::read::sniff(sample), "contents with `parts`"),
         |input, sample| list::read(input, sample, gemini::read::Contents),
         |stream| list::read_stream(gemini::read::Contents, stream),
         gemini::read::KNOWN,
@@ -196,31 +305,59 @@ pub const FORMATS: &[Format] = &[
 ];
 
 /// The formats of agents that give a model their own instructions, which are not passed on to another agent.
-const AGENTS: [&str; 2] = ["claude-code", codex::FORMAT];
+const AGENTS: [&str; 3] = ["claude-code", codex::FORMAT, cody::FORMAT];
 
 /// The format of that name.
 pub fn named(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// The format that a text is in.
+/// The format that a text is in. None if nothing claims it, or if two formats are equally sure.
 pub fn detect(text: &str) -> Option<&'static Format> {
-    detect_in(&Sample::new(text))
+    detect_in(&Sample::new(text)).ok().flatten()
 }
 
 /// The format of lines that the beginning of a text is in.
 pub fn detect_lines(beginning: &str) -> Option<&'static Format> {
-    detect_among(&Sample::new(beginning), Reading::is_lines)
+    surest(&claims_among(&Sample::new(beginning), Reading::is_lines)).ok().flatten()
 }
 
-fn detect_in(sample: &Sample<'_>) -> Option<&'static Format> {
-    detect_among(sample, |_| true)
+/// Every format that claims a text, the surest first.
+pub fn claims(text: &str) -> Vec<(&'static Format, Claim)> {
+    claims_among(&Sample::new(text), |_| true)
 }
 
-fn detect_among(sample: &Sample<'_>, among: impl Fn(&Reading) -> bool) -> Option<&'static Format> {
+fn detect_in(sample: &Sample<'_>) -> Result<Option<&'static Format>, ReadError> {
+    surest(&claims_among(sample, |_| true))
+}
+
+fn claims_among(sample: &Sample<'_>, among: impl Fn(&Reading) -> bool) -> Vec<(&'static Format, Claim)> {
     let one = sample.is_one_value();
-    let looks = |reading: &Reading| among(reading) && !(one && reading.is_lines()) && (reading.sniff)(sample);
-    FORMATS.iter().find(|format| format.read.as_ref().is_some_and(looks))
+    let claim = |format: &'static Format| {
+        let reading =
+            format.read.as_ref().filter(|reading| among(reading) && !(one && reading.is_lines()))?;
+        Some((format, (reading.sniff)(sample)?))
+    };
+    let is_sure = |claims: &Vec<(&Format, Claim)>| {
+        claims.iter().any(|(_, claim)| claim.certainty >= Claim::SURE - SLIGHTLY)
+    };
+    let mut claims = sample.ask(|| FORMATS.iter().filter_map(claim).collect(), is_sure);
+    claims.sort_by_key(|(_, claim)| std::cmp::Reverse(claim.certainty));
+    claims
+}
+
+/// How much less sure than [`Claim::SURE`] a claim may be so that no more lines are looked at.
+const SLIGHTLY: u8 = 5;
+
+/// The format with the surest claim.
+fn surest(claims: &[(&'static Format, Claim)]) -> Result<Option<&'static Format>, ReadError> {
+    match claims {
+        [(one, first), (other, second), ..] if first.certainty == second.certainty => {
+            let (one, other) = ((one.name, first.reason), (other.name, second.reason));
+            Err(ReadError::Ambiguous { one, other })
+        }
+        claims => Ok(claims.first().map(|(format, _)| *format)),
+    }
 }
 
 /// Reads an input in a format, or in the one that it looks like.
@@ -230,7 +367,11 @@ fn detect_among(sample: &Sample<'_>, among: impl Fn(&Reading) -> bool) -> Option
 pub fn read(input: &Input, format: Option<&'static Format>) -> Result<Vec<Session>, ReadError> {
     let refuse = if format.is_some() { Refuse::AllButBodies } else { Refuse::AnyFile };
     let sample = Sample::new(&input.text);
-    match format.or_else(|| detect_in(&sample)).and_then(|format| format.read.as_ref()) {
+    let format_read = match format {
+        Some(format) => Some(format),
+        None => detect_in(&sample)?,
+    };
+    match format_read.and_then(|format| format.read.as_ref()) {
         Some(reading) => match reading.sessions(input, sample) {
             Ok(sessions) => account(sessions, reading.refuse(refuse)),
             Err(ReadError::NoConversation(why)) if format.is_none() => {
@@ -241,6 +382,45 @@ pub fn read(input: &Input, format: Option<&'static Format>) -> Result<Vec<Sessio
         },
         None => Err(unknown(input, &sample)),
     }
+}
+
+/// Reads the conversations in the files of a folder or an archive, in a format or in the one that claims them most surely.
+///
+/// # Errors
+/// If no format claims them, two are equally sure, or nothing can be read.
+pub fn read_files(files: &dyn Files, format: Option<&'static Format>) -> Result<Vec<Session>, ReadError> {
+    let reading = |format: &'static Format| format.read.as_ref()?.files.as_ref();
+    let format = chosen(format, |format| (reading(format)?.sniff)(files))?;
+    let nothing = ReadError::NoConversation("the format is not one of folders or archives");
+    account((reading(format).ok_or(nothing)?.read)(files)?, Refuse::AnyFile)
+}
+
+/// Reads the conversations in a database, in a format or in the one that claims it most surely.
+///
+/// # Errors
+/// If no format claims it, two are equally sure, or nothing can be read.
+#[cfg(feature = "sqlite")]
+pub fn read_database(
+    database: &Database,
+    format: Option<&'static Format>,
+) -> Result<Vec<Session>, ReadError> {
+    let reading = |format: &'static Format| format.read.as_ref()?.database.as_ref();
+    let format = chosen(format, |format| (reading(format)?.sniff)(database))?;
+    let nothing = ReadError::NoConversation("the format is not one of databases");
+    account((reading(format).ok_or(nothing)?.read)(database)?, Refuse::AnyFile)
+}
+
+/// The format that was named, or the one with the surest claim.
+fn chosen(
+    named: Option<&'static Format>,
+    claim: impl Fn(&'static Format) -> Option<Claim>,
+) -> Result<&'static Format, ReadError> {
+    if let Some(format) = named {
+        return Ok(format);
+    }
+    let mut claims: Vec<_> = FORMATS.iter().filter_map(|format| Some((format, claim(format)?))).collect();
+    claims.sort_by_key(|(_, claim)| std::cmp::Reverse(claim.certainty));
+    surest(&claims)?.ok_or(ReadError::UnknownFormat)
 }
 
 /// Repairs a session and writes it as a file of a format. The positions of findings refer to the source.

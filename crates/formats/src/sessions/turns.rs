@@ -9,7 +9,7 @@ use rejoin_view::{Action, Finding, Rule, SoundView};
 
 use super::{
     lines::{self, Line, LineReader, at, text_of, time_of},
-    sample::Sample,
+    sample::{Claim, Sample},
     writing::{Writing, Written},
 };
 use crate::{
@@ -34,8 +34,9 @@ const LOOK_AT: usize = 20;
 const AROUND: &[&str] = &["timestamp", "items", "metadata", "id", "turn_id", "truncatedCount"];
 
 /// Whether a text looks like turns.
-pub fn sniff(sample: &Sample<'_>) -> bool {
-    sample.any_line(LOOK_AT, |root| root.holds("items", Kind::Array) && root.get("timestamp").is_some())
+pub fn sniff(sample: &Sample<'_>) -> Option<Claim> {
+    let is_turn = |root: Value<'_>| root.holds("items", Kind::Array) && root.get("timestamp").is_some();
+    Claim::likely(sample.any_line(LOOK_AT, is_turn), "lines with `items` and a `timestamp`")
 }
 
 /// Reads the conversation in a file of turns, line by line.
@@ -67,7 +68,7 @@ impl LineReader for Turns {
         if items.is_none() && summary.is_none() {
             let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::SetAside);
             self.assembler.aside(line.place, Aside::Unknown(Text::new(line.text.clone())));
-            return self.assembler.findings.push(finding.because("it is not a turn"));
+            return self.assembler.session.findings.push(finding.because("it is not a turn"));
         }
         self.known = true;
         if let Some(metadata) = root.given("metadata") {
@@ -99,11 +100,11 @@ impl LineReader for Turns {
 
     fn damaged(&mut self, line: &Line, finding: Finding) {
         self.assembler.aside(line.place, Aside::Raw(Text::new(line.text.clone())));
-        self.assembler.findings.push(finding);
+        self.assembler.session.findings.push(finding);
     }
 
     fn found(&mut self, finding: Finding) {
-        self.assembler.findings.push(finding);
+        self.assembler.session.findings.push(finding);
     }
 }
 
@@ -112,43 +113,63 @@ impl LineReader for Turns {
 /// # Errors
 /// If something in it is larger than OpenAI accepts.
 pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
-    let model = writing.model.map(str::to_owned);
-    let target = Target { model, closes: false, ..Target::of(&session.context) };
-    let encoded = DIALECT.wire().encode(view, &target)?;
-    let doc = Doc::of(&encoded.body);
-    let body = doc.root();
-    let model = writing.model.map(str::to_owned).or_else(|| session.context.model());
-    let known = session.details.iter().rev().filter_map(|detail| instant(detail.time.as_ref()?));
-    let now = known.into_iter().next().unwrap_or(writing.now);
-    let mut out = String::new();
-    let mut turn: Vec<String> = Vec::new();
-    let message = |role: &str, text: &str| {
-        Object::new().text("type", "message").text("role", role).text("content", text).finish()
-    };
-    let instructions = body.and_then(|body| body.given("instructions")).and_then(Value::as_str);
-    turn.extend(instructions.map(|text| message("system", &text)));
-    let mut answered = false;
-    let input = body.and_then(|body| body.get("input"));
-    for item in input.into_iter().flat_map(Value::items) {
-        let role = item.get("role").and_then(Value::as_str);
-        if role.as_deref() == Some("user") && answered {
-            push_turn(&mut out, &mut turn, model.as_deref(), now);
-            answered = false;
-        }
-        answered |= role.as_deref() != Some("user") && role.as_deref() != Some("system");
-        turn.push(item.raw().replace(['\n', '\r'], " "));
+    let InTurns { turns, model, now, findings } = InTurns::of(session, view, writing)?;
+    let metadata = model.map(|model| Object::new().text("model", model).finish());
+    let mut text = String::new();
+    for items in turns {
+        let turn = Object::new().text("timestamp", now).list("items", items);
+        text.push_str(&turn.raw_if("metadata", metadata.as_deref()).finish());
+        text.push('\n');
     }
-    turn.extend(input.and_then(Value::as_str).map(|text| message("user", &text)));
-    push_turn(&mut out, &mut turn, model.as_deref(), now);
-    Ok(Written { text: out, findings: encoded.findings })
+    Ok(Written { text, findings })
 }
 
-fn push_turn(out: &mut String, items: &mut Vec<String>, model: Option<&str>, now: Timestamp) {
-    if items.is_empty() {
-        return;
+/// A conversation in turns, each of which begins with a user's message: what formats that store turns are written from.
+pub(super) struct InTurns {
+    /// The Responses items of each turn, as JSON without line breaks.
+    pub turns: Vec<Vec<String>>,
+    /// The model that continues the conversation, or else the one that led it.
+    pub model: Option<String>,
+    /// The time of the last message, or else of the writing.
+    pub now: Timestamp,
+    /// What had to be changed.
+    pub findings: Vec<Finding>,
+}
+
+impl InTurns {
+    /// Divides the view of a session into turns.
+    pub fn of(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Self, TooLarge> {
+        let model = writing.model.map(str::to_owned);
+        let target = Target { model: model.clone(), closes: false, ..Target::of(&session.context) };
+        let encoded = DIALECT.wire().encode(view, &target)?;
+        let doc = Doc::of(&encoded.body);
+        let body = doc.root();
+        let known = session.details.iter().rev().find_map(|detail| instant(detail.time.as_ref()?));
+        let message = |role: &str, text: &str| {
+            Object::new().text("type", "message").text("role", role).text("content", text).finish()
+        };
+        let instructions = body.and_then(|body| body.given("instructions")).and_then(Value::as_str);
+        let mut turn: Vec<String> = instructions.map(|text| message("system", &text)).into_iter().collect();
+        let mut turns = Vec::new();
+        let mut answered = false;
+        let input = body.and_then(|body| body.get("input"));
+        for item in input.into_iter().flat_map(Value::items) {
+            let role = item.get("role").and_then(Value::as_str);
+            if role.as_deref() == Some("user") && answered {
+                turns.push(std::mem::take(&mut turn));
+                answered = false;
+            }
+            answered |= role.as_deref() != Some("user") && role.as_deref() != Some("system");
+            turn.push(item.raw().replace(['\n', '\r'], " "));
+        }
+        turn.extend(input.and_then(Value::as_str).map(|text| message("user", &text)));
+        turns.push(turn);
+        turns.retain(|turn| !turn.is_empty());
+        Ok(Self {
+            turns,
+            model: model.or_else(|| session.context.model()),
+            now: known.unwrap_or(writing.now),
+            findings: encoded.findings,
+        })
     }
-    let metadata = model.map(|model| Object::new().text("model", model).finish());
-    let turn = Object::new().text("timestamp", now).list("items", items.drain(..));
-    out.push_str(&turn.raw_if("metadata", metadata.as_deref()).finish());
-    out.push('\n');
 }

@@ -71,13 +71,7 @@ fn formats_are_told_apart() {
         // Someone else's parts say what they are.
         (r#"[{"role":"user","parts":[{"type":"text","text":"hi"}]}]"#, "openai-chat"),
     ] {
-        let claimed: Vec<&str> = sessions::FORMATS
-            .iter()
-            .filter(|format| {
-                format.read.as_ref().is_some_and(|reading| (reading.sniff)(&sessions::Sample::new(text)))
-            })
-            .map(|format| format.name)
-            .collect();
+        let claimed: Vec<&str> = sessions::claims(text).into_iter().map(|(format, _)| format.name).collect();
         assert_eq!(claimed, [format], "{text}");
     }
     for text in

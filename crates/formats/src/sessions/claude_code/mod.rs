@@ -12,7 +12,7 @@ mod write;
 
 use rejoin_record::json::{Kind, Value};
 
-use super::sample::Sample;
+use super::sample::{Claim, Sample};
 use crate::accounting::{Known, likeness::is_iflow};
 
 pub(crate) use read::read_stream;
@@ -49,8 +49,8 @@ pub(crate) const KNOWN: &[Known] = &[
 
 /// Whether a text, or the beginning of one, is a transcript. One line that only Claude Code writes is enough: the first
 /// lines may be damaged, and the last one may be cut.
-pub(crate) fn sniff(sample: &Sample<'_>) -> bool {
-    sample.any_line_of_beginning(is_own)
+pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
+    Claim::sure(sample.any_line_of_beginning(is_own), "lines with a `message` and a `uuid` or `sessionId`")
 }
 
 /// Whether a line is one that Claude Code writes and no other tool.

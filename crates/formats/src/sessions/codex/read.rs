@@ -15,7 +15,7 @@ use crate::{
     session::{Aside, ReadError, Session},
     sessions::{
         lines::{self, Line, LineReader, at, text_of, time_of},
-        sample::Sample,
+        sample::{Claim, Sample},
     },
     wire::openai_responses::read::{Assembler, Source, is_said_by_a_person},
     wire::{registry::Dialect, render},
@@ -28,8 +28,12 @@ const LOOK_AT: usize = 50;
 const FORKS: usize = 64;
 
 /// Whether a text looks like a rollout.
-pub(crate) fn sniff(sample: &Sample<'_>) -> bool {
-    sample.any_line(LOOK_AT, is_rollout_line)
+pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
+    Claim::new(
+        Claim::SURE - 1,
+        sample.any_line(LOOK_AT, is_rollout_line),
+        "lines with a `type` and a `payload` of a rollout",
+    )
 }
 
 /// Whether a line is one that only rollouts have.
@@ -113,12 +117,12 @@ impl<'c> Rollout<'c> {
         };
         if self.meta.as_ref().is_some_and(|meta| meta.paginated) && !self.last_has_ordinal {
             let at = Position { line: Some(self.lines), ..Position::default() };
-            self.assembler.findings.push(refused("the last line has no number", at));
+            self.assembler.session.findings.push(refused("the last line has no number", at));
         }
         if self.first_is_meta == Some(false) {
             let at = Position { line: Some(1), ..Position::default() };
             let why = "it does not begin with the session's metadata";
-            self.assembler.findings.push(refused(why, at));
+            self.assembler.session.findings.push(refused(why, at));
         }
         let mut context = Context { dialect: Some(Dialect::OpenAiResponses), ..Context::default() };
         let instructions = self.meta.as_ref().and_then(|meta| meta.instructions.clone());
@@ -194,7 +198,7 @@ impl<'c> Rollout<'c> {
         }
         if let Some(id) = missing {
             let finding = Finding::new(Rule::BrokenChain, at(line.place), Action::Kept);
-            self.assembler.findings.push(finding.about(id.to_string()));
+            self.assembler.session.findings.push(finding.about(id.to_string()));
         }
         for bytes in prefixes.iter().rev() {
             let mut inherited = Inherited { rollout: self, line };
@@ -283,7 +287,7 @@ impl LineReader for Rollout<'_> {
             && let Some(why) = payload.and_then(|payload| refused_meta(root, payload))
         {
             let finding = Finding::new(Rule::CannotBeOpened, at(line.place), Action::Kept);
-            self.assembler.findings.push(finding.because(why));
+            self.assembler.session.findings.push(finding.because(why));
         }
         match (payload.filter(|_| enveloped), &*kind) {
             (Some(payload), "session_meta") => self.meta(line, payload),
@@ -319,11 +323,11 @@ impl LineReader for Rollout<'_> {
     fn damaged(&mut self, line: &Line, finding: Finding) {
         self.lines = line.place.index + 1;
         self.raw(line);
-        self.assembler.findings.push(finding);
+        self.assembler.session.findings.push(finding);
     }
 
     fn found(&mut self, finding: Finding) {
-        self.assembler.findings.push(finding);
+        self.assembler.session.findings.push(finding);
     }
 }
 
@@ -399,6 +403,6 @@ impl LineReader for Inherited<'_, '_> {
 
     fn found(&mut self, finding: Finding) {
         let at = at(self.line.place);
-        self.rollout.assembler.findings.push(Finding { at, ..finding });
+        self.rollout.assembler.session.findings.push(Finding { at, ..finding });
     }
 }

@@ -13,7 +13,7 @@ pub static WIRE: Wire = Wire {
     dialect: Dialect::OpenAiResponses,
     name: read::FORMAT,
     provider: "OpenAI",
-    repeats: &["openai-responses", "codex", "turns"],
+    repeats: &["openai-responses", "codex", "turns", "cody"],
     fields: Fields {
         messages: "input",
         system: &["instructions"],

@@ -214,7 +214,7 @@ impl Assembly for ResponseAssembly {
             assembler.add(item, &Source::of(item, buffer, place, None));
         }
         assembler.flush();
-        let mut messages = assembler.messages.into_iter().map(Arc::unwrap_or_clone);
+        let mut messages = assembler.session.messages.into_iter().map(Arc::unwrap_or_clone);
         let mut message = messages.next()?;
         let rest: Vec<Block> = messages.flat_map(|message| message.blocks).collect();
         if rest.is_empty() {

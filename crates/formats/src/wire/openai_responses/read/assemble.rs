@@ -5,8 +5,9 @@ use rejoin_record::{Native, NativeItem, Role, Span};
 use super::items::{Call, FORMAT, Item, ItemReader, is_message, lists_calls};
 use crate::{
     context::Context,
-    messages::{MessageReader, Style, roles},
-    session::{Aside, Detail, Place, Session, SetAside, derive_id},
+    messages::roles,
+    session::{Aside, Detail, Place, Session, SetAside},
+    sessions::building::SessionBuilder,
     wire::prelude::*,
 };
 
@@ -29,22 +30,12 @@ impl<'s> Source<'s> {
 
 /// Messages, and everything else, in the order of the source.
 pub struct Assembler {
-    format: &'static str,
     items: ItemReader,
-    /// Gives ids to calls and results that have none.
-    ids: MessageReader,
     open: Option<Group>,
     /// Where the bytes of an answer are joined.
     joined: String,
-    pub messages: Vec<Arc<Message>>,
-    pub places: Vec<Place>,
-    pub details: Vec<Detail>,
-    pub findings: Vec<Finding>,
-    pub set_aside: Vec<SetAside>,
-    /// Messages that compactions hid, in order.
-    hidden: Vec<SetAside>,
-    /// How many messages stayed visible at the last compaction.
-    stayed: usize,
+    /// What is finished.
+    pub session: SessionBuilder,
 }
 
 /// An unfinished answer of a model.
@@ -107,18 +98,10 @@ impl Kept {
 impl Assembler {
     pub fn new(format: &'static str) -> Self {
         Self {
-            format,
             items: ItemReader::default(),
-            ids: MessageReader::new(Style::OpenAi, None),
             open: None,
             joined: String::new(),
-            messages: Vec::new(),
-            places: Vec::new(),
-            details: Vec::new(),
-            findings: Vec::new(),
-            set_aside: Vec::new(),
-            hidden: Vec::new(),
-            stayed: 0,
+            session: SessionBuilder::new(format),
         }
     }
 
@@ -137,10 +120,10 @@ impl Assembler {
         let Some(read) = self.items.read(item, source.buffer, base) else { return false };
         if let Some(role) = &read.guessed {
             // In a file of lines, messages are counted without the other lines.
-            let number = if place.line.is_some() { self.messages.len() } else { place.index };
+            let number = if place.line.is_some() { self.session.messages.len() } else { place.index };
             let at = Position { message: Some(number), block: None, line: place.line };
             let finding = Finding::new(Rule::UnknownRole, at, Action::Replaced);
-            self.findings.push(finding.because(format!("it names none and is taken for {role}")));
+            self.session.findings.push(finding.because(format!("it names none and is taken for {role}")));
         }
         let native = |blocks: &[Block]| NativeItem {
             span: Span::verbatim(item.start().wrapping_sub(base), item.raw().len()),
@@ -179,10 +162,10 @@ impl Assembler {
             }
             Item::Snapshot => {
                 // Snapshots are normal in a rollout, but a request loses them.
-                if self.format == FORMAT {
+                if self.session.format() == FORMAT {
                     let at = Position::message(place.index);
                     let finding = Finding::new(Rule::ForeignBlock, at, Action::SetAside);
-                    self.findings.push(finding.about("ghost_snapshot"));
+                    self.session.findings.push(finding.about("ghost_snapshot"));
                 }
                 let data = Raw::slice(source.buffer, source.start, source.end);
                 self.aside(place, Aside::Snapshot(data.unwrap_or_else(|| Raw::new("null"))));
@@ -196,7 +179,7 @@ impl Assembler {
         if !self.add(item, source) {
             self.aside(source.place, Aside::Unknown(Text::new(item.raw())));
             let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
-            self.findings.push(finding.because("it is not an item"));
+            self.session.findings.push(finding.because("it is not an item"));
         }
     }
 
@@ -216,73 +199,34 @@ impl Assembler {
     /// Sets aside something that the model does not see.
     pub fn aside(&mut self, place: Place, what: Aside) {
         // An unfinished answer counts as a message before it.
-        let after = self.messages.len() + usize::from(self.open.is_some());
-        self.set_aside.push(SetAside { place, after, what });
+        let after = self.session.messages.len() + usize::from(self.open.is_some());
+        self.session.set_aside.push(SetAside { place, after, what });
     }
 
     /// Hides everything so far, except the messages that stay.
     pub fn compact(&mut self, place: Place, stays: impl Fn(&Message) -> bool, summary: Text) {
         self.flush();
         self.items.ids.clear();
-        // Messages that stayed at the last compaction were kept then.
-        let from = if self.stayed <= self.messages.len() { self.stayed } else { 0 };
-        let messages = self.messages.split_off(from);
-        let places = self.places.split_off(from);
-        let details = self.details.split_off(from);
-        let mut aside = std::mem::take(&mut self.set_aside).into_iter().peekable();
-        let mut keep = |item: SetAside| self.hidden.push(SetAside { after: 0, ..item });
-        for (number, ((message, place), detail)) in messages.into_iter().zip(places).zip(details).enumerate()
-        {
-            while let Some(item) = aside.next_if(|item| item.after <= from + number) {
-                keep(item);
-            }
-            if stays(&message) {
-                self.messages.push(Arc::clone(&message));
-                self.places.push(place);
-                self.details.push(detail.clone());
-            }
-            keep(SetAside { place, after: 0, what: Aside::Hidden(message, detail) });
-        }
-        aside.for_each(&mut keep);
-        keep(SetAside { place, after: 0, what: Aside::Compacted { summary } });
-        self.stayed = self.messages.len();
+        self.session.compact(place, stays, summary);
     }
 
     /// Hides everything so far.
     pub fn replace(&mut self, place: Place) {
-        self.compact(place, |_| false, Text::new(""));
-        self.messages.clear();
-        self.places.clear();
-        self.details.clear();
-        self.stayed = 0;
+        self.flush();
+        self.items.ids.clear();
+        self.session.replace(place);
     }
 
     /// Hides the last turns. A turn starts at a message for which `begins` is true.
     pub fn roll_back(&mut self, turns: usize, begins: impl Fn(&Message) -> bool) {
         self.flush();
-        let starts = self.messages.iter().enumerate().rev().filter(|(_, message)| begins(message));
-        let Some(from) = starts.map(|(index, _)| index).take(turns).last() else { return };
-        // Only the end of the list changes.
-        let tail = self.set_aside.partition_point(|item| item.after <= from);
-        let mut tail = self.set_aside.split_off(tail);
-        tail.iter_mut().for_each(|item| item.after = from);
-        let places = self.places.drain(from..);
-        let details = self.details.drain(from..);
-        for ((message, place), detail) in self.messages.drain(from..).zip(places).zip(details) {
-            tail.push(SetAside { place, after: from, what: Aside::Hidden(message, detail) });
-        }
-        // Everything that is set aside stays in the order of the source.
-        tail.sort_by_key(|item| item.place.index);
-        self.set_aside.extend(tail);
-        self.stayed = self.stayed.min(self.messages.len());
+        self.session.roll_back(turns, begins);
     }
 
     /// Adds a message that has no item in the source.
     pub fn push_message(&mut self, message: Message, place: Place, time: Option<Text>) {
         self.flush();
-        self.messages.push(Arc::new(message));
-        self.places.push(place);
-        self.details.push(Detail { time, ..Detail::default() });
+        self.session.push(message, place, Detail { time, ..Detail::default() });
     }
 
     /// Completes an unfinished answer.
@@ -296,17 +240,7 @@ impl Assembler {
     /// Returns the session of a file; its id derives from the source's own id, if there is one.
     pub fn into_session(mut self, name: &str, own_id: Option<&str>, context: Context) -> Session {
         self.flush();
-        self.hidden.append(&mut self.set_aside);
-        let first = self.messages.first().and_then(|message| message.native.as_ref());
-        let id = derive_id(self.format, own_id, name, first.map(|native| &native.raw));
-        Session {
-            messages: self.messages,
-            places: self.places,
-            details: self.details,
-            findings: self.findings,
-            set_aside: self.hidden,
-            ..Session::new(self.format, id, context)
-        }
+        self.session.finish(name, own_id, context)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the fields of a message, all of them needed")]
@@ -321,15 +255,12 @@ impl Assembler {
         mut detail: Detail,
     ) {
         let regular = items.iter().all(|item| item.regular);
-        let native = Native { items, ..Native::one(self.format, raw, regular) };
-        let mut message = Message { role, blocks, form, native: Some(native) };
-        self.ids.assign_ids(&mut message, self.messages.len(), false);
+        let native = Native { items, ..Native::one(self.session.format(), raw, regular) };
+        let message = Message { role, blocks, form, native: Some(native) };
         if detail.pieces.len() < 2 {
             detail.pieces.clear();
         }
-        self.messages.push(Arc::new(message));
-        self.places.push(place);
-        self.details.push(detail);
+        self.session.say(message, place, detail);
     }
 }
 

@@ -389,6 +389,15 @@ impl Reader<'_> {
                     None => (vec![Block::text(value.to_raw_text(self.blocks.base))], Form::Text, false),
                 }
             }
+            // The payload of a result in the form that some agents store.
+            Some(value) if kind.tool.is_none() && is_payload(value) => {
+                let parts = value.given("content_items").filter(|list| list.items().next().is_some());
+                let (blocks, form, _) = match parts {
+                    Some(_) => self.content(parts, &Role::User, Under::Result),
+                    None => self.content(value.get("content"), &Role::User, Under::Result),
+                };
+                (blocks, form, false)
+            }
             // Shell output and found tools are kept as JSON.
             Some(value) if matches!(value.kind(), Kind::Array | Kind::Object) => {
                 let text = Block::text(value.to_raw_text(self.blocks.base));
@@ -410,7 +419,9 @@ impl Reader<'_> {
             None => item.get("status").is_none_or(Value::is_null) || status_fits(item, false),
         };
         let regular = regular && id_written && typed && there && own_form;
-        let failed = item.says("status", "failed");
+        let unsuccessful = |output: Value<'_>| output.get("success").and_then(Value::as_bool) == Some(false);
+        let failed = item.says("status", "failed")
+            || output.filter(|output| is_payload(*output)).is_some_and(unsuccessful);
         let name = item.given("name").and_then(|name| self.blocks.text(name));
         let result = ToolResult { call_id, name, content, form, is_error: failed };
         (Block::result(result).at_if(regular && item.is_clean(), self.blocks.span(item)), regular)
@@ -493,6 +504,14 @@ fn action_fits(item: Value<'_>, kind: Call) -> bool {
         }),
         _ => true,
     }
+}
+
+/// Whether an output is an object around a text, `{content, success, content_items}`.
+fn is_payload(output: Value<'_>) -> bool {
+    const FIELDS: [&str; 3] = ["content", "success", "content_items"];
+    let known = |(key, _): (Value<'_>, Value<'_>)| FIELDS.iter().any(|name| key.is_str(name));
+    let said = output.holds("content", Kind::String) || output.holds("content_items", Kind::Array);
+    output.kind() == Kind::Object && said && output.fields().all(known)
 }
 
 fn is_shell_output(output: Value<'_>) -> bool {

@@ -93,7 +93,7 @@ pub fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError
     let own_id = body.and_then(|body| fields(&mut context, body, &input.text));
     let mut assembler = Assembler::new(FORMAT);
     assembler.set_model(context.model().map(Text::from));
-    assembler.findings.extend(replaced_bytes(input));
+    assembler.session.findings.extend(replaced_bytes(input));
     // Of several lists with this name, the last one counts.
     let others = body.into_iter().flat_map(Value::fields);
     for (_, other) in others.filter(|(key, value)| key.is_str("input") && value.start() != list.start()) {
@@ -130,7 +130,7 @@ pub fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError
             let place = Place { index, offset, line: None };
             assembler.aside(place, Aside::Raw(Text::new(&input.text[offset..])));
         }
-        assembler.findings.push(unreadable_rest(input, error, index));
+        assembler.session.findings.push(unreadable_rest(input, error, index));
     }
     Ok(vec![assembler.into_session(&input.name, own_id.as_deref(), context)])
 }

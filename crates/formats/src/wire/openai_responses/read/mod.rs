@@ -17,6 +17,8 @@ pub(crate) const KNOWN: &[Known] = &[
     Known::fields("content.annotations content.logprobs"),
     // What a person had to confirm before a computer was used.
     Known::fields("pending_safety_checks acknowledged_safety_checks"),
+    // A result's text, which its parts hold as well.
+    Known::beside("content_items", "output.content"),
 ];
 
 pub use assemble::{Assembler, Source, is_put_there, is_said_by_a_person};

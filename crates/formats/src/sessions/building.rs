@@ -1,0 +1,189 @@
+//! Building a session: messages and everything else, in the order of the source, with compactions and rewinds applied.
+//!
+//! Readers whose items are those of a dialect use that dialect's reader, which builds on this. A reader of another shape makes
+//! messages with [`item`] and the functions beside it, and adds them here. Every message keeps the exact text of its source, so
+//! that accounting can tell what was not read.
+
+use std::sync::Arc;
+
+use rejoin_record::{
+    Arguments, Block, CallId, Form, Message, Native, Raw, Role, Text, ToolCall, ToolResult,
+    json::{Kind, Value},
+};
+use rejoin_view::Finding;
+
+use crate::{
+    context::Context,
+    messages::{MessageReader, Style},
+    session::{Aside, Detail, Place, Session, SetAside, derive_id},
+};
+
+/// A session under construction.
+pub struct SessionBuilder {
+    format: &'static str,
+    /// Gives ids to calls and results that have none.
+    ids: MessageReader,
+    pub messages: Vec<Arc<Message>>,
+    pub places: Vec<Place>,
+    pub details: Vec<Detail>,
+    pub findings: Vec<Finding>,
+    pub set_aside: Vec<SetAside>,
+    /// Messages that compactions hid, in order.
+    hidden: Vec<SetAside>,
+    /// How many messages stayed visible at the last compaction.
+    stayed: usize,
+}
+
+impl SessionBuilder {
+    /// A session of a format, without messages yet.
+    pub fn new(format: &'static str) -> Self {
+        Self {
+            format,
+            ids: MessageReader::new(Style::OpenAi, None),
+            messages: Vec::new(),
+            places: Vec::new(),
+            details: Vec::new(),
+            findings: Vec::new(),
+            set_aside: Vec::new(),
+            hidden: Vec::new(),
+            stayed: 0,
+        }
+    }
+
+    /// The name of the format.
+    pub fn format(&self) -> &'static str {
+        self.format
+    }
+
+    /// Adds a message whose calls and results have ids.
+    pub fn push(&mut self, message: Message, place: Place, detail: Detail) {
+        self.messages.push(Arc::new(message));
+        self.places.push(place);
+        self.details.push(detail);
+    }
+
+    /// Adds a message. Calls without an id get one, and so do results without one, in the order of the calls.
+    pub fn say(&mut self, mut message: Message, place: Place, detail: Detail) {
+        self.ids.assign_ids(&mut message, self.messages.len(), false);
+        self.push(message, place, detail);
+    }
+
+    /// Sets aside something that the model does not see.
+    pub fn aside(&mut self, place: Place, what: Aside) {
+        self.set_aside.push(SetAside { place, after: self.messages.len(), what });
+    }
+
+    /// Keeps a message that the model does not see: one on another branch, or one that the agent leaves out.
+    pub fn hide(&mut self, message: Message, place: Place, detail: Detail) {
+        self.aside(place, Aside::Hidden(Arc::new(message), detail));
+    }
+
+    /// Hides everything so far, except the messages that stay.
+    pub fn compact(&mut self, place: Place, stays: impl Fn(&Message) -> bool, summary: Text) {
+        // Messages that stayed at the last compaction were kept then.
+        let from = if self.stayed <= self.messages.len() { self.stayed } else { 0 };
+        let messages = self.messages.split_off(from);
+        let places = self.places.split_off(from);
+        let details = self.details.split_off(from);
+        let mut aside = std::mem::take(&mut self.set_aside).into_iter().peekable();
+        let mut keep = |item: SetAside| self.hidden.push(SetAside { after: 0, ..item });
+        for (number, ((message, place), detail)) in messages.into_iter().zip(places).zip(details).enumerate()
+        {
+            while let Some(item) = aside.next_if(|item| item.after <= from + number) {
+                keep(item);
+            }
+            if stays(&message) {
+                self.messages.push(Arc::clone(&message));
+                self.places.push(place);
+                self.details.push(detail.clone());
+            }
+            keep(SetAside { place, after: 0, what: Aside::Hidden(message, detail) });
+        }
+        aside.for_each(&mut keep);
+        keep(SetAside { place, after: 0, what: Aside::Compacted { summary } });
+        self.stayed = self.messages.len();
+    }
+
+    /// Hides everything so far.
+    pub fn replace(&mut self, place: Place) {
+        self.compact(place, |_| false, Text::new(""));
+        self.messages.clear();
+        self.places.clear();
+        self.details.clear();
+        self.stayed = 0;
+    }
+
+    /// Hides the last turns. A turn starts at a message for which `begins` is true.
+    pub fn roll_back(&mut self, turns: usize, begins: impl Fn(&Message) -> bool) {
+        let starts = self.messages.iter().enumerate().rev().filter(|(_, message)| begins(message));
+        let Some(from) = starts.map(|(index, _)| index).take(turns).last() else { return };
+        self.roll_back_to(from);
+    }
+
+    /// Hides the message with this number, and all after it.
+    pub fn roll_back_to(&mut self, from: usize) {
+        // Only the end of the list changes.
+        let tail = self.set_aside.partition_point(|item| item.after <= from);
+        let mut tail = self.set_aside.split_off(tail);
+        tail.iter_mut().for_each(|item| item.after = from);
+        let places = self.places.drain(from..);
+        let details = self.details.drain(from..);
+        for ((message, place), detail) in self.messages.drain(from..).zip(places).zip(details) {
+            tail.push(SetAside { place, after: from, what: Aside::Hidden(message, detail) });
+        }
+        // Everything that is set aside stays in the order of the source.
+        tail.sort_by_key(|item| item.place.index);
+        self.set_aside.extend(tail);
+        self.stayed = self.stayed.min(self.messages.len());
+    }
+
+    /// Returns the session of a file; its id derives from the source's own id, if there is one.
+    pub fn finish(mut self, name: &str, own_id: Option<&str>, context: Context) -> Session {
+        self.hidden.append(&mut self.set_aside);
+        let first = self.messages.first().and_then(|message| message.native.as_ref());
+        let id = derive_id(self.format, own_id, name, first.map(|native| &native.raw));
+        Session {
+            messages: self.messages,
+            places: self.places,
+            details: self.details,
+            findings: self.findings,
+            set_aside: self.hidden,
+            ..Session::new(self.format, id, context)
+        }
+    }
+}
+
+/// A message that is one item of its source. The item's exact text is kept, and no codec sends it as it is.
+pub fn item(format: &'static str, role: Role, blocks: Vec<Block>, raw: impl Into<Raw>) -> Message {
+    let native = Native::one(Text::new(format), raw.into(), false);
+    Message { role, blocks, form: Form::Parts, native: Some(native) }
+}
+
+/// A message that shares its item with the message before it, such as the result beside its call.
+pub fn beside(role: Role, blocks: Vec<Block>) -> Message {
+    Message { role, blocks, form: Form::Parts, native: None }
+}
+
+/// A call, with arguments as JSON or as a string that holds JSON.
+pub fn call(id: Option<&str>, name: Option<&str>, arguments: Option<Value<'_>>) -> Block {
+    let arguments = match arguments {
+        None => Arguments::absent(),
+        Some(given) => match given.as_str() {
+            Some(text) => Arguments::new(&*text),
+            None if given.kind() == Kind::Null => Arguments::absent(),
+            None => Arguments::new(given.raw()),
+        },
+    };
+    Block::call(ToolCall::read(id.map(CallId::from), name.map(Text::new), arguments))
+}
+
+/// A result with these blocks.
+pub fn result(id: Option<&str>, name: Option<&str>, content: Vec<Block>, is_error: bool) -> Block {
+    let (call_id, name) = (id.map(CallId::from), name.map(Text::new));
+    Block::result(ToolResult { call_id, name, content, form: Form::Parts, is_error })
+}
+
+/// A value as text: a string as it is, anything else as its JSON.
+pub fn as_text(value: Value<'_>) -> Text {
+    value.as_str().map_or_else(|| Text::new(value.raw()), |text| Text::new(&*text))
+}

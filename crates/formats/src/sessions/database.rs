@@ -1,0 +1,83 @@
+//! A SQLite database that another program keeps its conversations in, as a source.
+//!
+//! The caller copies the database and its log to a place of its own first, so that a program that is writing is never locked out.
+
+use std::{collections::BTreeMap, path::Path};
+
+use rusqlite::{Connection, OpenFlags, Params, Row};
+
+use crate::session::ReadError;
+
+/// A copy of a database, open for reading.
+#[derive(Debug)]
+pub struct Database {
+    name: String,
+    connection: Connection,
+    /// The columns of each table.
+    tables: BTreeMap<String, Vec<String>>,
+}
+
+impl Database {
+    /// Opens the copy at `path`. `name` is what to call the original.
+    ///
+    /// # Errors
+    /// If it is no database, or damaged in a place that tells what is in it.
+    pub fn open(name: &str, path: &Path) -> Result<Self, ReadError> {
+        // A log beside the copy is taken in when it is opened, so it has to be writable.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        connection.pragma_update(None, "query_only", true).map_err(failed)?;
+        // What a schema says is data, never an order.
+        connection.pragma_update(None, "trusted_schema", false).map_err(failed)?;
+        let mut tables = BTreeMap::new();
+        {
+            let sql = "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c \
+                       WHERE m.type = 'table' ORDER BY m.name, c.cid";
+            let mut statement = connection.prepare(sql).map_err(failed)?;
+            let mut rows = statement.query([]).map_err(failed)?;
+            while let Some(row) = rows.next().map_err(failed)? {
+                let (table, column): (String, String) =
+                    (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
+                tables.entry(table).or_insert_with(Vec::new).push(column);
+            }
+        }
+        Ok(Self { name: name.to_owned(), connection, tables })
+    }
+
+    /// What to call the original: its path.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The columns of each table.
+    pub fn tables(&self) -> &BTreeMap<String, Vec<String>> {
+        &self.tables
+    }
+
+    /// Whether it has a table with all of these columns.
+    pub fn has(&self, table: &str, columns: &[&str]) -> bool {
+        self.tables.get(table).is_some_and(|own| columns.iter().all(|name| own.iter().any(|own| own == name)))
+    }
+
+    /// Hands each row of a query to `each`.
+    ///
+    /// # Errors
+    /// If the query cannot be run, or the database is damaged where it reads.
+    pub fn each(
+        &self,
+        sql: &str,
+        params: impl Params,
+        mut each: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), ReadError> {
+        let mut statement = self.connection.prepare(sql).map_err(failed)?;
+        let mut rows = statement.query(params).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            each(row).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+fn failed(error: rusqlite::Error) -> ReadError {
+    ReadError::Io(format!("the database cannot be read: {error}"))
+}

@@ -1,0 +1,243 @@
+//! Conversations from rows: one for each user and channel, and one for each thread.
+
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+use rejoin_record::{
+    Block, Message, Raw, Role, Text,
+    json::{Doc, Kind, Value},
+};
+use rejoin_view::{Action, Finding, Position, Rule};
+
+use super::{
+    FORMAT,
+    rows::{Row, Rows},
+};
+use crate::{
+    context::Context,
+    input::Input,
+    messages::roles,
+    session::{Aside, Detail, Place, ReadError, Session, instant, replaced_bytes},
+    sessions::{
+        building::{SessionBuilder, as_text, call, item, result},
+        lines::{text_of, time_of},
+    },
+    wire::{registry::Dialect, render},
+};
+
+/// The tool by which the model answers: the answer stands nowhere but in its arguments, and it has no result.
+const ANSWER: &str = "respond_to_user";
+
+/// How often JSON may be inside a string inside JSON.
+const ENCODED: usize = 4;
+
+/// The conversations in the rows of a dump.
+pub(super) fn conversations(input: &Input, found: Rows) -> Result<Vec<Session>, ReadError> {
+    let Rows { rows, mut beside, mut findings } = found;
+    let mut channels: Vec<Channel> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for row in rows {
+        let doc = Doc::of(&row.text);
+        let Some(root) = doc.root() else { continue };
+        let name = |name: &str| root.given(name).map(as_text).unwrap_or_else(|| Text::new(""));
+        let is_thread = root.get("message_type").is_none();
+        let own_id = match is_thread {
+            true => format!("thread\n{}", name("thread_id")),
+            false => format!("{}\n{}", name("user_id"), name("channel_id")),
+        };
+        let place = *places.entry(own_id.clone()).or_insert_with(|| {
+            channels.push(Channel { own_id, messages: Vec::new(), beside: Vec::new(), findings: Vec::new() });
+            channels.len() - 1
+        });
+        let channel = &mut channels[place];
+        match (is_thread, root.given("conversation_history").and_then(decoded)) {
+            (false, _) => channel.messages.push(Said::row(row.text.clone(), root, row.place)),
+            (true, Some(history)) => channel.thread(root, &row, &history),
+            (true, None) => {
+                let finding = Finding::new(Rule::DamagedEntry, position(row.place), Action::SetAside);
+                findings.push(finding.because("its `conversation_history` cannot be read"));
+                beside.push((row.place, Aside::Raw(Text::new(row.text.clone()))));
+            }
+        }
+    }
+    // What is in a thread without messages is kept with the first conversation.
+    let (channels, silent): (Vec<Channel>, Vec<Channel>) =
+        channels.into_iter().partition(|channel| !channel.messages.is_empty());
+    for channel in silent {
+        beside.extend(channel.beside);
+        findings.extend(channel.findings);
+    }
+    let mut sessions: Vec<Session> =
+        channels.into_iter().map(|channel| channel.into_session(&input.name)).collect();
+    let none =
+        ReadError::NoConversation("no row of `conversation_history` or `chat_threads` holds a message");
+    let first = sessions.first_mut().ok_or(none)?;
+    first.findings.splice(0..0, replaced_bytes(input).into_iter().chain(findings));
+    let around = beside.into_iter().map(|(place, what)| crate::session::SetAside { place, after: 0, what });
+    first.set_aside.splice(0..0, around);
+    Ok(sessions)
+}
+
+fn position(place: Place) -> Position {
+    Position { message: place.line.is_none().then_some(place.index), block: None, line: place.line }
+}
+
+/// A list or object that may be JSON inside a string.
+fn decoded(value: Value<'_>) -> Option<Arc<str>> {
+    let mut text = value.raw().to_owned();
+    for _ in 0..ENCODED {
+        let doc = Doc::parse(&text).ok()?;
+        let root = doc.root()?;
+        match root.kind() {
+            Kind::Array | Kind::Object => return Some(text.into()),
+            Kind::String => {
+                let inside = root.as_str()?.into_owned();
+                text = inside;
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// One message, before it is known where it stands.
+struct Said {
+    text: Arc<str>,
+    place: Place,
+    role: Role,
+    id: Option<Text>,
+    time: Option<Text>,
+}
+
+impl Said {
+    fn row(text: Arc<str>, root: Value<'_>, place: Place) -> Self {
+        let role = roles::named(&root.word("message_type"));
+        let time = root.given("created_at").map(time_of);
+        Self { text, place, role, id: root.given("id").map(as_text), time }
+    }
+
+    /// The order of rows with the same time: a question and its answer are stored at once.
+    fn rank(&self) -> u8 {
+        match self.role {
+            Role::System | Role::Developer => 0,
+            Role::User => 1,
+            Role::Assistant => 2,
+            _ => 3,
+        }
+    }
+}
+
+/// One conversation.
+struct Channel {
+    own_id: String,
+    messages: Vec<Said>,
+    beside: Vec<(Place, Aside)>,
+    findings: Vec<Finding>,
+}
+
+impl Channel {
+    /// Adds the messages of a thread, which are a list in its row.
+    fn thread(&mut self, root: Value<'_>, row: &Row, history: &str) {
+        let is_list = root.holds("conversation_history", Kind::Array);
+        let around = if is_list {
+            render::with_field(root.raw(), "conversation_history", "[]")
+        } else {
+            row.text.to_string()
+        };
+        self.beside.push((row.place, Aside::Raw(Text::from(around))));
+        let doc = Doc::of(history);
+        for (index, element) in doc.root().into_iter().flat_map(Value::items).enumerate() {
+            let place = Place { index, ..row.place };
+            if element.kind() != Kind::Object {
+                self.beside.push((place, Aside::Unknown(Text::new(element.raw()))));
+                let finding = Finding::new(Rule::DamagedEntry, position(place), Action::SetAside);
+                self.findings.push(finding.because("it is not a message"));
+                continue;
+            }
+            let role = roles::named(&element.word("role"));
+            self.messages.push(Said { text: element.raw().into(), place, role, id: None, time: None });
+        }
+    }
+
+    fn into_session(mut self, name: &str) -> Session {
+        let mut last = i64::MIN;
+        let mut keyed: Vec<(i64, Said)> = Vec::with_capacity(self.messages.len());
+        for said in self.messages.drain(..) {
+            // A row without a time stays behind the one before it.
+            let time = said.time.as_ref().and_then(|time| instant(time)).map(|time| time.as_microsecond());
+            last = time.unwrap_or(last);
+            keyed.push((last, said));
+        }
+        if keyed.iter().any(|(_, said)| said.time.is_some()) {
+            keyed.sort_by_key(|(time, said)| (*time, said.rank()));
+        }
+        let answered = keyed
+            .iter()
+            .filter(|(_, said)| said.role == Role::Tool)
+            .filter_map(|(_, said)| text_of(Doc::of(&said.text).root()?, "tool_call_id"));
+        let answered: HashSet<Text> = answered.collect();
+        let mut builder = SessionBuilder::new(FORMAT);
+        self.beside.into_iter().for_each(|(place, what)| builder.aside(place, what));
+        builder.findings.extend(self.findings);
+        let mut seen: HashSet<Text> = HashSet::new();
+        for (_, said) in keyed {
+            // Two dumps in one file hold the same row twice.
+            if said.id.is_some() && !seen.insert(Text::new(Arc::clone(&said.text))) {
+                builder.aside(said.place, Aside::Raw(Text::new(said.text)));
+                continue;
+            }
+            said.put(&mut builder, &answered);
+        }
+        builder.finish(name, Some(&self.own_id), Context::of_model(Dialect::OpenAiChat, None))
+    }
+}
+
+impl Said {
+    fn put(self, builder: &mut SessionBuilder, answered: &HashSet<Text>) {
+        let doc = Doc::of(&self.text);
+        let Some(root) = doc.root() else { return };
+        let content = root.given("content").map(as_text).filter(|text| !text.is_empty());
+        let mut blocks: Vec<Block> = content.map(Block::text).into_iter().collect();
+        if self.role == Role::Tool {
+            // The name beside it is only the beginning of the id.
+            let id = text_of(root, "tool_call_id");
+            blocks = vec![result(id.as_deref(), None, blocks, false)];
+        }
+        let given = root.given("tool_calls").filter(|calls| !calls.is_str(""));
+        if let Some(calls) = given {
+            let list = decoded(calls);
+            let doc = list.as_deref().map(Doc::of);
+            let list = doc.as_ref().and_then(Doc::root).filter(|list| list.kind() == Kind::Array);
+            if list.is_none() {
+                let finding = Finding::new(Rule::DamagedEntry, position(self.place), Action::SetAside);
+                builder.findings.push(finding.because("its `tool_calls` cannot be read"));
+            }
+            blocks.extend(list.into_iter().flat_map(Value::items).map(|call| called(call, answered)));
+        }
+        let is_blank = blocks.iter().all(|block| block.as_text().is_some_and(|text| text.is_blank()));
+        let skipped = is_blank && matches!(self.role, Role::User | Role::Assistant);
+        let detail = Detail { id: self.id, time: self.time, ..Detail::default() };
+        let message: Message = item(FORMAT, self.role, blocks, Raw::new(Arc::clone(&self.text)));
+        if skipped {
+            // The bot skips a row without words.
+            builder.hide(message, self.place, detail);
+        } else {
+            builder.say(message, self.place, detail);
+        }
+    }
+}
+
+/// A call, or the answer that it stands for.
+fn called(given: Value<'_>, answered: &HashSet<Text>) -> Block {
+    let function = given.given("function").unwrap_or(given);
+    let (id, name) = (text_of(given, "id"), text_of(function, "name"));
+    let arguments = function.get("arguments");
+    if name.as_deref() == Some(ANSWER) && id.as_ref().is_none_or(|id| !answered.contains(id)) {
+        let inside = arguments.and_then(decoded);
+        let doc = inside.as_deref().map(Doc::of);
+        if let Some(message) = doc.as_ref().and_then(Doc::root).and_then(|root| text_of(root, "message")) {
+            return Block::text(message);
+        }
+    }
+    call(id.as_deref(), name.as_deref(), arguments)
+}
