@@ -11,6 +11,7 @@ use crate::{
     messages::{self, Style, list},
     session::{ReadError, Session},
     sessions::{
+        agents::{self, antigravity, copilot_cli, cursor, droid, gemini_cli, iflow, kiro, pi, qwen_code},
         claude_code, codex, instructions, jsonl, lines, markdown,
         resend::Resent,
         sample::{Claim, Sample},
@@ -144,6 +145,11 @@ const fn reading(
     })
 }
 
+/// A format of another agent that is only read.
+const fn read_only(name: &'static str, about: &'static str, read: Option<Reading>) -> Format {
+    Format { name, about, read, write: None, agent: None }
+}
+
 /// The requests of a dialect. Its encoder writes them, not a session format.
 const fn body(
     name: &'static str,
@@ -172,6 +178,60 @@ pub const FORMATS: &[Format] = &[
         write: Some(codex::write),
         agent: Some(Agent { name: "Codex", resend: codex::resend }),
     },
+    Format {
+        name: gemini_cli::FORMAT,
+        about: "a session of Gemini CLI, `~/.gemini/tmp/…/chats/session-*.jsonl` or `.json`",
+        read: reading(gemini_cli::sniff, Some(gemini_cli::read), gemini_cli::read_stream, gemini_cli::KNOWN),
+        write: Some(gemini_cli::write),
+        agent: None,
+    },
+    Format {
+        name: pi::FORMAT,
+        about: "a session of pi or OpenClaw, `~/.pi/agent/sessions/…/*.jsonl`",
+        read: reading(pi::sniff, None, pi::read_stream, pi::KNOWN),
+        write: Some(pi::write),
+        agent: None,
+    },
+    read_only(
+        qwen_code::FORMAT,
+        "a chat of Qwen Code, `~/.qwen/projects/…/chats/*.jsonl`",
+        reading(qwen_code::sniff, None, qwen_code::read_stream, qwen_code::KNOWN),
+    ),
+    read_only(
+        copilot_cli::FORMAT,
+        "the events of GitHub Copilot CLI, `~/.copilot/session-state/…/events.jsonl`",
+        reading(copilot_cli::sniff, None, copilot_cli::read_stream, copilot_cli::KNOWN),
+    ),
+    read_only(
+        cursor::FORMAT,
+        "a transcript of Cursor, `~/.cursor/projects/…/agent-transcripts/*.jsonl`, which holds no results of tools",
+        reading(cursor::sniff, None, cursor::read_stream, cursor::KNOWN),
+    ),
+    read_only(
+        droid::FORMAT,
+        "a session of Droid, `~/.factory/sessions/…/*.jsonl`, or the stream of `droid exec`",
+        reading(droid::sniff, None, droid::read_stream, droid::KNOWN),
+    ),
+    read_only(
+        kiro::FORMAT,
+        "an export of Kiro, or a session of its command line",
+        reading(kiro::sniff, Some(kiro::read), kiro::read_stream, kiro::KNOWN),
+    ),
+    read_only(
+        iflow::FORMAT,
+        "a session of iFlow",
+        reading(iflow::sniff, None, iflow::read_stream, iflow::KNOWN),
+    ),
+    read_only(
+        antigravity::FORMAT,
+        "an export of Antigravity",
+        reading(
+            antigravity::sniff,
+            Some(antigravity::read),
+            |stream| agents::document_of(stream, antigravity::read),
+            messages::KNOWN,
+        ),
+    ),
     Format {
         name: turns::FORMAT,
         about: "one turn a line, `{timestamp, items, metadata}`",
@@ -245,7 +305,7 @@ pub const FORMATS: &[Format] = &[
 ];
 
 /// The formats of agents that give a model their own instructions, which are not passed on to another agent.
-const AGENTS: [&str; 2] = ["claude-code", codex::FORMAT];
+const AGENTS: [&str; 5] = ["claude-code", codex::FORMAT, gemini_cli::FORMAT, pi::FORMAT, copilot_cli::FORMAT];
 
 /// The format of that name.
 pub fn named(name: &str) -> Option<&'static Format> {
