@@ -7,6 +7,7 @@ use std::{fs, path::PathBuf};
 
 use rejoin_formats::{
     Dialect, Input, Session, convert,
+    input::Files,
     session::Aside,
     sessions::{self, FORMATS, Writing},
 };
@@ -256,6 +257,102 @@ fn iflow_and_antigravity() {
     let session = fixture("antigravity", "export.json");
     assert_eq!(told(&session), ["user: alfa", "assistant: bravo shell>c1", "tool: c1=charlie"]);
     assert_eq!(session.title().unwrap().as_str(), "Listing files marker golf");
+}
+
+#[test]
+fn cline_and_roo_code_read_histories() {
+    let session = fixture("cline", "history.json");
+    assert_eq!(
+        told(&session),
+        [
+            "user: alfa",
+            "assistant: (bravo) charlie list_files>c1",
+            "user: c1=delta",
+            "assistant: (echo) foxtrot"
+        ]
+    );
+    assert_eq!(session.context.model().as_deref(), Some("claude-x"));
+    // What the provider signed goes back to it as it came.
+    let out = convert(&session, Dialect::Anthropic, None, OnBroken::Keep).unwrap();
+    assert!(out.body.contains("\"signature\": \"c2ln\""), "{}", out.body);
+    let session = fixture("cline", "session.json");
+    assert_eq!(told(&session), ["user: bravo", "assistant: charlie list_files>c1"]);
+    assert_eq!(marker(&session.context.system()[0].text), "alfa");
+
+    let session = fixture("roo-code", "condensed.json");
+    assert_eq!(told(&session), ["user: charlie", "user: echo", "assistant: foxtrot read_file>c1"]);
+    assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo", "assistant: delta"]);
+    assert!(is_compacted(&session));
+    let session = fixture("roo-code", "older.json");
+    assert_eq!(told(&session), ["user: alfa", "assistant: charlie", "user: delta"]);
+    assert_eq!(hidden(&session), ["assistant: bravo"]);
+    let session = fixture("roo-code", "plain.json");
+    assert_eq!(told(&session), ["user: alfa", "assistant: (bravo)", "assistant: charlie"]);
+}
+
+/// A document that was cut off gives the messages that are whole.
+#[test]
+fn a_torn_document_gives_what_is_whole() {
+    for (format, name) in [
+        ("gemini-cli", "legacy.json"),
+        ("kiro", "export.json"),
+        ("antigravity", "export.json"),
+        ("cline", "history.json"),
+        ("roo-code", "condensed.json"),
+    ] {
+        let whole = text(format, name);
+        let words = ["that is all", "look into", "look for"];
+        let cut = words.iter().find_map(|words| whole.rfind(words)).unwrap();
+        let session = read(format, &whole[..cut]);
+        sound(&session);
+        assert!(rules(&session).contains(&"damaged-entry"), "{format}: {:?}", rules(&session));
+        assert!(!session.messages.is_empty(), "{format}");
+    }
+}
+
+#[derive(Debug)]
+struct Folder {
+    name: &'static str,
+    paths: Vec<String>,
+    contents: Vec<String>,
+}
+
+impl Files for Folder {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn paths(&self) -> &[String] {
+        &self.paths
+    }
+
+    fn read(&self, path: &str) -> Option<Vec<u8>> {
+        let place = self.paths.iter().position(|own| own == path)?;
+        Some(self.contents[place].clone().into_bytes())
+    }
+}
+
+#[test]
+fn the_folder_of_a_task() {
+    let displayed = r#"[{"ts":1,"type":"say","say":"text","text":"list everything please, marker alfa","conversationHistoryDeletedRange":[1,2]}]"#;
+    let task = |name, history: String| Folder {
+        name,
+        paths: vec!["api_conversation_history.json".into(), "ui_messages.json".into()],
+        contents: vec![history, displayed.into()],
+    };
+    let read = |folder: &Folder| sessions::read_files(folder, None).unwrap().remove(0);
+    let session = read(&task("/x/tasks/1794816001000", text("cline", "history.json")));
+    assert_eq!(session.format, "cline");
+    assert_eq!(told(&session), ["user: alfa", "assistant: (echo) foxtrot"]);
+    assert_eq!(hidden(&session), ["assistant: (bravo) charlie list_files>c1", "user: c1=delta"]);
+    assert!(session.set_aside.iter().any(|item| item.raw().is_some_and(|text| text.contains("Deleted"))));
+    sound(&session);
+    let other = read(&task("/x/tasks/1794816002000", text("cline", "history.json")));
+    assert_ne!(session.id, other.id, "the name of the folder is the id of the task");
+    let session = read(&task("/x/tasks/a", text("roo-code", "condensed.json")));
+    assert_eq!((session.format, session.messages.len()), ("roo-code", 3));
+    let named = read(&task("/globalStorage/rooveterinaryinc.roo-cline/tasks/a", text("cline", "plain.json")));
+    assert_eq!(named.format, "roo-code");
 }
 
 /// The formats of lines, each with a fixture.

@@ -11,7 +11,9 @@ use crate::{
     messages::{self, Style, list},
     session::{ReadError, Session},
     sessions::{
-        agents::{self, antigravity, copilot_cli, cursor, droid, gemini_cli, iflow, kiro, pi, qwen_code},
+        agents::{
+            self, antigravity, cline, copilot_cli, cursor, droid, gemini_cli, iflow, kiro, pi, qwen_code,
+        },
         claude_code, codex, instructions, jsonl, lines, markdown,
         resend::Resent,
         sample::{Claim, Sample},
@@ -145,6 +147,19 @@ const fn reading(
     })
 }
 
+/// How a document is read that may also lie in a folder.
+const fn history(
+    sniff: fn(&Sample<'_>) -> Option<Claim>,
+    text: ReadText,
+    stream: ReadStream,
+    files: FilesReading,
+) -> Option<Reading> {
+    match reading(sniff, Some(text), stream, cline::KNOWN) {
+        Some(reading) => Some(reading.with_files(files)),
+        None => None,
+    }
+}
+
 /// A format of another agent that is only read.
 const fn read_only(name: &'static str, about: &'static str, read: Option<Reading>) -> Format {
     Format { name, about, read, write: None, agent: None }
@@ -230,6 +245,26 @@ pub const FORMATS: &[Format] = &[
             Some(antigravity::read),
             |stream| agents::document_of(stream, antigravity::read),
             messages::KNOWN,
+        ),
+    ),
+    read_only(
+        cline::CLINE,
+        "a history of Cline, `api_conversation_history.json`, or the folder of a task",
+        history(
+            cline::sniff_cline,
+            cline::read_cline,
+            |stream| agents::document_of(stream, cline::read_cline),
+            FilesReading { sniff: cline::sniff_cline_files, read: cline::read_cline_files },
+        ),
+    ),
+    read_only(
+        cline::ROO,
+        "a history of Roo Code, `api_conversation_history.json`, or the folder of a task",
+        history(
+            cline::sniff_roo,
+            cline::read_roo,
+            |stream| agents::document_of(stream, cline::read_roo),
+            FilesReading { sniff: cline::sniff_roo_files, read: cline::read_roo_files },
         ),
     ),
     Format {

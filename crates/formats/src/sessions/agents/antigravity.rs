@@ -6,6 +6,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
+use super::parts::around;
 use crate::{
     context::Context,
     input::Input,
@@ -71,10 +72,10 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     if let Some(title) = text_of(conversation, "title").filter(|title| !title.is_blank()) {
         builder.aside(Place { index: count, offset: conversation.start(), line: None }, Aside::Title(title));
     }
-    // What is around the messages: the times, the version, settings.
-    let text = &input.text;
-    let around = format!("{}[]{}", &text[..list.start()], text.get(list.end()..).unwrap_or_default());
-    builder.aside(Place { index: count, offset: 0, line: None }, Aside::Raw(Text::from(around)));
+    // The times, the version, settings.
+    if let Some(text) = around(input, list) {
+        builder.aside(Place { index: count, offset: 0, line: None }, Aside::Raw(text));
+    }
     let context = Context::of_model(Dialect::OpenAiChat, None);
     Ok(vec![builder.finish(&input.name, text_of(conversation, "id").as_deref(), context)])
 }

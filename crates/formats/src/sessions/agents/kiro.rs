@@ -11,7 +11,7 @@ use rejoin_record::{
 };
 use rejoin_view::Finding;
 
-use super::parts::{SourceIds, text_in};
+use super::parts::{SourceIds, around, text_in};
 use crate::{
     accounting::Known,
     context::Context,
@@ -22,7 +22,7 @@ use crate::{
         lines::{self, Line, LineReader, text_of, time_of},
         sample::{Claim, Sample},
     },
-    wire::{registry::Dialect, render},
+    wire::registry::Dialect,
 };
 
 pub(crate) const FORMAT: &str = "kiro";
@@ -81,16 +81,13 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
         telling.builder.say(Message::user(&*text), place, crate::session::Detail::default());
     }
     let mut index = 0;
-    for item in root.get("history").into_iter().flat_map(Value::items) {
+    let list = root.get("history");
+    for item in list.into_iter().flat_map(Value::items) {
         let place = |value: Value<'_>, index| Place { index, offset: value.start(), line: None };
-        let read = turn(item).filter(|_| !item.is_cut());
-        let Some((user, answer)) = read else {
-            let what = Text::new(&input.text[item.start()..item.end().max(item.start())]);
-            let aside = if item.is_cut() {
-                Aside::Raw(Text::new(&input.text[item.start()..]))
-            } else {
-                Aside::Unknown(what)
-            };
+        // Of a turn that was cut off, one side may be whole.
+        let rest = |value: Value<'_>| Aside::Raw(Text::new(&input.text[value.start()..]));
+        let Some((user, answer)) = turn(item).filter(|(user, _)| !user.is_cut()) else {
+            let aside = if item.is_cut() { rest(item) } else { Aside::Unknown(Text::new(item.raw())) };
             telling.builder.aside(place(item, index), aside);
             index += 1;
             continue;
@@ -98,24 +95,31 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
         telling.side(user, asked(user), place(user, index));
         index += 1;
         if let Some(answer) = answer {
-            telling.side(answer, answered(answer), place(answer, index));
+            match answer.is_cut() {
+                true => telling.builder.aside(place(answer, index), rest(answer)),
+                false => telling.side(answer, answered(answer), place(answer, index)),
+            }
+            index += 1;
+        }
+        if item.is_cut() {
+            let end = answer.unwrap_or(user).end();
+            let what = Aside::Raw(Text::new(input.text.get(end..).unwrap_or_default()));
+            telling.builder.aside(place(item, index), what);
             index += 1;
         }
         let metadata = item.given("request_metadata").or_else(|| item.items().nth(2));
+        let metadata = metadata.filter(|metadata| !metadata.is_cut());
         if let Some(metadata) = metadata {
             telling.model = text_of(metadata, "model_id").or(telling.model.take());
             telling.builder.aside(place(metadata, index), Aside::Raw(Text::new(metadata.raw())));
             index += 1;
         }
     }
-    let around = Place { index, offset: root.start(), line: None };
-    match error {
-        Some(error) => telling.builder.findings.push(unreadable_rest(input, error, index)),
-        None => {
-            let text = Text::from(render::with_field(root.raw(), "history", "[]"));
-            telling.builder.aside(around, Aside::Raw(text));
-        }
+    let place = Place { index, offset: root.start(), line: None };
+    if let Some(text) = list.and_then(|list| around(input, list)) {
+        telling.builder.aside(place, Aside::Raw(text));
     }
+    telling.builder.findings.extend(error.map(|error| unreadable_rest(input, error, index)));
     telling.finish(&input.name, text_of(root, "conversation_id").as_deref())
 }
 

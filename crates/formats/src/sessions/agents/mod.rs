@@ -4,6 +4,7 @@
 //! several of the readers share, and `writing.rs` what the writers do.
 
 pub(super) mod antigravity;
+pub(super) mod cline;
 pub(super) mod copilot_cli;
 pub(super) mod cursor;
 pub(super) mod droid;

@@ -73,3 +73,10 @@ pub(crate) fn document_of(
     let input = Input::new(stream.name, &bytes)?;
     read(&input, Sample::new(&input.text))
 }
+
+/// Everything of a document except the list of its messages, as text: the rest may not be JSON. None if there is nothing.
+pub(super) fn around(input: &Input, list: Value<'_>) -> Option<Text> {
+    let (before, after) = (&input.text[..list.start()], input.text.get(list.end()..).unwrap_or_default());
+    let is_bare = before.trim().is_empty() && after.trim().is_empty();
+    (!is_bare).then(|| Text::from(format!("{before}[]{after}")))
+}

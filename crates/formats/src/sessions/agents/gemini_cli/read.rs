@@ -16,12 +16,12 @@ use crate::{
     input::{Input, Stream},
     session::{Aside, Place, ReadError, Session, replaced_bytes, unreadable_rest},
     sessions::{
-        agents::parts::{SourceIds, unplaced},
+        agents::parts::{SourceIds, around, unplaced},
         building::{SessionBuilder, beside, call, item, result},
         lines::{self, text_of, time_of},
         sample::Sample,
     },
-    wire::{gemini::read::ContentReader, registry::Dialect, render},
+    wire::{gemini::read::ContentReader, registry::Dialect},
 };
 
 /// Reads a log, line by line.
@@ -49,13 +49,12 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
             replay.aside(place, Aside::Unknown(Text::new(message.raw())));
         }
     }
-    let around = Place { index: replay.items.len(), offset: root.start(), line: None };
-    if let Some(error) = error {
-        replay.findings.push(unreadable_rest(input, error, around.index));
-    } else {
-        replay.aside(around, Aside::Raw(Text::from(render::with_field(root.raw(), "messages", "[]"))));
+    let place = Place { index: replay.items.len(), offset: root.start(), line: None };
+    if let Some(text) = list.and_then(|list| around(input, list)) {
+        replay.aside(place, Aside::Raw(text));
     }
-    replay.header(around, root);
+    replay.findings.extend(error.map(|error| unreadable_rest(input, error, place.index)));
+    replay.header(place, root);
     session(replay, &input.name)
 }
 
