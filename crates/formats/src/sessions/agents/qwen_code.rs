@@ -60,7 +60,9 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     let links: Vec<Option<Link>> = entries.all.iter().map(link).collect();
     let on_path = path(&mut entries, &links, None);
     let is_compression = |index: &usize| {
-        on_path[*index] && entries.all[*index].look(|root| compressed(root).map(|_| ())).is_some()
+        on_path[*index]
+            && entries.all[*index].text.contains("compressedHistory")
+            && entries.all[*index].look(|root| compressed(root).map(|_| ())).is_some()
     };
     let compression = (0..entries.all.len()).rev().find(is_compression);
     let mut builder = SessionBuilder::new(FORMAT);

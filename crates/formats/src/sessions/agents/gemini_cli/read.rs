@@ -71,30 +71,20 @@ fn session(mut replay: Replay, name: &str) -> Result<Vec<Session>, ReadError> {
     replay.current.iter().for_each(|number| visible[*number] = true);
     // A compaction hides what was before it.
     let boundary = replay.compacted.unwrap_or(0).min(replay.items.len());
-    let mut next = 0;
-    while next < boundary {
-        if !visible[next] {
-            telling.beside(&replay.items[next]);
-        }
-        next += 1;
+    let mut others = (0..replay.items.len()).filter(|number| !visible[*number]).peekable();
+    while let Some(number) = others.next_if(|number| *number < boundary) {
+        telling.beside(&replay.items[number]);
     }
     if let Some(last) = replay.compacted.and_then(|at| replay.items.get(at.saturating_sub(1))) {
         telling.builder.aside(last.place, Aside::Compacted { summary: Text::new("") });
     }
     for &number in &replay.current {
-        while next < number {
-            if !visible[next] {
-                telling.beside(&replay.items[next]);
-            }
-            next += 1;
+        while let Some(other) = others.next_if(|other| *other < number) {
+            telling.beside(&replay.items[other]);
         }
         telling.visible(&replay.items[number]);
     }
-    for rest in next..replay.items.len() {
-        if !visible[rest] {
-            telling.beside(&replay.items[rest]);
-        }
-    }
+    others.for_each(|number| telling.beside(&replay.items[number]));
     let context = Context::of_model(Dialect::Gemini, telling.model.as_deref());
     Ok(vec![telling.builder.finish(name, replay.session.as_deref(), context)])
 }

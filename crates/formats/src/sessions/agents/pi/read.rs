@@ -48,7 +48,9 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     let mut telling =
         Telling { builder, ids: SourceIds::default(), model: None, dialect, known: own_id.is_some() };
     if let Some(compaction) = &hidden_by {
-        telling.compact(&entries, &on_path, compaction);
+        // Lines outside of the tree belong to no branch.
+        let told = links.iter().zip(&on_path).map(|(link, on_path)| *on_path || link.is_none());
+        telling.compact(&entries, &told.collect::<Vec<_>>(), compaction);
     }
     for (index, entry) in entries.all.iter().enumerate() {
         match &hidden_by {
@@ -80,6 +82,7 @@ impl Compaction {
     fn last(entries: &Entries, links: &[Option<Link>], on_path: &[bool]) -> Option<Self> {
         let is_one = |index: &usize| {
             on_path[*index]
+                && entries.all[*index].text.contains("\"compaction\"")
                 && entries.all[*index].look(|root| root.says("type", "compaction").then_some(())).is_some()
         };
         let at = (0..entries.all.len()).rev().find(is_one)?;
@@ -110,16 +113,8 @@ struct Telling {
 
 impl Telling {
     /// Tells everything up to a compaction: what it hides, the summary, and what it keeps.
-    fn compact(&mut self, entries: &Entries, on_path: &[bool], compaction: &Compaction) {
-        let is_linked =
-            |entry: &Entry| entry.look(|root| (root.holds("type", Kind::String)).then_some(())).is_some();
-        let before = |range: std::ops::Range<usize>| {
-            range.filter(|index| {
-                on_path[*index]
-                    || !is_linked(&entries.all[*index])
-                    || entries.all[*index].look(|root| root.says("type", "session").then_some(())).is_some()
-            })
-        };
+    fn compact(&mut self, entries: &Entries, told: &[bool], compaction: &Compaction) {
+        let before = |range: std::ops::Range<usize>| range.filter(|index| told[*index]);
         for index in before(0..compaction.first_kept) {
             self.tell(&entries.all[index], true);
         }
