@@ -26,9 +26,6 @@ const GUISES: &[Guise] = &[
         first.is_some_and(|first| first.get("info").is_some() && first.get("parts").is_some())
     }),
     ("an opencode trajectory", |root| begins(root, "sessionID", "ses_")),
-    ("output of `codex exec --json`", |root| {
-        begins(root, "type", "thread.") || begins(root, "type", "turn.") || begins(root, "type", "item.")
-    }),
     ("a Codex rollout that holds events only", |root| is(root, "type", &["event_msg"])),
     ("an Agent Client Protocol stream", |root| {
         root.get("sessionUpdate").is_some() || is(root, "method", &["session/update", "session/prompt"])

@@ -12,7 +12,8 @@ use crate::{
     session::{ReadError, Session},
     sessions::{
         agents::{
-            self, antigravity, cline, copilot_cli, cursor, droid, gemini_cli, iflow, kiro, pi, qwen_code,
+            self, antigravity, cline, codex_exec, copilot_cli, cursor, droid, gemini_cli, iflow, kiro, pi,
+            qwen_code,
         },
         claude_code, codex, instructions, jsonl, lines, markdown,
         resend::Resent,
@@ -246,6 +247,11 @@ pub const FORMATS: &[Format] = &[
             |stream| agents::document_of(stream, antigravity::read),
             messages::KNOWN,
         ),
+    ),
+    read_only(
+        codex_exec::FORMAT,
+        "the output of `codex exec --json`, which does not hold what a person said",
+        reading(codex_exec::sniff, None, codex_exec::read_stream, codex_exec::KNOWN),
     ),
     read_only(
         cline::CLINE,

@@ -5,6 +5,7 @@
 
 pub(super) mod antigravity;
 pub(super) mod cline;
+pub(super) mod codex_exec;
 pub(super) mod copilot_cli;
 pub(super) mod cursor;
 pub(super) mod droid;
