@@ -1,6 +1,9 @@
 //! Replaying the log: which messages are left, and what became of the others.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use rejoin_record::{
     Text,
@@ -33,6 +36,8 @@ pub(super) struct Replay {
     pub findings: Vec<Finding>,
     /// The messages that are left, by their numbers in `items`.
     pub current: Vec<usize>,
+    /// The ids of these messages.
+    names: Vec<Option<Box<str>>>,
     /// The places in `current` of messages with ids.
     by_id: HashMap<Box<str>, usize>,
     /// The item at which the list was last replaced by one in which messages are missing.
@@ -52,7 +57,7 @@ impl Replay {
         let number = self.items.len();
         self.items.push(Item { place, what: What::Message(Arc::clone(text)) });
         let Some(id) = root.given("id").and_then(Value::as_str) else {
-            return self.current.push(number);
+            return self.keep(number, None);
         };
         match self.by_id.get(&*id) {
             Some(&at) => {
@@ -64,18 +69,26 @@ impl Replay {
                     self.items[before].what = What::Aside(Aside::Raw(Text::new(Arc::clone(old))));
                 }
             }
-            None => {
-                self.by_id.insert(Box::from(&*id), self.current.len());
-                self.current.push(number);
-            }
+            None => self.keep(number, Some(&id)),
         }
+    }
+
+    /// Adds a message that is left.
+    fn keep(&mut self, number: usize, id: Option<&str>) {
+        if let Some(id) = id {
+            self.by_id.insert(Box::from(id), self.current.len());
+        }
+        self.names.push(id.map(Box::from));
+        self.current.push(number);
     }
 
     /// Takes away the message with this id and all after it. If there is none, everything goes.
     fn rewind(&mut self, id: &str) {
         let left = self.by_id.get(id).copied().unwrap_or(0);
         self.current.truncate(left);
-        self.by_id.retain(|_, at| *at < left);
+        for id in self.names.drain(left..).flatten() {
+            self.by_id.remove(&id);
+        }
     }
 
     /// Replaces the whole list.
@@ -85,27 +98,23 @@ impl Replay {
             .into_iter()
             .filter_map(|(id, at)| Some((id, *before.get(at)?)))
             .collect();
-        let mut restated = vec![false; self.items.len()];
-        let mut stays = restated.clone();
+        self.names.clear();
+        let (mut restated, mut stays) = (HashSet::new(), HashSet::new());
         for message in messages.items() {
             let id = message.given("id").and_then(Value::as_str);
             let old = id.as_deref().and_then(|id| known.get(id)).copied();
-            old.into_iter().for_each(|old| restated[old] = true);
+            restated.extend(old);
             let same = old.filter(
                 |old| matches!(&self.items[*old].what, What::Message(text) if **text == *message.raw()),
             );
-            if let Some(old) = same.filter(|old| !stays[*old]) {
-                stays[old] = true;
-                if let Some(id) = id {
-                    self.by_id.insert(Box::from(&*id), self.current.len());
-                }
-                self.current.push(old);
+            if let Some(old) = same.filter(|old| stays.insert(*old)) {
+                self.keep(old, id.as_deref());
                 continue;
             }
             let place = Place { offset: line.place.offset + message.start(), ..line.place };
             self.message(place, message, &Arc::from(message.raw()));
         }
-        if before.iter().any(|old| !restated[*old]) {
+        if before.iter().any(|old| !restated.contains(old)) {
             self.compacted = Some(self.items.len());
         }
     }
