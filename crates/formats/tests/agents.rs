@@ -216,6 +216,18 @@ fn copilot_cli_keeps_sub_agents_beside() {
     let session = fixture("copilot-cli", "compacted.jsonl");
     assert_eq!(told(&session), ["system: alfa", "user: charlie", "user: echo"]);
     assert_eq!(hidden(&session), ["system: alfa", "user: bravo", "user: delta"]);
+    let session = fixture("copilot-cli", "started.jsonl");
+    assert_eq!(
+        told(&session),
+        [
+            "user: alfa",
+            "assistant: bravo shell>c1",
+            "tool: c1=charlie",
+            "assistant: shell>c2",
+            "tool: c2=delta",
+            "assistant: shell>c3"
+        ]
+    );
 }
 
 #[test]

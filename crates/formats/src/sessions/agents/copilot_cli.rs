@@ -10,7 +10,7 @@ use std::{
 
 use rejoin_record::{
     Block, Message, Origin, Raw, Role, Text,
-    json::{Kind, Value},
+    json::{Doc, Kind, Value},
 };
 use rejoin_view::Finding;
 
@@ -19,7 +19,7 @@ use crate::{
     accounting::Known,
     context::Context,
     input::Stream,
-    session::{Aside, ReadError, Session},
+    session::{Aside, Place, ReadError, Session},
     sessions::{
         building::{SessionBuilder, as_text, call, item, result},
         lines::{self, Line, LineReader, text_of, time_of},
@@ -81,6 +81,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
         builder: SessionBuilder::new(FORMAT),
         ids: SourceIds::default(),
         called: HashSet::new(),
+        started: HashMap::new(),
         before: HashMap::new(),
         instructions: None,
         model: None,
@@ -88,6 +89,10 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
         known: false,
     };
     lines::read(&mut stream, &mut events)?;
+    let mut started: Vec<(Place, String)> =
+        events.started.iter().map(|(id, (place, _))| (*place, id.clone())).collect();
+    started.sort_by_key(|(place, _)| place.index);
+    started.into_iter().for_each(|(_, id)| events.begin(&id));
     if !events.known {
         return Err(ReadError::NoConversation("no line of it is an event"));
     }
@@ -105,6 +110,8 @@ struct Events {
     ids: SourceIds,
     /// The calls of the model so far.
     called: HashSet<String>,
+    /// Calls that began, by their ids: nearly all of them are in a message of the model as well, which may come later.
+    started: HashMap<String, (Place, Arc<str>)>,
     /// How many messages were there before each event.
     before: HashMap<String, usize>,
     /// The last instructions: each start of the program records them again.
@@ -127,6 +134,21 @@ impl Events {
         }
         self.called.extend(message.tool_calls().map(|call| call.id.to_string()));
         self.builder.say(message, line.place, detail);
+    }
+
+    /// Adds a call that began and that no message of the model has.
+    fn begin(&mut self, id: &str) {
+        let Some((place, text)) = self.started.remove(id).filter(|_| !self.called.contains(id)) else {
+            return;
+        };
+        let doc = Doc::of(&text).shared_as(&text);
+        let Some((root, data)) = doc.root().and_then(|root| Some((root, root.given("data")?))) else {
+            return;
+        };
+        let block = call(Some(id), text_of(data, "toolName").as_deref(), data.get("arguments"));
+        let line = Line { text: Arc::clone(&text), place };
+        self.known = true;
+        self.say(&line, root, Role::Assistant, vec![block]);
     }
 
     /// Puts a summary in the place of everything so far, except the instructions.
@@ -160,14 +182,6 @@ impl Events {
                 }));
                 self.model = text_of(data, "model").map(|model| model.to_string()).or(self.model.take());
                 (Role::Assistant, blocks)
-            }
-            "tool.execution_start" => {
-                let id = text_of(data, "toolCallId")?;
-                if self.called.contains(id.as_str()) {
-                    return None;
-                }
-                let name = text_of(data, "toolName");
-                (Role::Assistant, vec![call(Some(&id), name.as_deref(), data.get("arguments"))])
             }
             "tool.execution_complete" => {
                 let id = text_of(data, "toolCallId").filter(|id| !id.is_empty());
@@ -209,6 +223,14 @@ impl LineReader for Events {
             && let Some(summary) = text_in(data, "summaryContent").filter(|summary| !summary.is_blank())
         {
             return self.compact(line, root, summary);
+        }
+        let call_id = text_of(data, "toolCallId").filter(|id| !id.is_empty());
+        match (&*kind, call_id) {
+            ("tool.execution_start", Some(id)) => {
+                self.started.insert(id.to_string(), (line.place, Arc::clone(&line.text)));
+            }
+            ("tool.execution_complete", Some(id)) => self.begin(&id),
+            _ => {}
         }
         if let Some((role, blocks)) = self.said(&kind, data) {
             self.known = true;
