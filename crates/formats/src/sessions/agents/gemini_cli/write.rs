@@ -3,6 +3,8 @@
 //! A result stands in the message of its call and nowhere else: with a message of its own as well, as the program writes it, the
 //! resumed request would hold it twice.
 
+use std::borrow::Cow;
+
 use rejoin_record::{
     EntryId,
     hash::short_name,
@@ -158,7 +160,7 @@ impl Log<'_> {
         let number = self.messages;
         let calls = parts.iter().filter_map(|part| part.get("functionCall")).enumerate();
         let calls = calls.map(|(place, call)| {
-            let given = call.given("id").and_then(Value::as_str).map(std::borrow::Cow::into_owned);
+            let given = call.given("id").and_then(Value::as_str).map(Cow::into_owned);
             let name = call.word("name").into_owned();
             let id = given.clone().unwrap_or_else(|| format!("{name}-{number}-{place}"));
             let args =
@@ -181,7 +183,9 @@ impl Log<'_> {
         let Some(call) = open.calls.iter_mut().find(waits) else { return false };
         let mut answer = Object::new().text("id", &call.id).text("name", &call.name);
         for (key, value) in response.fields().filter(|(key, _)| !key.is_str("id") && !key.is_str("name")) {
-            answer = answer.raw(&key.as_str().unwrap_or_default(), &one_line(value.raw()));
+            let joined = Some(value).filter(|_| key.is_str("response")).and_then(joined);
+            let json = joined.map_or_else(|| one_line(value.raw()), Cow::Owned);
+            answer = answer.raw(&key.as_str().unwrap_or_default(), &json);
         }
         call.failed = response.get("response").is_some_and(|response| response.given("error").is_some());
         call.result = Some(list([Object::new().object("functionResponse", answer).finish()]));
@@ -207,4 +211,12 @@ impl Log<'_> {
         }
         self.line(line);
     }
+}
+
+/// A response of several texts as one: the program takes a list for data, and would show it to the model as JSON.
+fn joined(response: Value<'_>) -> Option<String> {
+    let (key, texts) = response.fields().next()?;
+    let list: Vec<Cow<'_, str>> = texts.items().map(Value::as_str).collect::<Option<_>>()?;
+    (!list.is_empty())
+        .then(|| Object::new().text(&key.as_str().unwrap_or_default(), list.join("\n\n")).finish())
 }
