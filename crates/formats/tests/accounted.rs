@@ -25,36 +25,13 @@ fn refusal(text: &str) -> String {
     }
 }
 
-const CURSOR: &str = r#"{"role":"user","message":{"content":[{"type":"text","text":"<user_query>\nPlease fix the failing test\n</user_query>"}]}}
-{"role":"assistant","message":{"content":[{"type":"text","text":"I will look at the test first."},{"type":"tool_use","name":"Read","input":{"path":"a.rs"}}]}}"#;
-
 const OPENCODE_MESSAGE: &str = r#"{"id":"msg_aafd0625f001","sessionID":"ses_5502f9da1ffe","role":"user","time":{"created":1763940254028},"summary":{"title":"Hello","diffs":[]},"agent":"build","model":{"providerID":"opencode","modelID":"grok-code"}}"#;
 
 const OPENCODE_PART: &str = r#"{"id":"prt_aafd69850002","sessionID":"ses_5502967b0ffe","messageID":"msg_aafd69850001","type":"text","text":"Please list the files in this folder"}"#;
 
-const DROID: &str = r#"{"type":"system","subtype":"init","cwd":"/w","session_id":"s1","tools":["Read"],"model":"claude"}
-{"type":"message","role":"user","id":"m1","text":"Please list the files in this folder","timestamp":1,"session_id":"s1"}
-{"type":"tool_call","id":"c1","messageId":"m2","toolId":"LS","toolName":"LS","parameters":{"directory_path":"/w"},"timestamp":2,"session_id":"s1"}
-{"type":"message","role":"assistant","id":"m2","text":"There is one file in this folder.","timestamp":3,"session_id":"s1"}"#;
-
-const IFLOW: &str = r#"{"uuid":"u1","parentUuid":null,"sessionId":"session-041101e6-2a7f-4dfd-90b0-57888a353f6a","timestamp":"2026-02-27T09:08:44.062Z","type":"user","isSidechain":false,"userType":"external","message":{"role":"user","content":"Please list the files in this folder"},"cwd":"/w","version":"0.5.1"}
-{"uuid":"u2","parentUuid":"u1","sessionId":"session-041101e6-2a7f-4dfd-90b0-57888a353f6a","timestamp":"2026-02-27T09:08:45.062Z","type":"assistant","isSidechain":false,"userType":"external","message":{"id":"m1","type":"message","role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"list_directory","input":{"path":"/w"}}],"model":"glm"}}
-{"uuid":"u3","parentUuid":"u2","sessionId":"session-041101e6-2a7f-4dfd-90b0-57888a353f6a","timestamp":"2026-02-27T09:08:46.062Z","type":"user","isSidechain":false,"userType":"external","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":{"callId":"call_1","responseParts":{"functionResponse":{"id":"call_1","name":"list_directory","response":{"output":"one file called readme in here"}}},"resultDisplay":"Listed one item in the folder."}}]}}"#;
-
-const QWEN: &str = r#"{"uuid":"a","parentUuid":null,"sessionId":"019f","timestamp":"2026-08-17T14:00:00.000Z","type":"user","cwd":"/w","version":"0.21.13","message":{"role":"user","parts":[{"text":"Please list the files in this folder"}]}}
-{"uuid":"b","parentUuid":"a","sessionId":"019f","timestamp":"2026-08-17T14:00:01.000Z","type":"assistant","message":{"role":"model","parts":[{"text":"There is one file in this folder."}]}}"#;
-
 const CODEX_EVENTS: &str = r#"{"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{"id":"0199","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w","originator":"codex_cli_rs","cli_version":"0.40.0"}}
 {"timestamp":"2026-01-01T00:00:01.000Z","type":"event_msg","payload":{"type":"user_message","message":"Please list the files in this folder"}}
 {"timestamp":"2026-01-01T00:00:02.000Z","type":"event_msg","payload":{"type":"agent_message","message":"There is one file in this folder."}}"#;
-
-const GEMINI_CLI: &str = r#"{"sessionId":"s","projectHash":"h","startTime":"t","lastUpdated":"t","messages":[{"id":"1","timestamp":"t","type":"user","content":"Please list the files in this folder"},{"id":"2","timestamp":"t","type":"gemini","content":"There is one file in this folder."}]}"#;
-
-const COPILOT: &str = r#"{"type":"session.start","data":{"sessionId":"s","producer":"copilot-agent"},"id":"e1","timestamp":"t","parentId":null}
-{"type":"user.message","data":{"content":"Please list the files in this folder"},"id":"e2","timestamp":"t","parentId":"e1"}"#;
-
-const PI: &str = r#"{"type":"session","id":"s","timestamp":"t","cwd":"/w"}
-{"type":"message","timestamp":"t","message":{"role":"user","content":[{"type":"text","text":"Please list the files in this folder"}]}}"#;
 
 const ROO_UI: &str = r#"[{"ts":1,"type":"say","say":"text","text":"Please list the files in this folder"},{"ts":2,"type":"ask","ask":"tool","text":"May I read this one file?"}]"#;
 
@@ -63,16 +40,9 @@ const ACP: &str = r#"{"method":"session/update","params":{"sessionId":"s","updat
 #[test]
 fn well_known_formats_are_refused_by_name() {
     for (text, words) in [
-        (CURSOR, "a Cursor transcript (`role` and `message.content`)"),
         (OPENCODE_MESSAGE, "an opencode message without its parts"),
         (OPENCODE_PART, "a part of an opencode message"),
-        (DROID, "a Droid stream (`text` instead of `content`)"),
-        (IFLOW, "an iFlow session"),
-        (QWEN, "a Qwen Code chat (`message.parts`)"),
         (CODEX_EVENTS, "a Codex rollout that holds events only"),
-        (GEMINI_CLI, "a Gemini CLI session"),
-        (COPILOT, "events of GitHub Copilot CLI"),
-        (PI, "a session of pi or OpenClaw"),
         (ROO_UI, "the display log of Cline or Roo Code"),
         (ACP, "an Agent Client Protocol stream"),
     ] {

@@ -20,10 +20,6 @@ type Guise = (&'static str, fn(Value<'_>) -> bool);
 
 /// The formats; the most specific tests are first.
 const GUISES: &[Guise] = &[
-    ("a Cursor transcript (`role` and `message.content`)", |root| {
-        string(root, "role").is_some()
-            && root.get("message").is_some_and(|said| said.get("content").is_some())
-    }),
     ("a part of an opencode message", |root| begins(root, "id", "prt_") && root.get("messageID").is_some()),
     ("an opencode message without its parts", |root| {
         begins(root, "id", "msg_") && root.get("sessionID").is_some()
@@ -33,36 +29,9 @@ const GUISES: &[Guise] = &[
         first.is_some_and(|first| first.get("info").is_some() && first.get("parts").is_some())
     }),
     ("an opencode trajectory", |root| begins(root, "sessionID", "ses_")),
-    ("an iFlow session", is_iflow),
-    ("a Qwen Code chat (`message.parts`)", |root| {
-        let parts = root.get("message").is_some_and(|said| said.get("parts").is_some());
-        parts && root.get("sessionId").is_some()
-    }),
-    ("a Gemini CLI session", |root| {
-        let hash = root.get("projectHash").is_some() && root.get("sessionId").is_some();
-        let spoken = |list: Value<'_>| list.items().take(LOOK_AT).any(|item| is(item, "type", &["gemini"]));
-        hash || is(root, "type", &["gemini"]) || root.get("messages").is_some_and(spoken)
-    }),
-    ("events of GitHub Copilot CLI", |root| {
-        let event = string(root, "type").is_some_and(|kind| kind.contains('.'));
-        event
-            && root.get("data").is_some_and(|data| data.kind() == Kind::Object)
-            && root.get("parentId").is_some()
-    }),
-    ("output of `codex exec --json`", |root| {
-        begins(root, "type", "thread.") || begins(root, "type", "turn.") || begins(root, "type", "item.")
-    }),
     ("a Codex rollout that holds events only", |root| is(root, "type", &["event_msg"])),
     ("an Agent Client Protocol stream", |root| {
         root.get("sessionUpdate").is_some() || is(root, "method", &["session/update", "session/prompt"])
-    }),
-    ("a Droid stream (`text` instead of `content`)", |root| {
-        is(root, "type", &["message"]) && root.get("role").is_some() && string(root, "text").is_some()
-    }),
-    ("a session of pi or OpenClaw (`message` inside `type: message`)", |root| {
-        let spoken = root.get("message").is_some_and(|said| said.get("role").is_some());
-        (is(root, "type", &["message"]) && spoken)
-            || (is(root, "type", &["session"]) && root.get("cwd").is_some() && root.get("id").is_some())
     }),
     ("the display log of Cline or Roo Code", |root| {
         is(root, "type", &["say", "ask"]) && root.get("ts").is_some()
@@ -81,11 +50,6 @@ const GUISES: &[Guise] = &[
         (event && (root.get("action").is_some() || root.get("observation").is_some()))
             || (root.get("instruction").is_some() && root.get("history").is_some())
     }),
-    ("a Kiro export", |root| {
-        let first = root.get("history").and_then(|list| list.items().next());
-        first.is_some_and(|first| first.get("user").is_some() && first.get("assistant").is_some())
-    }),
-    ("an Antigravity export", |root| is(root, "app", &["Antigravity"])),
     ("a provider's response, not a request", |root| {
         root.get("choices").is_some_and(|list| list.kind() == Kind::Array)
     }),

@@ -95,7 +95,8 @@ impl SessionBuilder {
             if stays(&message) {
                 self.messages.push(Arc::clone(&message));
                 self.places.push(place);
-                self.details.push(detail.clone());
+                // The record keeps both, and no two of its entries have the same id.
+                self.details.push(Detail { id: None, ..detail.clone() });
             }
             keep(SetAside { place, after: 0, what: Aside::Hidden(message, detail) });
         }

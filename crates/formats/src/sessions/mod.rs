@@ -1,5 +1,6 @@
 //! Session formats: the files in which tools store conversations. `registry.rs` lists them.
 
+mod agents;
 pub(crate) mod building;
 mod claude_code;
 mod codex;

@@ -11,6 +11,10 @@ use crate::{
     messages::{self, Style, list},
     session::{ReadError, Session},
     sessions::{
+        agents::{
+            self, antigravity, cline, codex_exec, copilot_cli, cursor, droid, gemini_cli, iflow, kiro, pi,
+            qwen_code,
+        },
         claude_code, codex, cody, instructions, jsonl, lines, markdown, orchestration, ploke, prometheus,
         resend::Resent,
         sample::{Claim, Sample},
@@ -161,6 +165,21 @@ const fn plain_reading(
     }
 }
 
+/// How a document is read that may also lie in a folder.
+const fn history(
+    sniff: fn(&Sample<'_>) -> Option<Claim>,
+    text: ReadText,
+    stream: ReadStream,
+    files: FilesReading,
+) -> Option<Reading> {
+    Some(plain_reading(sniff, Some(text), stream, cline::KNOWN).with_files(files))
+}
+
+/// A format of another agent that is only read.
+const fn read_only(name: &'static str, about: &'static str, read: Option<Reading>) -> Format {
+    Format { name, about, read, write: None, agent: None }
+}
+
 /// The requests of a dialect. Its encoder writes them, not a session format.
 const fn body(
     name: &'static str,
@@ -232,6 +251,85 @@ pub const FORMATS: &[Format] = &[
         write: None,
         agent: None,
     },
+    Format {
+        name: gemini_cli::FORMAT,
+        about: "a session of Gemini CLI, `~/.gemini/tmp/…/chats/session-*.jsonl` or `.json`",
+        read: reading(gemini_cli::sniff, Some(gemini_cli::read), gemini_cli::read_stream, gemini_cli::KNOWN),
+        write: Some(gemini_cli::write),
+        agent: None,
+    },
+    Format {
+        name: pi::FORMAT,
+        about: "a session of pi or OpenClaw, `~/.pi/agent/sessions/…/*.jsonl`",
+        read: reading(pi::sniff, None, pi::read_stream, pi::KNOWN),
+        write: Some(pi::write),
+        agent: None,
+    },
+    read_only(
+        qwen_code::FORMAT,
+        "a chat of Qwen Code, `~/.qwen/projects/…/chats/*.jsonl`",
+        reading(qwen_code::sniff, None, qwen_code::read_stream, qwen_code::KNOWN),
+    ),
+    read_only(
+        copilot_cli::FORMAT,
+        "the events of GitHub Copilot CLI, `~/.copilot/session-state/…/events.jsonl`",
+        reading(copilot_cli::sniff, None, copilot_cli::read_stream, copilot_cli::KNOWN),
+    ),
+    read_only(
+        cursor::FORMAT,
+        "a transcript of Cursor, `~/.cursor/projects/…/agent-transcripts/*.jsonl`, which holds no results of tools",
+        reading(cursor::sniff, None, cursor::read_stream, cursor::KNOWN),
+    ),
+    read_only(
+        droid::FORMAT,
+        "a session of Droid, `~/.factory/sessions/…/*.jsonl`, or the stream of `droid exec`",
+        reading(droid::sniff, None, droid::read_stream, droid::KNOWN),
+    ),
+    read_only(
+        kiro::FORMAT,
+        "an export of Kiro, or a session of its command line",
+        reading(kiro::sniff, Some(kiro::read), kiro::read_stream, kiro::KNOWN),
+    ),
+    read_only(
+        iflow::FORMAT,
+        "a session of iFlow",
+        reading(iflow::sniff, None, iflow::read_stream, iflow::KNOWN),
+    ),
+    read_only(
+        antigravity::FORMAT,
+        "an export of Antigravity",
+        reading(
+            antigravity::sniff,
+            Some(antigravity::read),
+            |stream| agents::document_of(stream, antigravity::read),
+            messages::KNOWN,
+        ),
+    ),
+    read_only(
+        codex_exec::FORMAT,
+        "the output of `codex exec --json`, which does not hold what a person said",
+        reading(codex_exec::sniff, None, codex_exec::read_stream, codex_exec::KNOWN),
+    ),
+    read_only(
+        cline::CLINE,
+        "a history of Cline, `api_conversation_history.json`, or the folder of a task",
+        history(
+            cline::sniff_cline,
+            cline::read_cline,
+            |stream| agents::document_of(stream, cline::read_cline),
+            FilesReading { sniff: cline::sniff_cline_files, read: cline::read_cline_files },
+        ),
+    ),
+    read_only(
+        cline::ROO,
+        "a history of Roo Code, `api_conversation_history.json`, or the folder of a task",
+        history(
+            cline::sniff_roo,
+            cline::read_roo,
+            |stream| agents::document_of(stream, cline::read_roo),
+            FilesReading { sniff: cline::sniff_roo_files, read: cline::read_roo_files },
+        ),
+    ),
     Format {
         name: turns::FORMAT,
         about: "one turn a line, `{timestamp, items, metadata}`",
@@ -305,7 +403,8 @@ pub const FORMATS: &[Format] = &[
 ];
 
 /// The formats of agents that give a model their own instructions, which are not passed on to another agent.
-const AGENTS: [&str; 3] = ["claude-code", codex::FORMAT, cody::FORMAT];
+const AGENTS: [&str; 6] =
+    ["claude-code", codex::FORMAT, cody::FORMAT, gemini_cli::FORMAT, pi::FORMAT, copilot_cli::FORMAT];
 
 /// The format of that name.
 pub fn named(name: &str) -> Option<&'static Format> {

@@ -27,14 +27,20 @@ use crate::{
 
 /// Reads the conversation in a file, line by line.
 pub(crate) fn read_stream(stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
+    read_as(FORMAT, stream)
+}
+
+/// Reads a file of another agent that writes the same lines.
+pub(crate) fn read_as(format: &'static str, stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     let (name, companions) = (stream.name, stream.companions);
     let Lines { all, findings } = Lines::read(stream)?;
     let nothing = ReadError::NoConversation("no line of it is a message");
     let shape = tree::shape(&all).ok_or(nothing)?;
-    Ok(vec![Builder::new(&all, &shape, companions).session(name, findings)])
+    Ok(vec![Builder::new(format, &all, &shape, companions).session(name, findings)])
 }
 
 struct Builder<'l> {
+    format: &'static str,
     lines: &'l [Line],
     shape: &'l Shape,
     companions: Option<&'l dyn Companions>,
@@ -53,8 +59,13 @@ struct Spoken {
 }
 
 impl<'l> Builder<'l> {
-    fn new(lines: &'l [Line], shape: &'l Shape, companions: Option<&'l dyn Companions>) -> Self {
-        Self { lines, shape, companions, set_aside: Vec::new(), model: None, disputed: Vec::new() }
+    fn new(
+        format: &'static str,
+        lines: &'l [Line],
+        shape: &'l Shape,
+        companions: Option<&'l dyn Companions>,
+    ) -> Self {
+        Self { format, lines, shape, companions, set_aside: Vec::new(), model: None, disputed: Vec::new() }
     }
 
     fn session(mut self, name: &str, mut findings: Vec<Finding>) -> Session {
@@ -77,7 +88,7 @@ impl<'l> Builder<'l> {
         findings.extend(self.not_shown());
         findings.append(&mut self.disputed);
         let context = Context::of_model(Dialect::Anthropic, model.as_deref());
-        let empty = Session::new(FORMAT, self.id(name), context);
+        let empty = Session::new(self.format, self.id(name), context);
         Session { messages, places, details, findings, set_aside: self.set_aside, ..empty }
     }
 
@@ -126,7 +137,7 @@ impl<'l> Builder<'l> {
             (session, _) => session,
         };
         let raw = first.map(|line| Raw::new(Arc::clone(&line.text)));
-        derive_id(FORMAT, own.as_deref(), name, raw.as_ref())
+        derive_id(self.format, own.as_deref(), name, raw.as_ref())
     }
 
     /// Reads one message, of one line or more.
@@ -169,7 +180,7 @@ impl<'l> Builder<'l> {
         for block in &mut blocks {
             forget_marked(block, raw.as_str());
         }
-        let native = Native { format: Text::from(FORMAT), raw, regular: false, more: false, items };
+        let native = Native { format: Text::from(self.format), raw, regular: false, more: false, items };
         let role = role.unwrap_or(Role::User);
         Spoken { message: Message { role, blocks, form, native: Some(native) }, detail, place: first.place }
     }

@@ -22,7 +22,7 @@ pub static WIRE: Wire = Wire {
     dialect: Dialect::Anthropic,
     name: "anthropic",
     provider: "Anthropic",
-    repeats: &["anthropic", "claude-code"],
+    repeats: &["anthropic", "claude-code", "cline", "roo-code"],
     fields: Fields { system: &["system"], ..Fields::COMMON },
     ends_with_user: true,
     has_cache_marks: true,

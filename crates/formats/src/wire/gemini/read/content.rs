@@ -42,6 +42,17 @@ impl ContentReader {
         self.content(content, buffer, 0, Some(Role::Assistant)).map(|read| read.message)
     }
 
+    /// Reads a list of parts, or a single one, that is a piece of a larger native item: places count from `base`. The calls and
+    /// results keep the ids that they have.
+    pub fn parts(&self, parts: Value<'_>, role: &Role, buffer: &Arc<str>, base: usize) -> Vec<Block> {
+        let blocks = BlockReader { style: Style::OpenAi, buffer, base, model: self.model.as_ref() };
+        let reader = PartReader(blocks);
+        let mut blocks = Vec::new();
+        items(parts).for_each(|part| reader.part(part, role, &mut blocks));
+        blocks.iter_mut().for_each(|block| block.span = None);
+        blocks
+    }
+
     fn content(
         &mut self,
         item: Value<'_>,

@@ -1,0 +1,370 @@
+//! Cline and Roo Code: `api_conversation_history.json`, Anthropic's messages with a time each, alone or in the folder of a task.
+//!
+//! Both hide messages without removing them. Roo Code marks those that a summary stands for with the summary's id, and those that
+//! it left out for want of room with the id of a marker. Cline keeps the range that it left out in its display log. The display
+//! log itself, `ui_messages.json`, says the same for people and is kept beside the messages.
+
+use std::{collections::HashSet, sync::Arc};
+
+use rejoin_record::{
+    Block, BlockKind, Message, Native, Origin, Raw, Role, Text,
+    json::{Doc, Kind, Value},
+};
+use rejoin_view::{Action, Finding, Position, Rule};
+
+use super::parts::{SourceIds, around};
+use crate::{
+    accounting::Known,
+    context::Context,
+    input::{Files, Input},
+    messages::{MessageReader, Style},
+    session::{Aside, Detail, Place, ReadError, Session, replaced_bytes, unreadable_rest},
+    sessions::{
+        building::SessionBuilder,
+        lines::{text_of, time_of},
+        sample::{Claim, Sample},
+    },
+    wire::registry::Dialect,
+};
+
+pub(crate) const CLINE: &str = "cline";
+pub(crate) const ROO: &str = "roo-code";
+
+const LOOK_AT: usize = 200;
+
+const HISTORY: &str = "api_conversation_history.json";
+const DISPLAYED: &str = "ui_messages.json";
+
+/// Files of a task that are kept beside its messages.
+const BESIDE: &[&str] = &[DISPLAYED, "task_metadata.json", "history_item.json", "context_history.json"];
+
+/// Fields of a message that hold no words of the conversation.
+pub(crate) const KNOWN: &[Known] = &[
+    Known::fields("content.citations content.content.citations content.context content.content.context"),
+    // The model and its counts, and reasoning that only its provider can read.
+    Known::fields("modelInfo metrics encrypted_content"),
+];
+
+/// Whether a text is a history of Cline.
+pub(crate) fn sniff_cline(sample: &Sample<'_>) -> Option<Claim> {
+    match kind_of(sample.beginning().0.root()?)? {
+        Kin::Cline => Claim::sure(true, "messages with `ts` and `modelInfo`"),
+        Kin::Roo | Kin::Either => None,
+    }
+}
+
+/// Whether a text is a history of Roo Code.
+pub(crate) fn sniff_roo(sample: &Sample<'_>) -> Option<Claim> {
+    match kind_of(sample.beginning().0.root()?)? {
+        Kin::Cline => None,
+        Kin::Roo => Claim::sure(true, "messages with `ts` and the marks of a summary"),
+        Kin::Either => Claim::likely(true, "a list of messages with `ts`"),
+    }
+}
+
+/// The program that wrote a history, as far as it tells.
+#[derive(Clone, Copy, PartialEq)]
+enum Kin {
+    Cline,
+    Roo,
+    Either,
+}
+
+fn kind_of(root: Value<'_>) -> Option<Kin> {
+    let of_session = root.holds("messages", Kind::Array) && root.get("sessionId").is_some();
+    let list = if root.kind() == Kind::Array { root } else { root.get("messages").filter(|_| of_session)? };
+    let items = || list.items().take(LOOK_AT);
+    let is_timed = |item: Value<'_>| item.holds("role", Kind::String) && item.holds("ts", Kind::Number);
+    let has = |names: &[&str]| items().any(|item| names.iter().any(|name| item.get(name).is_some()));
+    if !items().any(is_timed) {
+        return None;
+    }
+    Some(match () {
+        () if of_session || has(&["modelInfo", "metrics"]) => Kin::Cline,
+        () if has(&[
+            "isSummary",
+            "condenseParent",
+            "condenseId",
+            "truncationParent",
+            "isTruncationMarker",
+        ]) =>
+        {
+            Kin::Roo
+        }
+        () => Kin::Either,
+    })
+}
+
+/// Reads a history of Cline.
+pub(crate) fn read_cline(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError> {
+    read(CLINE, input, sample, None)
+}
+
+/// Reads a history of Roo Code.
+pub(crate) fn read_roo(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError> {
+    read(ROO, input, sample, None)
+}
+
+/// What else is known of a task.
+struct Task<'t> {
+    id: &'t str,
+    /// Messages that are left out, by their numbers.
+    left_out: Option<(usize, usize)>,
+}
+
+fn read(
+    format: &'static str,
+    input: &Input,
+    sample: Sample<'_>,
+    task: Option<&Task<'_>>,
+) -> Result<Vec<Session>, ReadError> {
+    let (doc, error) = sample.into_whole();
+    let doc = doc.shared_as(&input.text);
+    let nothing = || match error {
+        Some(error) => ReadError::not_json(input, error),
+        None => ReadError::NoConversation("it has no list of messages"),
+    };
+    let root = doc.root().ok_or_else(nothing)?;
+    let list = if root.kind() == Kind::Array { Some(root) } else { root.get("messages") };
+    let list = list.filter(|list| list.kind() == Kind::Array).ok_or_else(nothing)?;
+    let mut builder = SessionBuilder::new(format);
+    builder.findings.extend(replaced_bytes(input));
+    let items: Vec<Value<'_>> = list.items().collect();
+    let fates = fates(&items, task.and_then(|task| task.left_out));
+    let mut history = History {
+        format,
+        builder,
+        reader: MessageReader::new(Style::Anthropic, None),
+        ids: SourceIds::default(),
+        model: None,
+    };
+    // What a summary stands for is before it on the path.
+    let summary =
+        items.iter().zip(&fates).position(|(item, fate)| is_true(*item, "isSummary") && *fate == Fate::Sent);
+    let summarized =
+        |index: usize| summary.is_some_and(|summary| index < summary) && fates[index] == Fate::Summarized;
+    for (index, item) in items.iter().enumerate().filter(|(index, _)| summarized(*index)) {
+        history.add(*item, index, input, true);
+    }
+    if let Some(summary) = summary {
+        let place = Place { index: summary, offset: items[summary].start(), line: None };
+        history.builder.aside(place, Aside::Compacted { summary: Text::new("") });
+    }
+    for (index, item) in items.iter().enumerate().filter(|(index, _)| !summarized(*index)) {
+        history.add(*item, index, input, fates[index] != Fate::Sent);
+    }
+    let History { mut builder, model, .. } = history;
+    let nothing_said = builder.messages.is_empty()
+        && builder.set_aside.iter().all(|item| !matches!(item.what, Aside::Hidden(..)));
+    if nothing_said {
+        return Err(nothing());
+    }
+    let mut context = Context::of_model(Dialect::Anthropic, model.as_deref());
+    let place = Place { index: items.len(), offset: root.start(), line: None };
+    if let Some(text) = around(input, list) {
+        builder.aside(place, Aside::Raw(text));
+    }
+    builder.findings.extend(error.map(|error| unreadable_rest(input, error, items.len())));
+    let system =
+        root.given("system_prompt").filter(|system| system.kind() == Kind::String && !system.is_cut());
+    if let Some(system) = system {
+        context.put("system", system.raw());
+        context.before_messages = context.fields.len();
+    }
+    let own = text_of(root, "sessionId");
+    let own = task.map(|task| task.id).or(own.as_deref());
+    Ok(vec![builder.finish(&input.name, own, context)])
+}
+
+/// What becomes of a message.
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    Sent,
+    /// A summary stands for it.
+    Summarized,
+    /// It is left out for want of room.
+    LeftOut,
+}
+
+fn is_true(item: Value<'_>, name: &str) -> bool {
+    item.get(name).and_then(Value::as_bool) == Some(true)
+}
+
+/// What the program would do with each message on resuming.
+fn fates(items: &[Value<'_>], left_out: Option<(usize, usize)>) -> Vec<Fate> {
+    let ids = |mark: &str, name: &str| -> HashSet<String> {
+        let marked = items.iter().filter(|item| is_true(**item, mark));
+        marked.filter_map(|item| Some(text_of(*item, name)?.to_string())).collect()
+    };
+    let (summaries, markers) = (ids("isSummary", "condenseId"), ids("isTruncationMarker", "truncationId"));
+    let last = items.iter().rposition(|item| is_true(*item, "isSummary"));
+    // A summary of the model's own follows the first question, which stays.
+    let first_stays = last.is_some_and(|last| !items[last].says("role", "user"));
+    let fate = |(index, item): (usize, &Value<'_>)| {
+        let named = |name, known: &HashSet<String>| {
+            text_of(*item, name).is_some_and(|id| known.contains(id.as_str()))
+        };
+        let before = last.is_some_and(|last| index < last) && !(first_stays && index == 0);
+        if named("condenseParent", &summaries) || before {
+            Fate::Summarized
+        } else if named("truncationParent", &markers)
+            || left_out.is_some_and(|(first, last)| (first..=last).contains(&index))
+        {
+            Fate::LeftOut
+        } else {
+            Fate::Sent
+        }
+    };
+    items.iter().enumerate().map(fate).collect()
+}
+
+struct History {
+    format: &'static str,
+    builder: SessionBuilder,
+    reader: MessageReader,
+    ids: SourceIds,
+    model: Option<Text>,
+}
+
+impl History {
+    fn add(&mut self, item: Value<'_>, index: usize, input: &Input, hidden: bool) {
+        let place = Place { index, offset: item.start(), line: None };
+        if item.is_cut() {
+            return self.builder.aside(place, Aside::Raw(Text::new(&input.text[item.start()..])));
+        }
+        let Some(message) = self.message(item, index, &input.text) else {
+            self.builder.aside(place, Aside::Unknown(Text::new(item.raw())));
+            let finding = Finding::new(Rule::DamagedEntry, Position::message(index), Action::SetAside);
+            return self.builder.findings.push(finding.because("it is not a message"));
+        };
+        let id = text_of(item, "id").map_or_else(|| format!("message {index}"), |id| id.to_string());
+        let detail: Detail = self.ids.detail(id, item.raw(), item.given("ts").map(time_of));
+        if hidden {
+            return self.builder.hide(message, place, detail);
+        }
+        let model =
+            item.given("modelInfo").and_then(|info| text_of(info, "id").or_else(|| text_of(info, "modelId")));
+        self.model = model.or(self.model.take());
+        self.builder.push(message, place, detail);
+    }
+
+    fn message(&mut self, item: Value<'_>, index: usize, text: &Arc<str>) -> Option<Message> {
+        let raw = Raw::slice(text, item.start(), item.end())?;
+        if item.says("type", "reasoning") {
+            // A message of its own, sealed by the provider.
+            let parts = item.given("summary").into_iter().flat_map(Value::items);
+            let told: Vec<String> =
+                parts.filter_map(|part| Some(part.get("text")?.as_str()?.into_owned())).collect();
+            let thought = Block::reasoning(told.join("\n\n"), true, Origin::default());
+            return Some(crate::sessions::building::item(self.format, Role::Assistant, vec![thought], raw));
+        }
+        let read = self.reader.read(item, text, index)?;
+        self.builder.findings.extend(read.findings);
+        let mut message = read.message;
+        for block in &mut message.blocks {
+            let thought = match &block.kind {
+                BlockKind::Opaque(opaque) if &*opaque.kind == "reasoning" => thought_of(opaque.raw.as_str()),
+                _ => None,
+            };
+            thought.into_iter().for_each(|thought| *block = thought);
+        }
+        // The time and the counts beside a message are not for its provider; its blocks may be sent as they are.
+        message.native = Some(Native::one(Text::new(self.format), raw, false));
+        Some(message)
+    }
+}
+
+/// Reasoning that the provider gave as plain text.
+fn thought_of(raw: &str) -> Option<Block> {
+    let doc = Doc::of(raw);
+    let text = doc.root()?.given("text")?.as_str().map(|text| Text::new(&*text))?;
+    Some(Block::reasoning(text, false, Origin::default()))
+}
+
+/// Whether a folder has tasks of Cline.
+pub(crate) fn sniff_cline_files(files: &dyn Files) -> Option<Claim> {
+    Claim::sure(kind_of_files(files)? == CLINE, "a history of Cline")
+}
+
+/// Whether a folder has tasks of Roo Code.
+pub(crate) fn sniff_roo_files(files: &dyn Files) -> Option<Claim> {
+    Claim::sure(kind_of_files(files)? == ROO, "a history of Roo Code")
+}
+
+/// The histories in a folder.
+fn histories(files: &dyn Files) -> impl Iterator<Item = &str> {
+    let own = |path: &&String| path.rsplit('/').next() == Some(HISTORY);
+    files.paths().iter().filter(own).map(String::as_str)
+}
+
+/// The program that wrote the tasks of a folder: by the name of its own folder, else by a history.
+fn kind_of_files(files: &dyn Files) -> Option<&'static str> {
+    let first = histories(files).next()?;
+    let path = format!("{}/{first}", files.name()).to_ascii_lowercase();
+    if path.contains("roo-cline") || path.contains("roo-code") || path.contains("roocode") {
+        return Some(ROO);
+    }
+    if path.contains("claude-dev") || path.contains(".cline") {
+        return Some(CLINE);
+    }
+    let text = String::from_utf8_lossy(&files.read(first)?).into_owned();
+    let (doc, _) = Doc::parse_prefix(&text);
+    let kin = doc.root().and_then(kind_of);
+    // Cline's older histories have no times.
+    Some(if matches!(kin, Some(Kin::Roo | Kin::Either)) { ROO } else { CLINE })
+}
+
+/// Reads the tasks of Cline in a folder.
+pub(crate) fn read_cline_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
+    read_files(CLINE, files)
+}
+
+/// Reads the tasks of Roo Code in a folder.
+pub(crate) fn read_roo_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
+    read_files(ROO, files)
+}
+
+fn read_files(format: &'static str, files: &dyn Files) -> Result<Vec<Session>, ReadError> {
+    let mut sessions = Vec::new();
+    for path in histories(files) {
+        let folder = path.strip_suffix(HISTORY).unwrap_or_default();
+        // The folder of a task has the task's id for a name.
+        let whole = format!("{}/{folder}", files.name());
+        let id = whole.trim_end_matches('/').rsplit(['/', '\\']).next().unwrap_or_default();
+        let Some(bytes) = files.read(path) else { continue };
+        let beside = |name: &str| {
+            let bytes = files.read(&format!("{folder}{name}"))?;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let left_out = beside(DISPLAYED).as_deref().and_then(left_out_range).filter(|_| format == CLINE);
+        let input = Input::new(format!("{}/{path}", files.name()), &bytes)?;
+        let read = read(format, &input, Sample::new(&input.text), Some(&Task { id, left_out }));
+        // One task that cannot be read does not spoil the others.
+        let Ok(read) = read else { continue };
+        for mut session in read {
+            let after = session.messages.len();
+            for text in BESIDE.iter().filter_map(|name| beside(name)) {
+                let place =
+                    Place { index: session.places.len() + session.set_aside.len(), offset: 0, line: None };
+                let what = Aside::Raw(Text::from(text));
+                session.set_aside.push(crate::session::SetAside { place, after, what });
+            }
+            sessions.push(session);
+        }
+    }
+    if sessions.is_empty() {
+        Err(ReadError::NoConversation("no task in it can be read"))
+    } else {
+        Ok(sessions)
+    }
+}
+
+/// The range of messages that Cline left out, as its display log last says.
+fn left_out_range(displayed: &str) -> Option<(usize, usize)> {
+    let doc = Doc::parse(displayed).ok()?;
+    let ranges = doc.root()?.items().filter_map(|item| {
+        let mut ends = item.given("conversationHistoryDeletedRange")?.items().filter_map(Value::as_u64);
+        Some((usize::try_from(ends.next()?).ok()?, usize::try_from(ends.next()?).ok()?))
+    });
+    ranges.last()
+}

@@ -1,0 +1,46 @@
+//! Gemini CLI: `session-….jsonl`, a log that is replayed, or `session-….json`, the older single document.
+//!
+//! A line is a header, a message, a change of the session (`$set`), or a rewind (`$rewindTo`). A message with an id that was
+//! there before replaces it. `replay.rs` finds what is left, `read.rs` reads the messages, `write.rs` writes a log.
+
+mod read;
+mod replay;
+mod write;
+
+use rejoin_record::json::{Kind, Value};
+
+use crate::{
+    accounting::Known,
+    sessions::sample::{Claim, Sample},
+};
+
+pub(crate) use read::{read, read_stream};
+pub(crate) use write::write;
+
+pub(crate) const FORMAT: &str = "gemini-cli";
+
+const LOOK_AT: usize = 50;
+
+/// Fields of a message that hold no words of the conversation, or the same words for display.
+pub(crate) const KNOWN: &[Known] = &[
+    Known::fields("displayContent"),
+    // What people see of a call; the model gets `args` and `result`.
+    Known::fields("toolCalls.resultDisplay toolCalls.description toolCalls.displayName"),
+    // Thoughts that the content repeats as parts.
+    Known::beside("thought", "thoughts"),
+    Known::fields("content.thoughtSignature"),
+];
+
+/// Whether a text is a session of Gemini CLI.
+pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
+    let is_header =
+        |root: Value<'_>| root.holds("sessionId", Kind::String) && root.holds("projectHash", Kind::String);
+    let is_message = |root: Value<'_>| {
+        root.says("type", "gemini") && root.holds("id", Kind::String) && root.get("message").is_none()
+    };
+    let whole = sample.beginning().0.root();
+    let sure = whole.is_some_and(is_header) || sample.any_line(LOOK_AT, is_header);
+    Claim::sure(sure, "a `sessionId` and a `projectHash`").or_else(|| {
+        Claim::likely(sample.any_line(LOOK_AT, is_message), "messages with an `id` and the type `gemini`")
+    })
+}

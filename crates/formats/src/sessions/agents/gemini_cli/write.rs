@@ -1,0 +1,222 @@
+//! Writes a log that Gemini CLI resumes with `--session-file`, or from its own folder.
+//!
+//! A result stands in the message of its call and nowhere else: with a message of its own as well, as the program writes it, the
+//! resumed request would hold it twice.
+
+use std::borrow::Cow;
+
+use rejoin_record::{
+    EntryId,
+    hash::short_name,
+    json::{Doc, Object, Value, list},
+};
+use rejoin_view::SoundView;
+
+use super::FORMAT;
+use crate::{
+    convert::Target,
+    session::Session,
+    sessions::{
+        agents::writing::{Clock, as_said, findings, one_line, text_parts},
+        writing::{Writing, Written},
+    },
+    wire::{TooLarge, registry::Dialect},
+};
+
+pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
+    let model = writing.model.map(str::to_owned);
+    let target = Target { model: model.clone(), closes: false, ..Target::of(&session.context) };
+    let encoded = Dialect::Gemini.wire().encode(view, &target)?;
+    let doc = Doc::of(&encoded.body);
+    let Some(body) = doc.root() else {
+        return Ok(Written { text: String::new(), findings: encoded.findings });
+    };
+    let own = ["contents", "systemInstruction", "system_instruction", "model"];
+    let found = findings(session, encoded.findings.clone(), body, &own);
+    let mut log = Log {
+        text: String::new(),
+        id: EntryId::derive(&session.id, FORMAT, "session").to_string(),
+        clock: Clock::new(session, writing.now),
+        model: model.or_else(|| session.context.model()),
+        messages: 0,
+        open: None,
+    };
+    log.header(session, writing);
+    let system = ["systemInstruction", "system_instruction"].iter().find_map(|name| body.given(name));
+    let texts = system.and_then(|system| system.get("parts")).into_iter().flat_map(Value::items);
+    for text in texts.filter_map(|part| part.get("text")?.as_str()).filter(|text| !text.is_empty()) {
+        log.user(&text_parts(&as_said(&text)), Some(0));
+    }
+    let contents = body.get("contents").into_iter().flat_map(Value::items);
+    let sources = encoded.sources.iter().copied();
+    for (content, source) in contents.zip(sources) {
+        let parts: Vec<Value<'_>> = content.get("parts").into_iter().flat_map(Value::items).collect();
+        if content.says("role", "model") {
+            log.model(&parts, source);
+        } else {
+            let (answers, said): (Vec<Value<'_>>, Vec<Value<'_>>) =
+                parts.into_iter().partition(|part| part.get("functionResponse").is_some());
+            let strange: Vec<Value<'_>> = answers.into_iter().filter(|part| !log.answer(*part)).collect();
+            let rest: Vec<String> =
+                strange.into_iter().chain(said).map(|part| one_line(part.raw()).into_owned()).collect();
+            if !rest.is_empty() {
+                log.user(&list(rest), source);
+            }
+        }
+    }
+    log.close();
+    if let Some(title) = session.title() {
+        let set = Object::new().object("$set", Object::new().text("summary", title));
+        log.line(set);
+    }
+    Ok(Written { text: log.text, findings: found })
+}
+
+/// A model's message whose results are still to come.
+struct Open {
+    line: Object,
+    calls: Vec<Call>,
+    time: String,
+}
+
+struct Call {
+    id: String,
+    given: Option<String>,
+    name: String,
+    args: String,
+    result: Option<String>,
+    failed: bool,
+}
+
+struct Log<'s> {
+    text: String,
+    id: String,
+    clock: Clock<'s>,
+    model: Option<String>,
+    messages: usize,
+    open: Option<Open>,
+}
+
+impl Log<'_> {
+    fn line(&mut self, line: Object) {
+        self.text.push_str(&line.finish());
+        self.text.push('\n');
+    }
+
+    fn header(&mut self, session: &Session, writing: &Writing<'_>) {
+        let folder = session.directory().unwrap_or_else(|| writing.directory.to_owned());
+        let time = self.time(Some(0));
+        let header = Object::new().text("sessionId", &self.id).text("projectHash", short_name(&folder, 32));
+        self.line(header.text("startTime", &time).text("lastUpdated", &time).text("kind", "main"));
+    }
+
+    fn time(&mut self, source: Option<usize>) -> String {
+        format!("{:.3}", self.clock.at(source))
+    }
+
+    /// The beginning of a message. Ids derive from its place, so that writing twice gives the same file.
+    fn begin(&mut self, kind: &str, time: &str) -> Object {
+        self.messages += 1;
+        let id = short_name(&format!("{} {}", self.id, self.messages), 24);
+        Object::new().text("id", id).text("timestamp", time).text("type", kind)
+    }
+
+    fn user(&mut self, parts: &str, source: Option<usize>) {
+        self.close();
+        let time = self.time(source);
+        let line = self.begin("user", &time).raw("content", parts);
+        self.line(line);
+    }
+
+    fn model(&mut self, parts: &[Value<'_>], source: Option<usize>) {
+        self.close();
+        let time = self.time(source);
+        let is_thought =
+            |part: &Value<'_>| part.get("thought").and_then(|value| value.as_bool()) == Some(true);
+        let thoughts: Vec<String> = parts
+            .iter()
+            .filter(|part| is_thought(part))
+            .filter_map(|part| {
+                let thought =
+                    Object::new().text("subject", "").text("description", part.get("text")?.as_str()?);
+                Some(thought.text("timestamp", &time).finish())
+            })
+            .collect();
+        let said = parts.iter().filter(|part| part.get("functionCall").is_none() && !is_thought(part));
+        // A signature belongs to the request that it came with; the program stores none.
+        let said: Vec<String> = said
+            .map(|part| match part.get("text").filter(|_| part.get("thoughtSignature").is_some()) {
+                Some(text) => Object::new().raw("text", text.raw()).finish(),
+                None => one_line(part.raw()).into_owned(),
+            })
+            .collect();
+        let mut line = self.begin("gemini", &time).list("content", said);
+        if !thoughts.is_empty() {
+            line = line.list("thoughts", thoughts);
+        }
+        if let Some(model) = &self.model {
+            line = line.text("model", model);
+        }
+        let number = self.messages;
+        let calls = parts.iter().filter_map(|part| part.get("functionCall")).enumerate();
+        let calls = calls.map(|(place, call)| {
+            let given = call.given("id").and_then(Value::as_str).map(Cow::into_owned);
+            let name = call.word("name").into_owned();
+            let id = given.clone().unwrap_or_else(|| format!("{name}-{number}-{place}"));
+            let args =
+                call.get("args").map_or_else(|| String::from("{}"), |args| one_line(args.raw()).into_owned());
+            Call { id, given, name, args, result: None, failed: false }
+        });
+        self.open = Some(Open { line, calls: calls.collect(), time });
+    }
+
+    /// Puts a result beside its call. False if no open call waits for it.
+    fn answer(&mut self, part: Value<'_>) -> bool {
+        let Some((open, response)) = self.open.as_mut().zip(part.get("functionResponse")) else {
+            return false;
+        };
+        let id = response.given("id").and_then(Value::as_str);
+        let waits = |call: &&mut Call| {
+            call.result.is_none()
+                && (id.is_none() || call.given.is_none() || call.given.as_deref() == id.as_deref())
+        };
+        let Some(call) = open.calls.iter_mut().find(waits) else { return false };
+        let mut answer = Object::new().text("id", &call.id).text("name", &call.name);
+        for (key, value) in response.fields().filter(|(key, _)| !key.is_str("id") && !key.is_str("name")) {
+            let joined = Some(value).filter(|_| key.is_str("response")).and_then(joined);
+            let json = joined.map_or_else(|| one_line(value.raw()), Cow::Owned);
+            answer = answer.raw(&key.as_str().unwrap_or_default(), &json);
+        }
+        call.failed = response.get("response").is_some_and(|response| response.given("error").is_some());
+        call.result = Some(list([Object::new().object("functionResponse", answer).finish()]));
+        true
+    }
+
+    /// Writes the message whose results were awaited.
+    fn close(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        let call = |call: &Call| {
+            let line = Object::new().text("id", &call.id).text("name", &call.name).raw("args", &call.args);
+            let status = match (&call.result, call.failed) {
+                (None, _) => "cancelled",
+                (Some(_), true) => "error",
+                (Some(_), false) => "success",
+            };
+            let line = line.raw("result", call.result.as_deref().unwrap_or("null")).text("status", status);
+            line.text("timestamp", &open.time).finish()
+        };
+        let mut line = open.line;
+        if !open.calls.is_empty() {
+            line = line.list("toolCalls", open.calls.iter().map(call));
+        }
+        self.line(line);
+    }
+}
+
+/// A response of several texts as one: the program takes a list for data, and would show it to the model as JSON.
+fn joined(response: Value<'_>) -> Option<String> {
+    let (key, texts) = response.fields().next()?;
+    let list: Vec<Cow<'_, str>> = texts.items().map(Value::as_str).collect::<Option<_>>()?;
+    (!list.is_empty())
+        .then(|| Object::new().text(&key.as_str().unwrap_or_default(), list.join("\n\n")).finish())
+}

@@ -1,0 +1,82 @@
+//! What several readers of agents' session files share.
+
+use std::{
+    collections::HashSet,
+    hash::{DefaultHasher, Hash, Hasher},
+    io::Read as _,
+    sync::Arc,
+};
+
+use rejoin_record::{Block, BlockKind, Role, Text, json::Value, limits};
+
+use crate::{
+    input::{Input, Stream},
+    messages::{
+        Style,
+        blocks::{BlockReader, Under},
+    },
+    session::{Detail, ReadError, Session},
+    sessions::sample::Sample,
+};
+
+/// The ids that a source gave its messages. The same id may stand in a file twice, but only one entry of a record can have it:
+/// a second message with the same id and the same bytes goes without.
+#[derive(Default)]
+pub(super) struct SourceIds {
+    used: HashSet<(String, u64)>,
+}
+
+impl SourceIds {
+    pub(super) fn detail(&mut self, id: impl Into<String>, bytes: &str, time: Option<Text>) -> Detail {
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        let id = id.into();
+        let text = Text::new(&*id);
+        let is_new = self.used.insert((id, hasher.finish()));
+        Detail { id: is_new.then_some(text), time, pieces: Vec::new() }
+    }
+}
+
+/// The blocks of a content in Anthropic's form, which many agents use. Places count from `base`.
+pub(super) fn blocks(role: &Role, content: Option<Value<'_>>, buffer: &Arc<str>, base: usize) -> Vec<Block> {
+    let reader = BlockReader { style: Style::Anthropic, buffer, base, model: None };
+    let mut blocks = reader.content(content, Under::Role(role)).blocks;
+    blocks.iter_mut().for_each(|block| block.span = None);
+    blocks
+}
+
+/// Blocks that stand in another item than their message's own, so they have no place in it.
+pub(super) fn unplaced(mut blocks: Vec<Block>) -> Vec<Block> {
+    for block in &mut blocks {
+        block.span = None;
+        match &mut block.kind {
+            BlockKind::Text(text) => *text = text.without_place(),
+            BlockKind::ToolResult(result) => result.content = unplaced(std::mem::take(&mut result.content)),
+            _ => {}
+        }
+    }
+    blocks
+}
+
+/// The text of a string field, with its place.
+pub(super) fn text_in(value: Value<'_>, name: &str) -> Option<Text> {
+    value.given(name)?.to_text(0)
+}
+
+/// Reads a stream that holds one document.
+pub(crate) fn document_of(
+    stream: Stream<'_>,
+    read: fn(&Input, Sample<'_>) -> Result<Vec<Session>, ReadError>,
+) -> Result<Vec<Session>, ReadError> {
+    let mut bytes = Vec::new();
+    stream.source.take(limits::BODY_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(ReadError::io)?;
+    let input = Input::new(stream.name, &bytes)?;
+    read(&input, Sample::new(&input.text))
+}
+
+/// Everything of a document except the list of its messages, as text: the rest may not be JSON. None if there is nothing.
+pub(super) fn around(input: &Input, list: Value<'_>) -> Option<Text> {
+    let (before, after) = (&input.text[..list.start()], input.text.get(list.end()..).unwrap_or_default());
+    let is_bare = before.trim().is_empty() && after.trim().is_empty();
+    (!is_bare).then(|| Text::from(format!("{before}[]{after}")))
+}

@@ -1,0 +1,55 @@
+//! pi and OpenClaw: one file of lines a session, a tree by `id` and `parentId` whose last line is the end of the conversation.
+//!
+//! The first versions had no ids: there, each line follows the one before it. `read.rs` reads sessions, `write.rs` writes one.
+
+mod read;
+mod write;
+
+use rejoin_record::json::{Kind, Value};
+
+use crate::{
+    accounting::Known,
+    sessions::sample::{Claim, Sample},
+};
+
+pub(crate) use read::read_stream;
+pub(crate) use write::write;
+
+pub(crate) const FORMAT: &str = "pi";
+
+const LOOK_AT: usize = 50;
+
+/// Fields of a line that hold no words of the conversation, or the same words in another form.
+pub(crate) const KNOWN: &[Known] = &[
+    // The result of a tool for display, and what a hook or an extension keeps.
+    Known::fields("message.details details"),
+    // Why a request failed.
+    Known::fields("message.errorMessage message.diagnostics"),
+    // Arguments of a call that were cut off while they arrived; the call has what was read of them.
+    Known::fields("message.content.partialJson"),
+    // The declarations of tools, and the system prompt that came with a compaction.
+    Known::fields("message.toolsAdded message.toolsRemoved systemMessage"),
+    Known::fields("message.usage"),
+];
+
+/// Whether a text is a session of pi.
+pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
+    let string = |root: Value<'_>, name| root.holds(name, Kind::String);
+    let is_header = |root: Value<'_>| {
+        let own = root.says("type", "session") && string(root, "id") && string(root, "timestamp");
+        own && (string(root, "cwd") || root.get("version").is_some())
+    };
+    let is_own = |root: Value<'_>| {
+        let Some(message) = root.get("message").filter(|_| root.says("type", "message")) else {
+            return false;
+        };
+        let calls = message.get("content").into_iter().flat_map(Value::items).take(LOOK_AT);
+        message.says("role", "toolResult") || calls.into_iter().any(|block| block.says("type", "toolCall"))
+    };
+    let is_message = |root: Value<'_>| {
+        root.says("type", "message") && root.get("message").is_some_and(|message| string(message, "role"))
+    };
+    Claim::sure(sample.any_line(LOOK_AT, is_header), "a first line of the type `session`")
+        .or_else(|| Claim::sure(sample.any_line(LOOK_AT, is_own), "results of the role `toolResult`"))
+        .or_else(|| Claim::likely(sample.any_line(LOOK_AT, is_message), "lines of the type `message`"))
+}

@@ -1,0 +1,275 @@
+//! From the lines of a session to its messages.
+
+use std::sync::Arc;
+
+use rejoin_record::{
+    Block, BlockKind, CallId, Media, MediaSource, Origin, Raw, Role, Text,
+    json::{Doc, Kind, Value},
+};
+use rejoin_view::{Action, Finding, Rule};
+
+use super::FORMAT;
+use crate::{
+    context::Context,
+    input::Stream,
+    session::{Aside, ReadError, Session},
+    sessions::{
+        agents::{
+            entries::{Entries, Entry, Link, path},
+            parts::{SourceIds, text_in},
+        },
+        building::{SessionBuilder, item, result},
+        lines::{at, text_of, time_of},
+    },
+    wire::registry::Dialect,
+};
+
+/// The types of lines that are not part of the conversation.
+const BOOKKEEPING: &str = "session model_change thinking_level_change custom label session_info usage";
+
+/// Reads a session, line by line.
+pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
+    let mut entries = Entries::read(&mut stream)?;
+    let header =
+        |entry: &Entry| entry.look(|root| text_of(root, "id").filter(|_| root.says("type", "session")));
+    let own_id = entries.all.iter().find_map(header);
+    let link = |entry: &Entry| {
+        entry.look(|root| {
+            let inside = root.holds("type", Kind::String) && !root.says("type", "session");
+            inside.then(|| Link::of(root, "id", "parentId"))
+        })
+    };
+    let links: Vec<Option<Link>> = entries.all.iter().map(link).collect();
+    let on_path = path(&mut entries, &links, own_id.as_deref());
+    let hidden_by = Compaction::last(&entries, &links, &on_path);
+    let mut builder = SessionBuilder::new(FORMAT);
+    builder.findings = std::mem::take(&mut entries.findings);
+    let dialect = Dialect::Anthropic;
+    let mut telling =
+        Telling { builder, ids: SourceIds::default(), model: None, dialect, known: own_id.is_some() };
+    if let Some(compaction) = &hidden_by {
+        // Lines outside of the tree belong to no branch.
+        let told = links.iter().zip(&on_path).map(|(link, on_path)| *on_path || link.is_none());
+        telling.compact(&entries, &told.collect::<Vec<_>>(), compaction);
+    }
+    for (index, entry) in entries.all.iter().enumerate() {
+        match &hidden_by {
+            Some(compaction) if index <= compaction.at => {
+                // Everything else was told with the compaction.
+                if !on_path[index] && links[index].is_some() {
+                    telling.tell(entry, true);
+                }
+            }
+            _ => telling.tell(entry, !on_path[index]),
+        }
+    }
+    if !telling.known {
+        return Err(ReadError::NoConversation("no line of it is a message"));
+    }
+    let context = Context::of_model(telling.dialect, telling.model.as_deref());
+    Ok(vec![telling.builder.finish(stream.name, own_id.as_deref(), context)])
+}
+
+/// The last compaction on the path.
+struct Compaction {
+    /// Its line.
+    at: usize,
+    /// The first line before it that stays.
+    first_kept: usize,
+}
+
+impl Compaction {
+    fn last(entries: &Entries, links: &[Option<Link>], on_path: &[bool]) -> Option<Self> {
+        let is_one = |index: &usize| {
+            on_path[*index]
+                && entries.all[*index].text.contains("\"compaction\"")
+                && entries.all[*index].look(|root| root.says("type", "compaction").then_some(())).is_some()
+        };
+        let at = (0..entries.all.len()).rev().find(is_one)?;
+        let id = entries.all[at].look(|root| text_of(root, "firstKeptEntryId"));
+        let named = |id: &Text| {
+            let is_it =
+                |link: &Option<Link>| link.as_ref().and_then(|link| link.id.as_deref()) == Some(id.as_str());
+            links[..at].iter().position(is_it).filter(|index| on_path[*index])
+        };
+        // The first version counted the lines that it could read, the first one included.
+        let counted = || {
+            let number = entries.all[at].look(|root| root.given("firstKeptEntryIndex")?.as_u64())?;
+            let mut readable = (0..at).filter(|index| !entries.all[*index].damaged);
+            readable.nth(usize::try_from(number).ok()?)
+        };
+        let first_kept = id.as_ref().and_then(named).or_else(counted).unwrap_or(at);
+        Some(Self { at, first_kept })
+    }
+}
+
+struct Telling {
+    builder: SessionBuilder,
+    ids: SourceIds,
+    model: Option<String>,
+    dialect: Dialect,
+    known: bool,
+}
+
+impl Telling {
+    /// Tells everything up to a compaction: what it hides, the summary, and what it keeps.
+    fn compact(&mut self, entries: &Entries, told: &[bool], compaction: &Compaction) {
+        let before = |range: std::ops::Range<usize>| range.filter(|index| told[*index]);
+        for index in before(0..compaction.first_kept) {
+            self.tell(&entries.all[index], true);
+        }
+        let line = &entries.all[compaction.at];
+        self.builder.aside(line.place, Aside::Compacted { summary: Text::new("") });
+        self.tell(line, false);
+        for index in before(compaction.first_kept..compaction.at) {
+            self.tell(&entries.all[index], false);
+        }
+    }
+
+    /// Adds what a line says, or sets it aside.
+    fn tell(&mut self, entry: &Entry, hidden: bool) {
+        let doc = Doc::of(&entry.text).shared_as(&entry.text);
+        let raw = || Text::new(Arc::clone(&entry.text));
+        let Some(root) = doc.root().filter(|root| root.kind() == Kind::Object && !entry.damaged) else {
+            return self.builder.aside(entry.place, Aside::Raw(raw()));
+        };
+        let kind = root.word("type");
+        let Some((role, blocks, sent)) = self.said(root, &kind, entry) else {
+            let is_known = BOOKKEEPING.split(' ').any(|known| known == kind);
+            self.builder.aside(entry.place, if is_known { Aside::Raw(raw()) } else { Aside::Unknown(raw()) });
+            let title = text_of(root, "name").filter(|_| kind == "session_info" && !hidden);
+            if let Some(title) = title.filter(|title| !title.is_blank()) {
+                self.builder.aside(entry.place, Aside::Title(title));
+            }
+            if kind == "model_change" && !hidden {
+                self.model = text_of(root, "modelId").map(|model| model.to_string()).or(self.model.take());
+            }
+            return;
+        };
+        self.known = true;
+        if let Role::Other(name) = &role {
+            let finding = Finding::new(Rule::UnknownRole, at(entry.place), Action::Kept);
+            self.builder.findings.push(finding.about(name.clone()));
+        }
+        let id = text_of(root, "id").map(|id| id.to_string());
+        let id = id.unwrap_or_else(|| format!("line {}", entry.place.index));
+        let detail = self.ids.detail(id, &entry.text, root.given("timestamp").map(time_of));
+        let message = item(FORMAT, role, blocks, Raw::new(Arc::clone(&entry.text)));
+        if hidden || !sent {
+            return self.builder.hide(message, entry.place, detail);
+        }
+        if let Some(own) = root.given("message").filter(|own| own.says("role", "assistant")) {
+            self.model = text_of(own, "model").map(|model| model.to_string()).or(self.model.take());
+            self.dialect = dialect_of(&own.word("api")).unwrap_or(self.dialect);
+        }
+        self.builder.say(message, entry.place, detail);
+    }
+
+    /// What a line says: who, what, and whether it is sent to a model. None if it is not part of the conversation.
+    fn said(&self, root: Value<'_>, kind: &str, entry: &Entry) -> Option<(Role, Vec<Block>, bool)> {
+        let summary = |root: Value<'_>| Some(vec![Block::text(text_in(root, "summary")?)]);
+        match kind {
+            "compaction" | "branch_summary" => Some((Role::User, summary(root)?, true)),
+            "custom_message" => Some((Role::User, content(root.given("content")?, entry, None), true)),
+            "message" => {
+                let own = root.given("message").filter(|own| own.kind() == Kind::Object)?;
+                let origin = || {
+                    let model = text_of(own, "model");
+                    let dialect = dialect_of(&own.word("api"))?;
+                    Some(Origin::of(dialect.name(), model))
+                };
+                let said = || own.given("content").map(|given| content(given, entry, origin()));
+                let role = own.word("role");
+                Some(match &*role {
+                    "user" | "custom" => (Role::User, said()?, true),
+                    "assistant" => {
+                        // The program does not send answers that were cut off.
+                        let whole = !matches!(&*own.word("stopReason"), "aborted" | "error");
+                        (Role::Assistant, said().unwrap_or_default(), whole)
+                    }
+                    "toolResult" => {
+                        let id = text_of(own, "toolCallId").filter(|id| !id.is_empty());
+                        let failed = own.get("isError").and_then(Value::as_bool).unwrap_or(false);
+                        let name = text_of(own, "toolName");
+                        let told = said().unwrap_or_default();
+                        let result = result(id.as_deref(), name.as_deref(), told, failed);
+                        (Role::Tool, vec![result], true)
+                    }
+                    "system" => (Role::System, instructions(own, entry), true),
+                    "bashExecution" => {
+                        let texts = ["command", "output"].iter().filter_map(|name| text_in(own, name));
+                        let shown = own.get("excludeFromContext").and_then(Value::as_bool) != Some(true);
+                        (Role::User, texts.filter(|text| !text.is_empty()).map(Block::text).collect(), shown)
+                    }
+                    "branchSummary" | "compactionSummary" => (Role::User, summary(own)?, true),
+                    other => (Role::Other(other.into()), said()?, true),
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The dialect of an API by pi's name for it.
+fn dialect_of(api: &str) -> Option<Dialect> {
+    Some(match api {
+        "anthropic-messages" => Dialect::Anthropic,
+        "openai-completions" => Dialect::OpenAiChat,
+        api if api.starts_with("openai") && api.ends_with("responses") => Dialect::OpenAiResponses,
+        api if api.starts_with("google") => Dialect::Gemini,
+        "bedrock-converse-stream" => Dialect::Bedrock,
+        _ => return None,
+    })
+}
+
+/// Instructions: a content, and named sections beside it.
+fn instructions(own: Value<'_>, entry: &Entry) -> Vec<Block> {
+    let mut blocks = own.given("content").map(|given| content(given, entry, None)).unwrap_or_default();
+    let sections = own.given("sections").into_iter().flat_map(Value::fields);
+    let texts = sections.filter_map(|(_, text)| text.to_text(0)).filter(|text| !text.is_blank());
+    blocks.extend(texts.map(Block::text));
+    blocks
+}
+
+/// The blocks of a content: a text, or a list of blocks.
+fn content(given: Value<'_>, entry: &Entry, origin: Option<Origin>) -> Vec<Block> {
+    if let Some(text) = given.to_text(0) {
+        return if text.is_empty() { Vec::new() } else { vec![Block::text(text)] };
+    }
+    given.items().map(|own| block(own, entry, origin.as_ref())).collect()
+}
+
+fn block(own: Value<'_>, entry: &Entry, origin: Option<&Origin>) -> Block {
+    let kind = own.word("type");
+    let opaque = || {
+        let raw = Raw::slice(&entry.text, own.start(), own.end()).unwrap_or_else(|| Raw::new(own.raw()));
+        Block::opaque(&*kind, raw, false)
+    };
+    let read = || {
+        Some(match &*kind {
+            "text" => Block::text(text_in(own, "text")?),
+            "thinking" => {
+                let signature = text_of(own, "thinkingSignature").filter(|signature| !signature.is_blank());
+                let origin = origin.cloned().unwrap_or_default();
+                Block::reasoning(text_in(own, "thinking")?, signature.is_some(), origin)
+            }
+            "toolCall" => {
+                let id = text_of(own, "id").filter(|id| !id.is_empty()).map(CallId::new);
+                let arguments = match own.given("arguments") {
+                    None => rejoin_record::Arguments::absent(),
+                    Some(given) => rejoin_record::Arguments::new(
+                        given.to_text(0).unwrap_or_else(|| given.to_raw_text(0)),
+                    ),
+                };
+                Block::call(rejoin_record::ToolCall::read(id, text_in(own, "name"), arguments))
+            }
+            "image" => {
+                let source = MediaSource::Base64(text_in(own, "data")?);
+                let media = Media { media_type: text_in(own, "mimeType"), source, name: None };
+                Block::new(BlockKind::Image(Box::new(media)))
+            }
+            _ => return None,
+        })
+    };
+    read().unwrap_or_else(opaque)
+}

@@ -1,0 +1,481 @@
+//! Session files of other coding agents: who said what, in which order, which results answer which calls, and what their own
+//! agents would not send. Every text of a fixture has a marker, a word of the spelling alphabet.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use std::{fs, path::PathBuf};
+
+use rejoin_formats::{
+    Dialect, Input, Session, convert,
+    input::Files,
+    session::Aside,
+    sessions::{self, FORMATS, Writing},
+};
+use rejoin_record::{Block, BlockKind, Message, Role, Timestamp, verify::verify};
+use rejoin_view::{OnBroken, Rule};
+use testkit::fuzz::accounted;
+
+const MARKERS: &str =
+    "alfa bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike november oscar papa zulu";
+
+fn folder(format: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/sessions").join(format)
+}
+
+fn text(format: &str, name: &str) -> String {
+    fs::read_to_string(folder(format).join(name)).unwrap()
+}
+
+/// Reads a text that must be recognised as this format.
+fn read(format: &str, text: &str) -> Session {
+    let input = Input::new("file.jsonl", text.as_bytes()).unwrap();
+    let mut sessions =
+        sessions::read(&input, None).unwrap_or_else(|error| panic!("{format}: {error}\n{text}"));
+    assert_eq!(sessions.len(), 1);
+    let session = sessions.remove(0);
+    assert_eq!(session.format, format);
+    assert_eq!(accounted::unaccounted(&input.text, std::slice::from_ref(&session)), [""; 0]);
+    session
+}
+
+/// Reads a fixture, and checks what holds of every session.
+fn fixture(format: &str, name: &str) -> Session {
+    let session = read(format, &text(format, name));
+    sound(&session);
+    session
+}
+
+fn sound(session: &Session) {
+    let unread: Vec<_> = session.findings.iter().filter(|finding| finding.rule == Rule::UnreadText).collect();
+    assert!(unread.is_empty(), "{unread:?}");
+    assert_eq!(verify(&session.to_entries(Timestamp::UNIX_EPOCH)), []);
+    for to in Dialect::all() {
+        for policy in [OnBroken::Keep, OnBroken::Drop] {
+            let out = convert(session, to, None, policy).unwrap();
+            assert_eq!(testkit::refusals(to, out.body.as_bytes()), [], "{to} {policy:?}");
+        }
+    }
+}
+
+/// The marker in a text.
+fn marker(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let found: Vec<&str> = words.filter(|word| MARKERS.split(' ').any(|known| known == *word)).collect();
+    found.join("+")
+}
+
+fn block(block: &Block) -> String {
+    match &block.kind {
+        BlockKind::Text(text) => marker(text),
+        BlockKind::Reasoning(reasoning) => format!("({})", marker(&reasoning.text)),
+        BlockKind::ToolCall(call) => format!("{}>{}", call.name, call.id.as_str()),
+        BlockKind::ToolResult(result) => {
+            let told: Vec<String> = result.content.iter().map(self::block).collect();
+            let id = result.call_id.as_ref().map_or("?", |id| id.as_str());
+            format!("{id}={}{}", told.join("+"), if result.is_error { "!" } else { "" })
+        }
+        BlockKind::Image(_) => String::from("[image]"),
+        BlockKind::Document(_) => String::from("[document]"),
+        BlockKind::Opaque(opaque) => format!("[{}]", opaque.kind),
+    }
+}
+
+fn told_in(message: &Message) -> String {
+    let told: Vec<String> = message.blocks.iter().map(block).collect();
+    format!("{}: {}", message.role, told.join(" "))
+}
+
+/// The messages that a model would see.
+fn told(session: &Session) -> Vec<String> {
+    session.messages.iter().map(|message| told_in(message)).collect()
+}
+
+/// The messages that are kept and not sent.
+fn hidden(session: &Session) -> Vec<String> {
+    let asides = session.set_aside.iter().filter_map(|item| match &item.what {
+        Aside::Hidden(message, _) => Some(told_in(message)),
+        _ => None,
+    });
+    asides.collect()
+}
+
+fn is_compacted(session: &Session) -> bool {
+    session.set_aside.iter().any(|item| matches!(item.what, Aside::Compacted { .. }))
+}
+
+fn rules(session: &Session) -> Vec<&'static str> {
+    session.findings.iter().map(|finding| finding.rule.name()).collect()
+}
+
+#[test]
+fn gemini_cli_reads_each_result_once() {
+    let session = fixture("gemini-cli", "sound.jsonl");
+    assert_eq!(
+        told(&session),
+        [
+            "user: alfa",
+            "assistant: (charlie+delta) bravo shell>shell__c1",
+            "tool: shell__c1=echo",
+            "assistant: foxtrot"
+        ]
+    );
+    assert_eq!(session.title().unwrap().as_str(), "Listing the files marker golf");
+    assert_eq!(session.context.model().as_deref(), Some("gemini-x"));
+    assert_eq!(hidden(&session), ["assistant: (charlie+delta) bravo"], "it was written again with its call");
+    assert_eq!(rules(&session), [""; 0]);
+}
+
+#[test]
+fn gemini_cli_replays_its_log() {
+    let session = fixture("gemini-cli", "rewound.jsonl");
+    assert_eq!(told(&session), ["user: alfa", "assistant: bravo", "user: echo"]);
+    assert_eq!(hidden(&session), ["user: charlie", "assistant: delta"]);
+
+    let session = fixture("gemini-cli", "compacted.jsonl");
+    assert_eq!(told(&session), ["user: charlie", "assistant: delta", "user: echo"]);
+    assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo"]);
+    assert!(is_compacted(&session));
+
+    let session = fixture("gemini-cli", "restated.jsonl");
+    assert_eq!(
+        told(&session),
+        ["user: alfa", "assistant: (zulu) bravo read>c1", "tool: c1=charlie", "user: delta"]
+    );
+    assert_eq!(hidden(&session), ["assistant: bravo read>c1", "tool: c1=charlie"]);
+    assert!(!is_compacted(&session));
+
+    let session = fixture("gemini-cli", "legacy.json");
+    assert_eq!(told(&session), ["user: alfa", "assistant: bravo read>c1"]);
+    assert_eq!(session.title().unwrap().as_str(), "An older file marker golf");
+}
+
+#[test]
+fn pi_follows_the_last_line() {
+    let session = fixture("pi", "sound.jsonl");
+    assert_eq!(
+        told(&session),
+        [
+            "system: alfa",
+            "user: bravo [image]",
+            "assistant: (charlie) delta bash>c1",
+            "tool: c1=echo",
+            "user: foxtrot"
+        ]
+    );
+    assert_eq!(session.title().unwrap().as_str(), "Listing files marker golf");
+    assert_eq!(session.directory().as_deref(), Some("/p"));
+
+    let session = fixture("pi", "branches.jsonl");
+    assert_eq!(told(&session), ["user: alfa", "user: charlie", "user: echo foxtrot", "assistant: bash>c1"]);
+    assert_eq!(hidden(&session), ["assistant: bravo", "assistant: delta"]);
+}
+
+#[test]
+fn pi_keeps_what_a_compaction_keeps() {
+    let session = fixture("pi", "compacted.jsonl");
+    assert_eq!(told(&session), ["user: delta", "user: charlie", "assistant: echo"]);
+    assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo"]);
+    assert!(is_compacted(&session));
+    let session = fixture("pi", "first-version.jsonl");
+    assert_eq!(told(&session), ["user: delta", "user: charlie"]);
+    assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo"]);
+}
+
+#[test]
+fn qwen_code_follows_the_last_line() {
+    let session = fixture("qwen-code", "sound.jsonl");
+    assert_eq!(
+        told(&session),
+        ["user: alfa", "assistant: (bravo)", "assistant: charlie list>c1", "tool: c1=delta"]
+    );
+    assert_eq!(session.title().unwrap().as_str(), "Listing files marker golf");
+    let session = fixture("qwen-code", "branches.jsonl");
+    assert_eq!(told(&session), ["user: alfa", "assistant: list>c1"]);
+    assert_eq!(hidden(&session), ["assistant: bravo"]);
+    let session = fixture("qwen-code", "compressed.jsonl");
+    assert_eq!(told(&session), ["user: charlie", "assistant: delta", "user: echo"]);
+    assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo"]);
+    assert!(is_compacted(&session));
+}
+
+#[test]
+fn copilot_cli_keeps_sub_agents_beside() {
+    let session = fixture("copilot-cli", "sound.jsonl");
+    assert_eq!(
+        told(&session),
+        [
+            "system: alfa",
+            "user: bravo",
+            "assistant: (delta) charlie shell>c1 task>c2",
+            "tool: c1=echo",
+            "tool: c2=foxtrot!"
+        ]
+    );
+    assert_eq!(hidden(&session), ["assistant: hotel"]);
+    assert_eq!(session.title().unwrap().as_str(), "Listing files marker golf");
+    let session = fixture("copilot-cli", "compacted.jsonl");
+    assert_eq!(told(&session), ["system: alfa", "user: charlie", "user: echo"]);
+    assert_eq!(hidden(&session), ["system: alfa", "user: bravo", "user: delta"]);
+    let session = fixture("copilot-cli", "started.jsonl");
+    assert_eq!(
+        told(&session),
+        [
+            "user: alfa",
+            "assistant: bravo shell>c1",
+            "tool: c1=charlie",
+            "assistant: shell>c2",
+            "tool: c2=delta",
+            "assistant: shell>c3"
+        ]
+    );
+}
+
+#[test]
+fn cursor_records_no_results() {
+    let session = fixture("cursor", "sound.jsonl");
+    let id = session.messages[1].tool_calls().next().unwrap().id.clone();
+    let call = format!("assistant: bravo Shell>{}", id.as_str());
+    assert_eq!(told(&session), ["user: alfa", &call, "assistant: charlie"]);
+}
+
+#[test]
+fn droid_in_its_two_forms() {
+    let session = fixture("droid", "sound.jsonl");
+    assert_eq!(told(&session), ["user: alfa", "assistant: (bravo) charlie LS>c1", "user: c1=delta"]);
+    assert_eq!(session.title().unwrap().as_str(), "Listing files marker golf");
+    let session = fixture("droid", "compacted.jsonl");
+    assert_eq!(told(&session), ["user: delta", "user: charlie", "assistant: echo"]);
+    assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo"]);
+    let session = fixture("droid", "stream.jsonl");
+    assert_eq!(told(&session), ["user: alfa", "assistant: LS>c1", "tool: c1=bravo", "assistant: charlie"]);
+}
+
+#[test]
+fn kiro_in_its_two_forms() {
+    let session = fixture("kiro", "export.json");
+    assert_eq!(
+        told(&session),
+        ["user: echo", "user: alfa", "assistant: bravo fs_ls>c1", "tool: c1=charlie!", "assistant: delta"]
+    );
+    let session = fixture("kiro", "session.jsonl");
+    assert_eq!(told(&session), ["user: bravo", "user: charlie", "assistant: delta ls>c1", "tool: c1=echo"]);
+    assert_eq!(hidden(&session), ["user: alfa"]);
+}
+
+#[test]
+fn iflow_and_antigravity() {
+    let session = fixture("iflow", "sound.jsonl");
+    assert_eq!(told(&session), ["user: alfa", "assistant: bravo list_directory>c1", "user: c1=charlie"]);
+    let session = fixture("antigravity", "export.json");
+    assert_eq!(told(&session), ["user: alfa", "assistant: bravo shell>c1", "tool: c1=charlie"]);
+    assert_eq!(session.title().unwrap().as_str(), "Listing files marker golf");
+}
+
+#[test]
+fn cline_and_roo_code_read_histories() {
+    let session = fixture("cline", "history.json");
+    assert_eq!(
+        told(&session),
+        [
+            "user: alfa",
+            "assistant: (bravo) charlie list_files>c1",
+            "user: c1=delta",
+            "assistant: (echo) foxtrot"
+        ]
+    );
+    assert_eq!(session.context.model().as_deref(), Some("claude-x"));
+    // What the provider signed goes back to it as it came.
+    let out = convert(&session, Dialect::Anthropic, None, OnBroken::Keep).unwrap();
+    assert!(out.body.contains("\"signature\": \"c2ln\""), "{}", out.body);
+    let session = fixture("cline", "session.json");
+    assert_eq!(told(&session), ["user: bravo", "assistant: charlie list_files>c1"]);
+    assert_eq!(marker(&session.context.system()[0].text), "alfa");
+
+    let session = fixture("roo-code", "condensed.json");
+    assert_eq!(told(&session), ["user: charlie", "user: echo", "assistant: foxtrot read_file>c1"]);
+    assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo", "assistant: delta"]);
+    assert!(is_compacted(&session));
+    let session = fixture("roo-code", "older.json");
+    assert_eq!(told(&session), ["user: alfa", "assistant: charlie", "user: delta"]);
+    assert_eq!(hidden(&session), ["assistant: bravo"]);
+    let session = fixture("roo-code", "plain.json");
+    assert_eq!(told(&session), ["user: alfa", "assistant: (bravo)", "assistant: charlie"]);
+}
+
+#[test]
+fn codex_exec_prints_what_the_model_did() {
+    let session = fixture("codex-exec", "sound.jsonl");
+    assert_eq!(
+        told(&session),
+        [
+            "assistant: (alfa)",
+            "assistant: command_execution>item_1",
+            "tool: item_1=bravo!",
+            "assistant: search>item_2",
+            "tool: item_2=charlie",
+            "assistant: file_change>item_3",
+            "tool: item_3=",
+            "assistant: delta"
+        ]
+    );
+    let half: String =
+        text("codex-exec", "sound.jsonl").lines().take(4).map(|line| format!("{line}\n")).collect();
+    let session = read("codex-exec", &half);
+    assert_eq!(told(&session), ["assistant: (alfa)", "assistant: command_execution>item_1"]);
+}
+
+/// A document that was cut off gives the messages that are whole.
+#[test]
+fn a_torn_document_gives_what_is_whole() {
+    for (format, name) in [
+        ("gemini-cli", "legacy.json"),
+        ("kiro", "export.json"),
+        ("antigravity", "export.json"),
+        ("cline", "history.json"),
+        ("roo-code", "condensed.json"),
+    ] {
+        let whole = text(format, name);
+        let words = ["that is all", "look into", "look for"];
+        let cut = words.iter().find_map(|words| whole.rfind(words)).unwrap();
+        let session = read(format, &whole[..cut]);
+        sound(&session);
+        assert!(rules(&session).contains(&"damaged-entry"), "{format}: {:?}", rules(&session));
+        assert!(!session.messages.is_empty(), "{format}");
+    }
+}
+
+#[derive(Debug)]
+struct Folder {
+    name: &'static str,
+    paths: Vec<String>,
+    contents: Vec<String>,
+}
+
+impl Files for Folder {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn paths(&self) -> &[String] {
+        &self.paths
+    }
+
+    fn read(&self, path: &str) -> Option<Vec<u8>> {
+        let place = self.paths.iter().position(|own| own == path)?;
+        Some(self.contents[place].clone().into_bytes())
+    }
+}
+
+#[test]
+fn the_folder_of_a_task() {
+    let displayed = r#"[{"ts":1,"type":"say","say":"text","text":"list everything please, marker alfa","conversationHistoryDeletedRange":[1,2]}]"#;
+    let task = |name, history: String| Folder {
+        name,
+        paths: vec!["api_conversation_history.json".into(), "ui_messages.json".into()],
+        contents: vec![history, displayed.into()],
+    };
+    let read = |folder: &Folder| sessions::read_files(folder, None).unwrap().remove(0);
+    let session = read(&task("/x/tasks/1794816001000", text("cline", "history.json")));
+    assert_eq!(session.format, "cline");
+    assert_eq!(told(&session), ["user: alfa", "assistant: (echo) foxtrot"]);
+    assert_eq!(hidden(&session), ["assistant: (bravo) charlie list_files>c1", "user: c1=delta"]);
+    assert!(session.set_aside.iter().any(|item| item.raw().is_some_and(|text| text.contains("Deleted"))));
+    sound(&session);
+    let other = read(&task("/x/tasks/1794816002000", text("cline", "history.json")));
+    assert_ne!(session.id, other.id, "the name of the folder is the id of the task");
+    let session = read(&task("/x/tasks/a", text("roo-code", "condensed.json")));
+    assert_eq!((session.format, session.messages.len()), ("roo-code", 3));
+    let named = read(&task("/globalStorage/rooveterinaryinc.roo-cline/tasks/a", text("cline", "plain.json")));
+    assert_eq!(named.format, "roo-code");
+}
+
+/// The formats of lines, each with a fixture.
+const LINES: &[(&str, &str)] = &[
+    ("gemini-cli", "sound.jsonl"),
+    ("pi", "sound.jsonl"),
+    ("qwen-code", "sound.jsonl"),
+    ("copilot-cli", "sound.jsonl"),
+    ("cursor", "sound.jsonl"),
+    ("droid", "sound.jsonl"),
+    ("droid", "stream.jsonl"),
+    ("kiro", "session.jsonl"),
+    ("iflow", "sound.jsonl"),
+    ("codex-exec", "sound.jsonl"),
+];
+
+#[test]
+fn a_torn_end_and_a_bad_line_spoil_only_themselves() {
+    for (format, name) in LINES {
+        let whole = text(format, name);
+        let torn = &whole[..whole.trim_end().len() - 9];
+        let session = read(format, torn);
+        sound(&session);
+        let found: Vec<&str> = rules(&session).into_iter().filter(|rule| *rule != "foreign-block").collect();
+        assert_eq!(found, ["torn-tail"], "{format}");
+        let before = told(&read(format, &whole));
+        let last = whole.trim_end().rfind('\n').unwrap() + 1;
+        let bad = format!("{}{{\"this\": is not JSON\n{}", &whole[..last], &whole[last..]);
+        let session = read(format, &bad);
+        sound(&session);
+        assert!(rules(&session).contains(&"damaged-entry"), "{format}");
+        assert_eq!(told(&session), before, "{format}");
+    }
+}
+
+/// The record of a file that has grown begins with the messages that it had, under the same ids.
+#[test]
+fn a_file_that_grows_keeps_its_ids() {
+    for format in fs::read_dir(folder("")).unwrap().map(|entry| entry.unwrap().file_name()) {
+        let format = format.to_str().unwrap();
+        let files = fs::read_dir(folder(format)).unwrap().map(|entry| entry.unwrap().path());
+        for file in files.filter(|file| file.extension().is_some_and(|end| end == "jsonl")) {
+            let whole = fs::read_to_string(&file).unwrap();
+            let half = whole.lines().count().div_ceil(2).max(2);
+            let half: String = whole.lines().take(half).map(|line| format!("{line}\n")).collect();
+            let known = FORMATS.iter().find(|known| known.name == format);
+            let input = |text: &str| Input::new("file.jsonl", text.as_bytes()).unwrap();
+            let Ok(half) = sessions::read(&input(&half), known) else { continue };
+            let whole = sessions::read(&input(&whole), known).unwrap();
+            assert_eq!(half[0].id, whole[0].id, "{}", file.display());
+            let ids = |session: &Session| {
+                let entries = session.to_entries(Timestamp::UNIX_EPOCH);
+                let spoken =
+                    entries.into_iter().filter(|entry| entry.envelope().kind == rejoin_record::Kind::Message);
+                spoken.map(|entry| entry.id()).collect::<Vec<_>>()
+            };
+            let (before, after) = (ids(&half[0]), ids(&whole[0]));
+            let lost = before.iter().filter(|id| !after.contains(id)).count();
+            assert_eq!(lost, 0, "{}", file.display());
+        }
+    }
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    for (format, name) in LINES {
+        let session = fixture(format, name);
+        for target in ["gemini-cli", "pi"] {
+            let target = sessions::named(target).unwrap();
+            let writing = Writing { model: Some("m"), now: Timestamp::UNIX_EPOCH, directory: "/w" };
+            let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
+            let again = read(target.name, &written.body);
+            sound(&again);
+            // Reasoning of another provider is not passed on, and neither are instructions of another agent. Calls may get
+            // other ids.
+            let spoken = |session: &Session| {
+                let messages = session.messages.iter().filter(|message| message.role != Role::System);
+                let blocks = messages.flat_map(|message| &message.blocks);
+                let kept = blocks.filter(|block| !matches!(block.kind, BlockKind::Reasoning(_)));
+                let told = kept.map(block).map(|told| match told.split_once(['>', '=']) {
+                    Some((_, answer)) if told.contains('=') => format!("={}", answer.trim_end_matches('!')),
+                    Some((name, _)) => format!("{name}>"),
+                    None => told,
+                });
+                // What repair adds has no marker.
+                told.filter(|told| !told.is_empty() && told != "=" && told != "alfa").collect::<Vec<String>>()
+            };
+            assert_eq!(spoken(&again), spoken(&session), "{format} to {}\n{}", target.name, written.body);
+            assert_eq!(again.title(), session.title());
+        }
+    }
+}
