@@ -26,7 +26,6 @@ struct Outcome {
 const UNREAD: &[(&str, &str)] = &[
     ("6738c8a33c", "instructions are kept beside the messages, as `system_prompt`"),
     ("76597bb6c0", "a line of a test: `content` is misspelled"),
-    ("0620dda831", "the model's reasoning stands only in the raw answer beside the message"),
 ];
 
 #[test]

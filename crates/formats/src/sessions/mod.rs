@@ -1,21 +1,36 @@
 //! Session formats: the files in which tools store conversations. `registry.rs` lists them.
 
 pub(crate) mod building;
+mod chats;
 mod claude_code;
 mod codex;
 #[cfg(feature = "sqlite")]
+mod crush;
+#[cfg(feature = "sqlite")]
 pub mod database;
+mod goose;
+mod inspect;
 mod instructions;
 pub mod jsonl;
 mod lines;
+#[cfg(feature = "sqlite")]
+mod llm;
 mod markdown;
+mod notes;
+#[cfg(feature = "sqlite")]
+mod openai_agents;
+mod opencode;
+mod openhands;
 pub mod registry;
 pub mod resend;
 pub(crate) mod sample;
+mod trajectories;
 pub mod turns;
 mod writing;
 
-pub use registry::{FORMATS, Format, Reading, claims, detect, detect_lines, named, read, read_files, write};
+pub use registry::{
+    FORMATS, Format, Reading, claim_files, claims, detect, detect_lines, named, read, read_files, write,
+};
 pub use resend::Resent;
 pub use sample::{Claim, Sample};
 pub use writing::{Writing, Written};

@@ -3,7 +3,7 @@
 use rejoin_view::{OnBroken, SoundView};
 
 #[cfg(feature = "sqlite")]
-use super::database::Database;
+use super::{crush, database::Database, llm, openai_agents};
 use crate::{
     accounting::{Known, Refuse, account, likeness},
     convert::{ConvertError, Converted, repaired},
@@ -11,10 +11,11 @@ use crate::{
     messages::{self, Style, list},
     session::{ReadError, Session},
     sessions::{
-        claude_code, codex, instructions, jsonl, lines, markdown,
+        chats, claude_code, codex, goose, inspect, instructions, jsonl, lines, markdown, notes, opencode,
+        openhands,
         resend::Resent,
         sample::{Claim, Sample},
-        turns,
+        trajectories, turns,
         writing::{Writing, Written},
     },
     wire::TooLarge,
@@ -88,8 +89,22 @@ pub struct DatabaseReading {
 
 impl Reading {
     /// Also reads folders and archives.
-    const fn with_files(self, reading: FilesReading) -> Self {
-        Self { files: Some(reading), ..self }
+    const fn with_files(
+        self,
+        sniff: fn(&dyn Files) -> Option<Claim>,
+        read: fn(&dyn Files) -> Result<Vec<Session>, ReadError>,
+    ) -> Self {
+        Self { files: Some(FilesReading { sniff, read }), ..self }
+    }
+
+    /// Also reads databases.
+    #[cfg(feature = "sqlite")]
+    const fn with_database(
+        self,
+        sniff: fn(&Database) -> Option<Claim>,
+        read: fn(&Database) -> Result<Vec<Session>, ReadError>,
+    ) -> Self {
+        Self { database: Some(DatabaseReading { sniff, read }), ..self }
     }
 
     /// Reads every conversation in a text, and reports the text that was not understood.
@@ -132,7 +147,16 @@ const fn reading(
     stream: ReadStream,
     known: &'static [Known],
 ) -> Option<Reading> {
-    Some(Reading {
+    Some(of_texts(sniff, text, stream, known))
+}
+
+const fn of_texts(
+    sniff: fn(&Sample<'_>) -> Option<Claim>,
+    text: Option<ReadText>,
+    stream: ReadStream,
+    known: &'static [Known],
+) -> Reading {
+    Reading {
         sniff,
         text,
         stream,
@@ -141,7 +165,51 @@ const fn reading(
         database: None,
         own: false,
         known,
-    })
+    }
+}
+
+/// A format of single documents that is only read.
+const fn document(
+    name: &'static str,
+    about: &'static str,
+    sniff: fn(&Sample<'_>) -> Option<Claim>,
+    text: ReadText,
+    known: &'static [Known],
+) -> Format {
+    let read = reading(sniff, Some(text), trajectories::too_large, known);
+    Format { name, about, read, write: None, agent: None }
+}
+
+/// A format that is only read, from a database.
+#[cfg(feature = "sqlite")]
+const fn database(
+    name: &'static str,
+    about: &'static str,
+    sniff: fn(&Database) -> Option<Claim>,
+    read: fn(&Database) -> Result<Vec<Session>, ReadError>,
+    known: &'static [Known],
+) -> Format {
+    const NO_TEXT: ReadError = ReadError::NoConversation("the format is one of databases");
+    let texts = of_texts(|_| None, Some(|_, _| Err(NO_TEXT)), |_| Err(NO_TEXT), known);
+    Format { name, about, read: Some(texts.with_database(sniff, read)), write: None, agent: None }
+}
+
+/// A form of messages, in a list or one per line, that is only read.
+macro_rules! chat {
+    ($chat:path, $about:literal) => {
+        Format {
+            name: $chat.name,
+            about: $about,
+            read: reading(
+                |sample| $chat.sniff(sample),
+                Some(|input, sample| $chat.read(input, sample)),
+                |stream| $chat.read_stream(stream),
+                $chat.known,
+            ),
+            write: None,
+            agent: None,
+        }
+    };
 }
 
 /// The requests of a dialect. Its encoder writes them, not a session format.
@@ -155,6 +223,21 @@ const fn body(
 ) -> Format {
     Format { name, about, read: reading(sniff, Some(text), stream, known), write: None, agent: None }
 }
+
+const OPENCODE: Reading = {
+    let reading = of_texts(opencode::sniff, Some(opencode::read), trajectories::too_large, opencode::KNOWN)
+        .with_files(opencode::sniff_files, opencode::read_files);
+    #[cfg(feature = "sqlite")]
+    let reading = reading.with_database(opencode::sniff_database, opencode::read_database);
+    reading
+};
+
+const GOOSE: Reading = {
+    let reading = of_texts(goose::sniff, Some(goose::read), goose::read_stream, goose::KNOWN);
+    #[cfg(feature = "sqlite")]
+    let reading = reading.with_database(goose::sniff_database, goose::read_database);
+    reading
+};
 
 /// Every format, in the order in which they are tried.
 pub const FORMATS: &[Format] = &[
@@ -172,6 +255,104 @@ pub const FORMATS: &[Format] = &[
         write: Some(codex::write),
         agent: Some(Agent { name: "Codex", resend: codex::resend }),
     },
+    Format {
+        name: opencode::FORMAT,
+        about: "a session of opencode: its export, its storage folder or its database",
+        read: Some(OPENCODE),
+        write: Some(opencode::write),
+        agent: None,
+    },
+    Format {
+        name: goose::FORMAT,
+        about: "a session of goose: its database, an older `.jsonl` file or an export",
+        read: Some(GOOSE),
+        write: None,
+        agent: None,
+    },
+    #[cfg(feature = "sqlite")]
+    database(
+        crush::FORMAT,
+        "the database of Crush, `.crush/crush.db`",
+        crush::sniff,
+        crush::read,
+        crush::KNOWN,
+    ),
+    #[cfg(feature = "sqlite")]
+    database(llm::FORMAT, "the database of `llm`, `logs.db`", llm::sniff, llm::read, llm::KNOWN),
+    #[cfg(feature = "sqlite")]
+    database(
+        openai_agents::FORMAT,
+        "a database of sessions of the OpenAI Agents SDK",
+        openai_agents::sniff,
+        openai_agents::read,
+        openai_responses::read::KNOWN,
+    ),
+    Format {
+        name: openhands::FORMAT,
+        about: "events of OpenHands: an `output.jsonl`, a trajectory or a folder of events",
+        read: Some(
+            of_texts(openhands::sniff, Some(openhands::read), openhands::read_stream, openhands::KNOWN)
+                .with_files(openhands::sniff_files, openhands::read_files),
+        ),
+        write: None,
+        agent: None,
+    },
+    document(
+        trajectories::SWE_AGENT,
+        "a trajectory of SWE-agent, `.traj`, or the history out of one",
+        trajectories::sniff_swe_agent,
+        trajectories::read_swe_agent,
+        messages::KNOWN,
+    ),
+    document(
+        trajectories::MINI_SWE_AGENT,
+        "a trajectory of mini-swe-agent, `.traj.json`, also as YAML",
+        trajectories::sniff_mini_swe_agent,
+        trajectories::read_mini_swe_agent,
+        messages::KNOWN,
+    ),
+    document(
+        trajectories::TAU_BENCH,
+        "runs of tau-bench",
+        trajectories::sniff_tau_bench,
+        trajectories::read_tau_bench,
+        messages::KNOWN,
+    ),
+    document(
+        trajectories::TAU2_BENCH,
+        "simulations of tau2-bench",
+        trajectories::sniff_tau2_bench,
+        trajectories::read_tau2_bench,
+        messages::KNOWN,
+    ),
+    Format {
+        name: inspect::FORMAT,
+        about: "a log of Inspect, as JSON or as an `.eval` archive",
+        read: Some(
+            of_texts(inspect::sniff, Some(inspect::read), trajectories::too_large, inspect::KNOWN)
+                .with_files(inspect::sniff_files, inspect::read_files),
+        ),
+        write: None,
+        agent: None,
+    },
+    chat!(chats::AGENT_FRAMEWORK, "messages of Microsoft's Agent Framework"),
+    chat!(chats::LANGCHAIN, "messages of LangChain, as `messages_to_dict` or `dumps` writes them"),
+    chat!(chats::SHAREGPT, "conversations in the form of ShareGPT, `from` and `value`"),
+    chat!(chats::ENTIRE, "a compact transcript of Entire"),
+    document(
+        notes::AIDER,
+        "the chat history of aider, `.aider.chat.history.md`, with losses",
+        notes::sniff_aider,
+        notes::read_aider,
+        notes::KNOWN,
+    ),
+    document(
+        notes::SPECSTORY,
+        "a file of SpecStory, `.specstory/history/*.md`, with losses",
+        notes::sniff_specstory,
+        notes::read_specstory,
+        notes::KNOWN,
+    ),
     Format {
         name: turns::FORMAT,
         about: "one turn a line, `{timestamp, items, metadata}`",
@@ -333,6 +514,11 @@ pub fn read_files(files: &dyn Files, format: Option<&'static Format>) -> Result<
     let format = chosen(format, |format| (reading(format)?.sniff)(files))?;
     let nothing = ReadError::NoConversation("the format is not one of folders or archives");
     account((reading(format).ok_or(nothing)?.read)(files)?, Refuse::AnyFile)
+}
+
+/// The format that claims the files of a folder or an archive. `None` also if two formats are equally sure.
+pub fn claim_files(files: &dyn Files) -> Option<&'static Format> {
+    chosen(None, |format| (format.read.as_ref()?.files.as_ref()?.sniff)(files)).ok()
 }
 
 /// Reads the conversations in a database, in a format or in the one that claims it most surely.
