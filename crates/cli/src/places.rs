@@ -89,7 +89,7 @@ impl AgentPlace {
     /// Whether a file of that name is one of its sessions.
     pub fn owns(&self, path: &Path) -> bool {
         let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        // What cannot be read, or was compressed, is still the agent's.
+        // What cannot be read is still the agent's, and so is what was compressed.
         path.is_dir()
             || (name.starts_with(self.names.0) && name.trim_end_matches(".zst").ends_with(self.names.1))
     }
@@ -111,11 +111,8 @@ impl Candidate {
 
     /// Its conversations, or why there are none.
     pub fn try_read(&self, from: Option<&str>) -> Result<Vec<Session>, Unread> {
-        if self.path.is_dir() {
+        if self.path.is_dir() && std::fs::read_dir(&self.path).is_err() {
             return Err(Unread::Folder);
-        }
-        if self.path.extension().is_some_and(|kind| kind == "zst") {
-            return Err(Unread::Compressed);
         }
         let in_passing = self.agent.is_none() && !self.named;
         let effort = if in_passing { ReadEffort::InPassing } else { ReadEffort::Full };
@@ -146,10 +143,14 @@ pub enum FolderFiles {
     All,
 }
 
+/// The endings of files that are mostly sessions, or that may be packed ones.
+const ENDINGS: &[&str] = &["jsonl", "json", "traj", "db", "gz", "zst", "zip", "eval"];
+
 /// The sessions of agents, and the files of the given paths.
 pub fn candidates(agents: &'static [AgentPlace], paths: &[String], chosen: FolderFiles) -> Candidates {
     let likely = |path: &Path| {
-        chosen == FolderFiles::All || path.extension().is_some_and(|kind| kind == "jsonl" || kind == "json")
+        chosen == FolderFiles::All
+            || path.extension().is_some_and(|kind| ENDINGS.iter().any(|ending| kind == *ending))
     };
     let mut seen = HashSet::new();
     let mut found = Candidates::default();
@@ -179,11 +180,16 @@ pub fn candidates(agents: &'static [AgentPlace], paths: &[String], chosen: Folde
 }
 
 /// The files under a path, in order, and what was passed over with the reason. A file is itself. Links to folders are not followed,
-/// so a loop of links has an end. A folder that cannot be read is among the files, so that someone says so.
+/// so a loop of links has an end. A folder that cannot be read is among the files, so that someone says so. So is a folder whose
+/// files are read together: they are no sessions one by one.
 fn walk(path: &Path) -> (Vec<PathBuf>, Vec<(PathBuf, &'static str)>) {
     let (mut found, mut passed_over) = (Vec::new(), Vec::new());
     let mut folders = vec![path.to_owned()];
     while let Some(folder) = folders.pop() {
+        if folder.is_dir() && source::is_unit(&folder) {
+            found.push(folder);
+            continue;
+        }
         let Ok(entries) = std::fs::read_dir(&folder) else {
             if folder.exists() {
                 found.push(folder);

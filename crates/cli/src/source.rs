@@ -1,16 +1,32 @@
-//! Where inputs come from: files and standard input. What is too large for one text is read line by line.
+//! Where inputs come from: files, folders and standard input. What is too large for one text is read line by line.
+//!
+//! A source need not be one text: `unpack.rs` unpacks compressed files and archives, `copied.rs` copies databases, `folder.rs`
+//! lists folders.
+
+mod copied;
+mod folder;
+mod unpack;
 
 use std::{
+    fs::File,
     io::{self, Read as _},
     path::Path,
     sync::Arc,
 };
 
 use rejoin::{
-    Input, InputError, ReadError, Session, Stream, installation::readable, record::limits, sessions,
+    Files, Input, InputError, ReadError, Session, Stream, installation::readable, record::limits, sessions,
 };
 
-use crate::{beside::Beside, failure::Failure, stream};
+use self::{
+    folder::Folder,
+    unpack::{Archive, Packing, UNPACKED_BYTES},
+};
+use crate::{
+    beside::Beside,
+    failure::Failure,
+    stream::{self, ByteSource},
+};
 
 /// The error for an input that no conversation can be read from.
 pub fn unreadable(path: &str, error: ReadError, from: Option<&str>) -> Failure {
@@ -53,7 +69,8 @@ pub enum Unread {
     Io(io::Error),
     /// It holds no conversation that can be read.
     Format(ReadError),
-    Compressed,
+    /// It is compressed or an archive, and cannot be unpacked.
+    Packed(io::Error),
     /// It is a folder that may not be read.
     Folder,
 }
@@ -64,7 +81,7 @@ impl Unread {
         match self {
             Self::Io(why) if why.kind() == io::ErrorKind::PermissionDenied => "permission denied",
             Self::Io(_) | Self::Format(ReadError::Io(_)) => "read error",
-            Self::Compressed => "compressed",
+            Self::Packed(_) => "cannot be unpacked",
             Self::Folder => "folder that may not be read",
             Self::Format(ReadError::Input(InputError::Empty)) => "empty",
             Self::Format(ReadError::Input(InputError::Binary { .. })) => "binary",
@@ -85,7 +102,7 @@ impl Unread {
         let (why, hint) = match self {
             Self::Io(error) => (error.to_string(), io_hint(error)),
             Self::Format(error) => (error.to_string(), hint(error, from)),
-            Self::Compressed => (String::from("it is compressed; unpack it with `zstd -d`"), None),
+            Self::Packed(error) => (format!("it cannot be unpacked: {error}"), None),
             Self::Folder => (String::from("the folder may not be read"), None),
         };
         Failure::Unreadable { name, why, hint }
@@ -108,6 +125,49 @@ pub fn try_read(
     Ok((input, sessions?))
 }
 
+/// The conversations in a folder that is one unit, such as the storage of a program. `None` if no format claims it.
+fn of_folder(place: &Path, from: Option<&str>) -> Option<Result<Vec<Session>, ReadError>> {
+    let format = from.and_then(sessions::named);
+    let folder = Folder::list(place)?;
+    let claimed = format.is_some_and(|format| format.read.as_ref().is_some_and(|read| read.files.is_some()));
+    (claimed || sessions::claim_files(&folder).is_some()).then(|| sessions::read_files(&folder, format))
+}
+
+/// Whether the files of a folder belong together and are read as one.
+pub fn is_unit(place: &Path) -> bool {
+    Folder::list(place).is_some_and(|folder| sessions::claim_files(&folder).is_some())
+}
+
+/// Opens a file for reading, unpacked if it is compressed.
+pub fn open_unpacked(place: &Path) -> io::Result<ByteSource> {
+    let unpacked = unpack::unpack(stream::open(place)?).map_err(|(_, why)| why)?;
+    Ok(unpacked.source)
+}
+
+/// Reads the conversations in a zip archive.
+fn of_archive(
+    path: &str,
+    mut source: ByteSource,
+    from: Option<&str>,
+) -> Result<Result<Vec<Session>, ReadError>, Unread> {
+    let read = |files: &dyn Files| {
+        sessions::read_files(files, from.and_then(sessions::named)).map_err(|error| match error {
+            ReadError::UnknownFormat => {
+                ReadError::NoConversation("no format has an archive with these files")
+            }
+            error => error,
+        })
+    };
+    if Path::new(path).is_file() {
+        let file = File::open(path).map_err(Unread::Io)?;
+        return Ok(read(&Archive::open(path, io::BufReader::new(file)).map_err(Unread::Packed)?));
+    }
+    // The list of files is at the end, and a pipe is read only once.
+    let mut bytes = Vec::new();
+    (&mut source).take(UNPACKED_BYTES).read_to_end(&mut bytes).map_err(Unread::Io)?;
+    Ok(read(&Archive::open(path, io::Cursor::new(bytes)).map_err(Unread::Packed)?))
+}
+
 /// Reads a text, and the conversations in it if there are any.
 fn look_at(
     place: &Path,
@@ -116,36 +176,56 @@ fn look_at(
 ) -> Result<(Input, Result<Vec<Session>, ReadError>), Unread> {
     // A name need not be text to be a name; to a person it is shown as text.
     let path = &*place.to_string_lossy();
+    let nothing = || Input { name: path.to_owned(), text: "".into(), replaced_at: None, companions: None };
+    if path != "-" && place.is_dir() {
+        let is_a_folder = || Unread::Io(io::Error::from(io::ErrorKind::IsADirectory));
+        return Ok((nothing(), of_folder(place, from).ok_or_else(is_a_folder)?));
+    }
     let source = if path == "-" { stream::stdin() } else { stream::open(place).map_err(Unread::Io)? };
+    // A failure to read what is compressed is one to unpack it.
+    let reason = |packed, why| if packed == Packing::None { Unread::Io(why) } else { Unread::Packed(why) };
+    let unpacked = unpack::unpack(source).map_err(|(packed, why)| reason(packed, why))?;
+    let unpack::Unpacked { outer: packed, inner: inside, source } = unpacked;
+    let failed = |why: io::Error| reason(packed, why);
+    match inside {
+        Packing::Database if packed == Packing::None && place.is_file() => {
+            return Ok((nothing(), copied::read(place, from)));
+        }
+        Packing::Database => return Ok((nothing(), copied::read_stream(path, source, from))),
+        Packing::Archive if packed == Packing::None => {
+            return Ok((nothing(), of_archive(path, source, from)?));
+        }
+        _ => {}
+    }
     let format = from.and_then(sessions::named);
     let beside = (path != "-").then(|| Beside::new(place));
     let mut source = io::BufReader::with_capacity(READ_AT_ONCE, source);
     let mut bytes = Vec::new();
     if effort == ReadEffort::InPassing {
-        (&mut source).take(GLANCE_AT).read_to_end(&mut bytes).map_err(Unread::Io)?;
+        (&mut source).take(GLANCE_AT).read_to_end(&mut bytes).map_err(failed)?;
         if !begins_like_json(&bytes) && bytes.contains(&0) {
             return Err(ReadError::Input(InputError::Binary { offset: 0 }).into());
         }
     }
     let rest = LOOK_AT - bytes.len() as u64;
-    (&mut source).take(rest).read_to_end(&mut bytes).map_err(Unread::Io)?;
+    (&mut source).take(rest).read_to_end(&mut bytes).map_err(failed)?;
     // The beginning tells whether it is a file of lines: such a file need not be one text to be read. Other formats are told
     // from the whole text.
     let is_whole = (bytes.len() as u64) < LOOK_AT;
     let detect = if is_whole { sessions::detect } else { sessions::detect_lines };
-    let detected = format.or_else(|| detect(&String::from_utf8_lossy(&bytes)));
-    // A named format does not make a session of every text in a folder.
-    let unlikely = from.is_some() || detected.is_none();
-    if effort == ReadEffort::InPassing && unlikely && !begins_like_json(&bytes) && !bytes.is_empty() {
+    let claimed = || detect(&String::from_utf8_lossy(&bytes));
+    let detected = format.or_else(claimed);
+    // A named format does not make a session of every text in a folder: what is not JSON has to be claimed by a format.
+    let unlikely = || if format.is_some() { claimed().is_none() } else { detected.is_none() };
+    if effort == ReadEffort::InPassing && !bytes.is_empty() && !begins_like_json(&bytes) && unlikely() {
         return Err(ReadError::NotJson { reason: "it begins like something else", line: 1, offset: 0 }.into());
     }
     let lines = detected.and_then(|format| format.read.as_ref()).filter(|reading| reading.is_lines());
     if lines.is_none() {
         // One byte more than the limit is enough to know that it is too much for one text.
         let rest = limits::BODY_BYTES as u64 + 1 - bytes.len() as u64;
-        (&mut source).take(rest).read_to_end(&mut bytes).map_err(Unread::Io)?;
+        (&mut source).take(rest).read_to_end(&mut bytes).map_err(failed)?;
     }
-    let nothing = || Input { name: path.to_owned(), text: "".into(), replaced_at: None, companions: None };
     if lines.is_some() || bytes.len() > limits::BODY_BYTES {
         let too_large = ReadError::Input(InputError::TooLarge { bytes: bytes.len() });
         let beginning = || String::from_utf8_lossy(&bytes[..bytes.len().min(READ_AT_ONCE)]);
@@ -179,7 +259,7 @@ const LOOK_AT: u64 = 1024 * 1024;
 /// How much of a file in a folder tells that it is not text.
 const GLANCE_AT: u64 = 8 * 1024;
 
-/// Whether bytes begin as every format that can be read does, in any encoding that can be read.
+/// Whether bytes begin like JSON, in any encoding that can be read.
 fn begins_like_json(bytes: &[u8]) -> bool {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return true;
@@ -208,7 +288,7 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
         ReadError::NotJson { .. } => format!("rejoin reads JSON in these formats: {formats}"),
         ReadError::Input(InputError::Empty) => format!("was it saved? rejoin reads {formats}"),
         ReadError::Input(InputError::Binary { .. }) => {
-            format!("is it compressed, or a database? rejoin reads {formats}")
+            format!("rejoin reads {formats}")
         }
         ReadError::Input(InputError::TooLarge { .. }) => String::from("split it: one conversation per file"),
     })

@@ -740,7 +740,7 @@ fn a_folder_is_imported_by_content() {
         assert_eq!(paths.len(), 3, "{paths:?}");
         assert!(paths.iter().any(|path| path.ends_with("a.traj")), "{paths:?}");
         let wanted = serde_json::json!({"skipped": 8, "reasons": {
-            "binary": 1, "broken link": 1, "compressed": 1, "empty": 1, "link to a folder": 1,
+            "binary": 1, "broken link": 1, "cannot be unpacked": 1, "empty": 1, "link to a folder": 1,
             "no conversation in it": 1, "not JSON": 1, "not a regular file": 1}});
         assert_eq!(lines.last().unwrap(), &wanted);
         let again = home.run(&["import", &folder]);

@@ -26,7 +26,6 @@ struct Outcome {
 const UNREAD: &[(&str, &str)] = &[
     ("76597bb6c0", "a line of a test: `content` is misspelled"),
     ("a8d82d91c0", "an event of a test, of a type that no program writes"),
-    ("0620dda831", "the model's reasoning stands only in the raw answer beside the message"),
 ];
 
 #[test]

@@ -144,7 +144,7 @@ pub use rejoin_engine::{
 pub use rejoin_formats::{
     Choice, Context, ConvertError, Converted, Dialect, Input, ReadError, Session, Target, accounting,
     convert, convert_with, image_type,
-    input::{Companions, InputError, Stream},
+    input::{Companions, Files, InputError, Stream},
     session::{self, Aside},
     sessions, wire,
 };

@@ -18,10 +18,34 @@ use rejoin_view::{Finding, Position, Rule};
 /// The strings of an input that nothing accounts for.
 #[must_use]
 pub fn unaccounted(input: &str, sessions: &[Session]) -> Vec<String> {
+    if sessions.iter().any(|session| MARKDOWN.contains(&session.format)) {
+        return unaccounted_lines(input, sessions);
+    }
     let mut books = Books::default();
     sessions.iter().for_each(|session| books.add(session));
     let missing = |text: &Cow<'_, str>| has_words(text) && !books.hold(text);
     strings(input).into_iter().filter(missing).map(Cow::into_owned).collect()
+}
+
+/// Formats whose texts are Markdown: JSON in them is a part of what was said.
+const MARKDOWN: [&str; 2] = ["aider", "specstory"];
+
+/// The lines of a text that is not JSON which neither a message nor anything beside the messages keeps.
+fn unaccounted_lines(input: &str, sessions: &[Session]) -> Vec<String> {
+    let mut kept: HashSet<String> = HashSet::new();
+    let mut keep = |text: &str| kept.extend(text.lines().map(str::to_owned));
+    for session in sessions {
+        let hidden = session.set_aside.iter().filter_map(|item| match &item.what {
+            Aside::Hidden(message, _) => Some(message),
+            _ => None,
+        });
+        for message in session.messages.iter().chain(hidden) {
+            let doc = Doc::parse(message.native_text());
+            doc.iter().flat_map(Doc::strings).for_each(|text| keep(&text));
+        }
+        session.set_aside.iter().filter_map(|item| item.raw()).for_each(|text| keep(text));
+    }
+    input.lines().filter(|line| has_words(line) && !kept.contains(*line)).map(str::to_owned).collect()
 }
 
 /// Texts that carry one of these marks and have another role than the mark, without a finding there.

@@ -3,7 +3,7 @@
 //! In a folder every regular file is tried by its content. Files that are no sessions are counted by reason; none of them stops
 //! the others.
 
-use std::{collections::BTreeMap, fs::File, io::BufReader, path::Path};
+use std::{collections::BTreeMap, io::BufReader, path::Path};
 
 use rejoin::{
     Session,
@@ -19,6 +19,7 @@ use crate::{
     failure::{Failure, UNREADABLE},
     output::{self, harmless, paint, plural},
     places::{self, AGENTS, Candidate, Candidates, FolderFiles},
+    source,
 };
 
 /// The format of rejoin's own record.
@@ -163,7 +164,7 @@ impl Import<'_> {
             let why = std::io::Error::other("a pipe cannot be read twice; save it in a file first");
             return Err(failed(why).into());
         }
-        let file = File::open(path).map_err(failed)?;
+        let file = source::open_unpacked(Path::new(path)).map_err(failed)?;
         self.writer.import_record(&mut BufReader::new(file))
     }
 

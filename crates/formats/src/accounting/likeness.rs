@@ -24,10 +24,6 @@ const GUISES: &[Guise] = &[
     ("an opencode message without its parts", |root| {
         begins(root, "id", "msg_") && root.get("sessionID").is_some()
     }),
-    ("an opencode export", |root| {
-        let first = root.get("messages").and_then(|list| list.items().next());
-        first.is_some_and(|first| first.get("info").is_some() && first.get("parts").is_some())
-    }),
     ("an opencode trajectory", |root| begins(root, "sessionID", "ses_")),
     ("a Codex rollout that holds events only", |root| is(root, "type", &["event_msg"])),
     ("an Agent Client Protocol stream", |root| {
@@ -36,20 +32,7 @@ const GUISES: &[Guise] = &[
     ("the display log of Cline or Roo Code", |root| {
         is(root, "type", &["say", "ask"]) && root.get("ts").is_some()
     }),
-    ("an Entire transcript", |root| {
-        ["v", "agent", "cli_version", "content"].iter().all(|name| root.get(name).is_some())
-    }),
     ("a ChatGPT export", |root| root.get("mapping").is_some_and(|map| map.kind() == Kind::Object)),
-    ("a ShareGPT conversation (`from` and `value`)", |root| {
-        let pair = |item: Value<'_>| string(item, "from").is_some() && item.get("value").is_some();
-        let inside = |list: Value<'_>| list.items().take(LOOK_AT).any(pair);
-        pair(root) || root.get("conversations").is_some_and(inside)
-    }),
-    ("an OpenHands trajectory", |root| {
-        let event = is(root, "source", &["agent", "user", "environment"]);
-        (event && (root.get("action").is_some() || root.get("observation").is_some()))
-            || (root.get("instruction").is_some() && root.get("history").is_some())
-    }),
     ("a provider's response, not a request", |root| {
         root.get("choices").is_some_and(|list| list.kind() == Kind::Array)
     }),

@@ -7,15 +7,18 @@
 use std::sync::Arc;
 
 use rejoin_record::{
-    Arguments, Block, CallId, Form, Message, Native, Raw, Role, Text, ToolCall, ToolResult,
+    Arguments, Block, BlockKind, CallId, Form, Media, Message, Native, Origin, Raw, Role, Text, ToolCall,
+    ToolResult,
     json::{Kind, Value},
 };
-use rejoin_view::Finding;
+use rejoin_view::{Action, Finding, Position, Rule};
 
 use crate::{
     context::Context,
-    messages::{MessageReader, Style},
+    media,
+    messages::{MessageReader, Style, blocks::document_at},
     session::{Aside, Detail, Place, Session, SetAside, derive_id},
+    wire::registry::Dialect,
 };
 
 /// A session under construction.
@@ -71,6 +74,12 @@ impl SessionBuilder {
     /// Sets aside something that the model does not see.
     pub fn aside(&mut self, place: Place, what: Aside) {
         self.set_aside.push(SetAside { place, after: self.messages.len(), what });
+    }
+
+    /// Sets aside something that cannot be read, and reports it.
+    pub fn damaged(&mut self, place: Place, text: impl Into<Text>, why: impl Into<Text>) {
+        self.aside(place, Aside::Raw(text.into()));
+        self.findings.push(damage(place, why));
     }
 
     /// Keeps a message that the model does not see: one on another branch, or one that the agent leaves out.
@@ -187,4 +196,40 @@ pub fn result(id: Option<&str>, name: Option<&str>, content: Vec<Block>, is_erro
 /// A value as text: a string as it is, anything else as its JSON.
 pub fn as_text(value: Value<'_>) -> Text {
     value.as_str().map_or_else(|| Text::new(value.raw()), |text| Text::new(&*text))
+}
+
+/// The context of a source that names no dialect, and perhaps the model that spoke.
+pub fn context(model: Option<&str>) -> Context {
+    Context::of_model(Dialect::OpenAiChat, model)
+}
+
+/// The place of an item in a source without lines.
+pub fn nth(index: usize) -> Place {
+    Place { index, offset: 0, line: None }
+}
+
+/// Reports an item that cannot be read.
+pub fn damage(place: Place, why: impl Into<Text>) -> Finding {
+    let message = place.line.is_none().then_some(place.index);
+    let at = Position { message, block: None, line: place.line };
+    Finding::new(Rule::DamagedEntry, at, Action::SetAside).because(why)
+}
+
+/// What a model thought, as far as it can be read. No provider can verify it.
+pub fn thought(text: Text, format: &str, model: Option<&str>) -> Block {
+    Block::reasoning(text, false, Origin::of(format, model.map(Text::new)))
+}
+
+/// An image or a document at an address, or in a data URL.
+pub fn medium(url: &str, media_type: Option<&str>, name: Option<&str>) -> Block {
+    let image = media_type.map_or_else(|| url.starts_with("data:image/"), |kind| kind.starts_with("image/"));
+    let (told, source) = if image { media::image_at(Text::new(url)) } else { document_at(Text::new(url)) };
+    let media_type = told.or_else(|| media_type.map(Text::new));
+    let media = Box::new(Media { media_type, source, name: name.map(Text::new) });
+    Block::new(if image { BlockKind::Image(media) } else { BlockKind::Document(media) })
+}
+
+/// A block that has no counterpart elsewhere, kept as it is.
+pub fn opaque(kind: &str, value: Value<'_>) -> Block {
+    Block::opaque(kind, Raw::new(value.raw()), false)
 }

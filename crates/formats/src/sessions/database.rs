@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use rusqlite::{Connection, OpenFlags, Params, Row};
+use rusqlite::{Connection, OpenFlags, Params, Row, types::ValueRef};
 
 use crate::session::ReadError;
 
@@ -80,4 +80,44 @@ impl Database {
 
 fn failed(error: rusqlite::Error) -> ReadError {
     ReadError::Io(format!("the database cannot be read: {error}"))
+}
+
+/// A column as text. Bytes that are not text are replaced; `NULL` is `None`.
+pub(crate) fn column(row: &Row<'_>, number: usize) -> rusqlite::Result<Option<String>> {
+    Ok(match row.get_ref(number)? {
+        ValueRef::Null => None,
+        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Real(number) => Some(number.to_string()),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+    })
+}
+
+/// The first columns of a row as texts.
+pub(crate) fn columns<const N: usize>(row: &Row<'_>) -> rusqlite::Result<[Option<String>; N]> {
+    let mut texts = [const { None }; N];
+    for (number, text) in texts.iter_mut().enumerate() {
+        *text = column(row, number)?;
+    }
+    Ok(texts)
+}
+
+impl Database {
+    /// Every row of a query, with its first columns as texts.
+    pub(crate) fn rows<const N: usize>(
+        &self,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<Vec<[Option<String>; N]>, ReadError> {
+        let mut rows = Vec::new();
+        self.each(sql, params, |row| {
+            rows.push(columns(row)?);
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    /// The name of a column, or `NULL` if the table has none of that name, as in an older database.
+    pub(crate) fn or_null<'c>(&self, table: &str, column: &'c str) -> &'c str {
+        if self.has(table, &[column]) { column } else { "NULL" }
+    }
 }

@@ -2,26 +2,42 @@
 
 mod agents;
 pub(crate) mod building;
+mod chats;
 mod claude_code;
 mod codex;
 mod cody;
 #[cfg(feature = "sqlite")]
+mod crush;
+#[cfg(feature = "sqlite")]
 pub mod database;
+mod goose;
+mod inspect;
 mod instructions;
 pub mod jsonl;
 mod lines;
+#[cfg(feature = "sqlite")]
+mod llm;
 mod markdown;
+mod notes;
+#[cfg(feature = "sqlite")]
+mod openai_agents;
+mod opencode;
+mod openhands;
 mod orchestration;
 mod ploke;
 mod prometheus;
 pub mod registry;
 pub mod resend;
 pub(crate) mod sample;
+mod table;
+mod trajectories;
 pub mod turns;
 mod writing;
 mod xzatoma;
 
-pub use registry::{FORMATS, Format, Reading, claims, detect, detect_lines, named, read, read_files, write};
+pub use registry::{
+    FORMATS, Format, Reading, claim_files, claims, detect, detect_lines, named, read, read_files, write,
+};
 pub use resend::Resent;
 pub use sample::{Claim, Sample};
 pub use writing::{Writing, Written};

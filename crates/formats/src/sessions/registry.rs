@@ -1,30 +1,23 @@
-//! The session formats. Adding one: a module, and a line in [`FORMATS`].
+//! Recognising, reading and writing session files. Adding a format: a module, and an entry in `table.rs`.
 
 use rejoin_view::{OnBroken, SoundView};
 
 #[cfg(feature = "sqlite")]
 use super::database::Database;
+pub use super::table::FORMATS;
+use super::{
+    instructions, lines,
+    resend::Resent,
+    sample::{Claim, Sample},
+    table::AGENTS,
+    writing::{Writing, Written},
+};
 use crate::{
     accounting::{Known, Refuse, account, likeness},
     convert::{ConvertError, Converted, repaired},
     input::{Files, Input, Stream},
-    messages::{self, Style, list},
     session::{ReadError, Session},
-    sessions::{
-        agents::{
-            self, antigravity, cline, codex_exec, copilot_cli, cursor, droid, gemini_cli, iflow, kiro, pi,
-            qwen_code,
-        },
-        claude_code, codex, cody, instructions, jsonl, lines, markdown, orchestration, ploke, prometheus,
-        resend::Resent,
-        sample::{Claim, Sample},
-        turns,
-        writing::{Writing, Written},
-        xzatoma,
-    },
     wire::TooLarge,
-    wire::gemini,
-    wire::openai_responses,
 };
 
 /// How a conversation is written: from what is sound in it, with what the session says of it.
@@ -52,17 +45,17 @@ pub struct Agent {
     pub resend: fn(&Session) -> Resent,
 }
 
-type ReadText = fn(&Input, Sample<'_>) -> Result<Vec<Session>, ReadError>;
-type ReadStream = fn(Stream<'_>) -> Result<Vec<Session>, ReadError>;
+pub(super) type ReadText = fn(&Input, Sample<'_>) -> Result<Vec<Session>, ReadError>;
+pub(super) type ReadStream = fn(Stream<'_>) -> Result<Vec<Session>, ReadError>;
 
 /// How conversations are read from a format.
 pub struct Reading {
     /// How surely a text, or the beginning of one, is in it, and why.
     pub sniff: fn(&Sample<'_>) -> Option<Claim>,
     /// Reads every conversation in a text; `None` for files of lines, which are always read as a stream.
-    text: Option<ReadText>,
+    pub(super) text: Option<ReadText>,
     /// Reads every conversation in a stream of lines.
-    stream: ReadStream,
+    pub(super) stream: ReadStream,
     /// How conversations are read from the files of a folder or an archive.
     pub files: Option<FilesReading>,
     /// How conversations are read from a database.
@@ -93,7 +86,7 @@ pub struct DatabaseReading {
 
 impl Reading {
     /// Also reads folders and archives.
-    const fn with_files(self, reading: FilesReading) -> Self {
+    pub(super) const fn with_files(self, reading: FilesReading) -> Self {
         Self { files: Some(reading), ..self }
     }
 
@@ -135,276 +128,6 @@ impl Reading {
         if self.own { Refuse::Nothing } else { refuse }
     }
 }
-
-/// How another program's format is read.
-const fn reading(
-    sniff: fn(&Sample<'_>) -> Option<Claim>,
-    text: Option<ReadText>,
-    stream: ReadStream,
-    known: &'static [Known],
-) -> Option<Reading> {
-    Some(plain_reading(sniff, text, stream, known))
-}
-
-/// The same, to which more may be added.
-const fn plain_reading(
-    sniff: fn(&Sample<'_>) -> Option<Claim>,
-    text: Option<ReadText>,
-    stream: ReadStream,
-    known: &'static [Known],
-) -> Reading {
-    Reading {
-        sniff,
-        text,
-        stream,
-        files: None,
-        #[cfg(feature = "sqlite")]
-        database: None,
-        own: false,
-        known,
-    }
-}
-
-/// How a document is read that may also lie in a folder.
-const fn history(
-    sniff: fn(&Sample<'_>) -> Option<Claim>,
-    text: ReadText,
-    stream: ReadStream,
-    files: FilesReading,
-) -> Option<Reading> {
-    Some(plain_reading(sniff, Some(text), stream, cline::KNOWN).with_files(files))
-}
-
-/// A format of another agent that is only read.
-const fn read_only(name: &'static str, about: &'static str, read: Option<Reading>) -> Format {
-    Format { name, about, read, write: None, agent: None }
-}
-
-/// The requests of a dialect. Its encoder writes them, not a session format.
-const fn body(
-    name: &'static str,
-    about: &'static str,
-    sniff: fn(&Sample<'_>) -> Option<Claim>,
-    text: ReadText,
-    stream: ReadStream,
-    known: &'static [Known],
-) -> Format {
-    Format { name, about, read: reading(sniff, Some(text), stream, known), write: None, agent: None }
-}
-
-/// Every format, in the order in which they are tried.
-pub const FORMATS: &[Format] = &[
-    Format {
-        name: "claude-code",
-        about: "a Claude Code transcript, of a session or of one of its sub-agents",
-        read: reading(claude_code::sniff, None, claude_code::read_stream, claude_code::KNOWN),
-        write: Some(claude_code::write),
-        agent: Some(Agent { name: "Claude Code", resend: claude_code::resend }),
-    },
-    Format {
-        name: codex::FORMAT,
-        about: "a rollout of Codex, `~/.codex/sessions/…/rollout-*.jsonl`",
-        read: reading(codex::sniff, None, codex::read_stream, codex::KNOWN),
-        write: Some(codex::write),
-        agent: Some(Agent { name: "Codex", resend: codex::resend }),
-    },
-    Format {
-        name: cody::FORMAT,
-        about: "a conversation of cody, `~/.cody/conversations/*.jsonl`",
-        read: reading(cody::sniff, None, cody::read_stream, openai_responses::read::KNOWN),
-        write: Some(cody::write),
-        agent: None,
-    },
-    Format {
-        name: orchestration::FORMAT,
-        about: "events of agent-orchestration-system, `.agent-sessions/*/events.jsonl`; each delegated run is a conversation",
-        read: reading(orchestration::sniff, None, orchestration::read_stream, orchestration::KNOWN),
-        write: None,
-        agent: None,
-    },
-    Format {
-        name: prometheus::FORMAT,
-        about: "a dump of the tables of Prometheus Protocol's Discord bot, as JSON, CSV or SQL",
-        read: reading(prometheus::sniff, Some(prometheus::read), prometheus::read_stream, prometheus::KNOWN),
-        write: None,
-        agent: None,
-    },
-    Format {
-        name: ploke::FORMAT,
-        about: "the Markdown that ploke's `save history` writes, `.ploke_history.md`; it holds less than was said",
-        read: Some(ploke::and_backups(plain_reading(
-            ploke::sniff,
-            Some(ploke::read),
-            ploke::read_stream,
-            ploke::KNOWN,
-        ))),
-        write: None,
-        agent: None,
-    },
-    Format {
-        name: xzatoma::FORMAT,
-        about: "the database of xzatoma, `history.db`",
-        read: Some(xzatoma::and_databases(
-            plain_reading(|_| None, Some(xzatoma::read), xzatoma::read_stream, xzatoma::KNOWN)
-                .with_files(xzatoma::SUBAGENTS),
-        )),
-        write: None,
-        agent: None,
-    },
-    Format {
-        name: gemini_cli::FORMAT,
-        about: "a session of Gemini CLI, `~/.gemini/tmp/…/chats/session-*.jsonl` or `.json`",
-        read: reading(gemini_cli::sniff, Some(gemini_cli::read), gemini_cli::read_stream, gemini_cli::KNOWN),
-        write: Some(gemini_cli::write),
-        agent: None,
-    },
-    Format {
-        name: pi::FORMAT,
-        about: "a session of pi or OpenClaw, `~/.pi/agent/sessions/…/*.jsonl`",
-        read: reading(pi::sniff, None, pi::read_stream, pi::KNOWN),
-        write: Some(pi::write),
-        agent: None,
-    },
-    read_only(
-        qwen_code::FORMAT,
-        "a chat of Qwen Code, `~/.qwen/projects/…/chats/*.jsonl`",
-        reading(qwen_code::sniff, None, qwen_code::read_stream, qwen_code::KNOWN),
-    ),
-    read_only(
-        copilot_cli::FORMAT,
-        "the events of GitHub Copilot CLI, `~/.copilot/session-state/…/events.jsonl`",
-        reading(copilot_cli::sniff, None, copilot_cli::read_stream, copilot_cli::KNOWN),
-    ),
-    read_only(
-        cursor::FORMAT,
-        "a transcript of Cursor, `~/.cursor/projects/…/agent-transcripts/*.jsonl`, which holds no results of tools",
-        reading(cursor::sniff, None, cursor::read_stream, cursor::KNOWN),
-    ),
-    read_only(
-        droid::FORMAT,
-        "a session of Droid, `~/.factory/sessions/…/*.jsonl`, or the stream of `droid exec`",
-        reading(droid::sniff, None, droid::read_stream, droid::KNOWN),
-    ),
-    read_only(
-        kiro::FORMAT,
-        "an export of Kiro, or a session of its command line",
-        reading(kiro::sniff, Some(kiro::read), kiro::read_stream, kiro::KNOWN),
-    ),
-    read_only(
-        iflow::FORMAT,
-        "a session of iFlow",
-        reading(iflow::sniff, None, iflow::read_stream, iflow::KNOWN),
-    ),
-    read_only(
-        antigravity::FORMAT,
-        "an export of Antigravity",
-        reading(
-            antigravity::sniff,
-            Some(antigravity::read),
-            |stream| agents::document_of(stream, antigravity::read),
-            messages::KNOWN,
-        ),
-    ),
-    read_only(
-        codex_exec::FORMAT,
-        "the output of `codex exec --json`, which does not hold what a person said",
-        reading(codex_exec::sniff, None, codex_exec::read_stream, codex_exec::KNOWN),
-    ),
-    read_only(
-        cline::CLINE,
-        "a history of Cline, `api_conversation_history.json`, or the folder of a task",
-        history(
-            cline::sniff_cline,
-            cline::read_cline,
-            |stream| agents::document_of(stream, cline::read_cline),
-            FilesReading { sniff: cline::sniff_cline_files, read: cline::read_cline_files },
-        ),
-    ),
-    read_only(
-        cline::ROO,
-        "a history of Roo Code, `api_conversation_history.json`, or the folder of a task",
-        history(
-            cline::sniff_roo,
-            cline::read_roo,
-            |stream| agents::document_of(stream, cline::read_roo),
-            FilesReading { sniff: cline::sniff_roo_files, read: cline::read_roo_files },
-        ),
-    ),
-    Format {
-        name: turns::FORMAT,
-        about: "one turn a line, `{timestamp, items, metadata}`",
-        read: reading(turns::sniff, None, turns::read_stream, openai_responses::read::KNOWN),
-        write: Some(turns::write),
-        agent: None,
-    },
-    Format {
-        name: jsonl::FORMAT,
-        about: "rejoin's own record, one entry a line",
-        read: Some(Reading {
-            sniff: jsonl::sniff,
-            text: None,
-            stream: jsonl::read_stream,
-            files: None,
-            #[cfg(feature = "sqlite")]
-            database: None,
-            own: true,
-            known: &[],
-        }),
-        write: Some(jsonl::write),
-        agent: None,
-    },
-    body(
-        "openai-chat",
-        "an OpenAI Chat request body, or just its list of messages",
-        |sample| {
-            Claim::new(Claim::SHARED, list::sniff(sample) == Some(Style::OpenAi), "messages with a `role`")
-        },
-        |input, sample| list::read(input, sample, Style::OpenAi),
-        |stream| list::read_stream(Style::OpenAi, stream),
-        messages::KNOWN,
-    ),
-    body(
-        "openai-responses",
-        "an OpenAI Responses request body, or just its list of items",
-        |sample| {
-            let is_so = openai_responses::read::list::sniff(sample);
-            Claim::new(Claim::SHARED - 5, is_so, "items of the Responses API")
-        },
-        openai_responses::read::list::read,
-        openai_responses::read::list::read_stream,
-        openai_responses::read::KNOWN,
-    ),
-    body(
-        "anthropic",
-        "an Anthropic Messages request body, or just its list of messages",
-        |sample| {
-            let is_so = list::sniff(sample) == Some(Style::Anthropic);
-            Claim::new(Claim::SHARED - 10, is_so, "messages whose blocks are Anthropic's")
-        },
-        |input, sample| list::read(input, sample, Style::Anthropic),
-        |stream| list::read_stream(Style::Anthropic, stream),
-        messages::KNOWN,
-    ),
-    body(
-        "gemini",
-        "a Gemini request body, just its list of contents, or a checkpoint of one",
-        |sample| Claim::new(Claim::SHARED - 15, gemini::read::sniff(sample), "contents with `parts`"),
-        |input, sample| list::read(input, sample, gemini::read::Contents),
-        |stream| list::read_stream(gemini::read::Contents, stream),
-        gemini::read::KNOWN,
-    ),
-    Format {
-        name: markdown::FORMAT,
-        about: "for people: what was said, called and answered",
-        read: None,
-        write: Some(markdown::write),
-        agent: None,
-    },
-];
-
-/// The formats of agents that give a model their own instructions, which are not passed on to another agent.
-const AGENTS: [&str; 6] =
-    ["claude-code", codex::FORMAT, cody::FORMAT, gemini_cli::FORMAT, pi::FORMAT, copilot_cli::FORMAT];
 
 /// The format of that name.
 pub fn named(name: &str) -> Option<&'static Format> {
@@ -492,6 +215,11 @@ pub fn read_files(files: &dyn Files, format: Option<&'static Format>) -> Result<
     let format = chosen(format, |format| (reading(format)?.sniff)(files))?;
     let nothing = ReadError::NoConversation("the format is not one of folders or archives");
     account((reading(format).ok_or(nothing)?.read)(files)?, Refuse::AnyFile)
+}
+
+/// The format that claims the files of a folder or an archive. `None` also if two formats are equally sure.
+pub fn claim_files(files: &dyn Files) -> Option<&'static Format> {
+    chosen(None, |format| (format.read.as_ref()?.files.as_ref()?.sniff)(files)).ok()
 }
 
 /// Reads the conversations in a database, in a format or in the one that claims it most surely.

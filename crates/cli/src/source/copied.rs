@@ -1,0 +1,132 @@
+//! A copy of another program's database, together with its log. The original is only read as a file: it is never opened as a
+//! database, so a program that writes to it is never locked out and never finds a trace of us.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use rejoin::{ReadError, Session, sessions};
+use tempfile::TempDir;
+
+use crate::stream::ByteSource;
+
+/// How often a database that changes while it is copied is copied again.
+const ATTEMPTS: usize = 5;
+
+/// The length of a database's header, which counts the changes, and of its log's, which tells one log from the next.
+const HEADER: u64 = 100;
+const LOG_HEADER: u64 = 32;
+
+/// The name of the copy.
+const COPY: &str = "copy.db";
+
+/// Reads the conversations in the database at a path.
+pub fn read(path: &Path, from: Option<&str>) -> Result<Vec<Session>, ReadError> {
+    let copy = copy(path).map_err(|why| ReadError::Io(why.to_string()))?;
+    open(&path.to_string_lossy(), &copy, from)
+}
+
+/// Reads the conversations in a database that comes from a pipe, or out of a packed file.
+pub fn read_stream(
+    name: &str,
+    mut source: ByteSource,
+    from: Option<&str>,
+) -> Result<Vec<Session>, ReadError> {
+    let saved = folder().and_then(|folder| {
+        io::copy(&mut source, &mut File::create(folder.path().join(COPY))?)?;
+        Ok(folder)
+    });
+    open(name, &saved.map_err(|why| ReadError::Io(why.to_string()))?, from)
+}
+
+fn open(name: &str, folder: &TempDir, from: Option<&str>) -> Result<Vec<Session>, ReadError> {
+    let database = sessions::Database::open(name, &folder.path().join(COPY))?;
+    sessions::read_database(&database, from.and_then(sessions::named)).map_err(|error| match error {
+        ReadError::UnknownFormat => {
+            ReadError::NoConversation("it is a database of a program whose tables rejoin does not know")
+        }
+        error => error,
+    })
+}
+
+/// A folder that only its owner may look into. It is removed when it is dropped.
+fn folder() -> io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("rejoin-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        builder.permissions(fs::Permissions::from_mode(0o700));
+    }
+    builder.tempdir()
+}
+
+/// Copies a database and its log. A log that only grows meanwhile does no harm: its pages carry checksums, and the rest of one that
+/// was cut off is ignored. If the database itself changed, or the log began anew, the two copies may not fit together.
+fn copy(path: &Path) -> io::Result<TempDir> {
+    let folder = folder()?;
+    let target = folder.path().join(COPY);
+    for _ in 0..ATTEMPTS {
+        let before = State::of(path)?;
+        fs::copy(path, &target)?;
+        for ending in ["-wal", "-journal"] {
+            let copied = beside(&target, ending);
+            match fs::copy(beside(path, ending), &copied) {
+                Err(why) if why.kind() == io::ErrorKind::NotFound => match fs::remove_file(&copied) {
+                    Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+                    _ => {}
+                },
+                copied => drop(copied?),
+            }
+        }
+        if State::of(path)? == before {
+            // A file that may only be read is copied as such, but its log has to be taken in.
+            #[cfg(unix)]
+            for entry in fs::read_dir(folder.path())? {
+                use std::os::unix::fs::PermissionsExt as _;
+                fs::set_permissions(entry?.path(), fs::Permissions::from_mode(0o600))?;
+            }
+            return Ok(folder);
+        }
+    }
+    let why =
+        format!("it changed each of {ATTEMPTS} times while it was copied; close the program that uses it");
+    Err(io::Error::other(why))
+}
+
+/// What tells that a database changed.
+#[derive(Debug, PartialEq, Eq)]
+struct State {
+    size: u64,
+    modified: Option<SystemTime>,
+    header: Vec<u8>,
+    log: Vec<u8>,
+}
+
+impl State {
+    fn of(path: &Path) -> io::Result<Self> {
+        let metadata = fs::metadata(path)?;
+        let log = match beginning(&beside(path, "-wal"), LOG_HEADER) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Vec::new(),
+            log => log?,
+        };
+        let header = beginning(path, HEADER)?;
+        Ok(Self { size: metadata.len(), modified: metadata.modified().ok(), header, log })
+    }
+}
+
+fn beginning(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut header = Vec::new();
+    File::open(path)?.take(bytes).read_to_end(&mut header)?;
+    Ok(header)
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    PathBuf::from(name)
+}

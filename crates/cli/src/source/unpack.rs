@@ -1,0 +1,168 @@
+//! Packed files: gzip and zstd as streams, zip archives as their files. What is inside decides how it is read.
+//!
+//! A small file may unpack to more than any disk holds, so everything here ends at a limit.
+
+use std::{
+    fmt,
+    io::{self, BufReader, Cursor, Read, Seek},
+    sync::{Mutex, PoisonError},
+};
+
+use flate2::read::MultiGzDecoder;
+use rejoin::{Files, record::limits};
+use zip::ZipArchive;
+
+use crate::stream::ByteSource;
+
+/// The first bytes of a gzip file, a zstd frame, a zip archive and a SQLite database.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const ZIP: &[u8] = b"PK\x03\x04";
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+/// How many bytes tell one from another.
+const HEAD: u64 = 16;
+
+/// The most that a packed file, or all files of an archive together, may unpack to: as much as a pipe may send.
+pub const UNPACKED_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// The most files that an archive may have.
+const ENTRIES: usize = 100_000;
+
+/// How many times its packed size a file of an archive may have. Deflate reaches a thousand only for a file of one repeated byte.
+const RATIO: u64 = 1_000;
+
+/// What a file is, by its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    /// Text, or something that is taken for it.
+    None,
+    Gzip,
+    Zstd,
+    Archive,
+    Database,
+}
+
+impl Packing {
+    fn of(head: &[u8]) -> Self {
+        let begins = |mark: &[u8]| head.starts_with(mark);
+        match () {
+            () if begins(GZIP) => Self::Gzip,
+            () if begins(ZSTD) => Self::Zstd,
+            () if begins(ZIP) => Self::Archive,
+            () if begins(SQLITE) => Self::Database,
+            () => Self::None,
+        }
+    }
+}
+
+/// A source with its first bytes still in it, and what they tell.
+fn look(mut source: ByteSource) -> io::Result<(Packing, ByteSource)> {
+    let mut head = Vec::new();
+    (&mut source).take(HEAD).read_to_end(&mut head)?;
+    let packing = Packing::of(&head);
+    Ok((packing, Box::new(Cursor::new(head).chain(source))))
+}
+
+/// A source, unpacked if it is compressed.
+pub struct Unpacked {
+    /// How it was compressed.
+    pub outer: Packing,
+    /// What is inside.
+    pub inner: Packing,
+    pub source: ByteSource,
+}
+
+/// Unpacks a source. Only one layer is taken off.
+///
+/// # Errors
+/// How it is compressed, and why it cannot be read.
+pub fn unpack(source: ByteSource) -> Result<Unpacked, (Packing, io::Error)> {
+    let (outer, source) = look(source).map_err(|why| (Packing::None, why))?;
+    let unpacked: ByteSource = match outer {
+        Packing::Gzip => Box::new(MultiGzDecoder::new(BufReader::new(source))),
+        Packing::Zstd => Box::new(zstd::Decoder::new(source).map_err(|why| (outer, why))?),
+        inner => return Ok(Unpacked { outer: Packing::None, inner, source }),
+    };
+    let bounded = Box::new(Bounded { source: unpacked, left: UNPACKED_BYTES });
+    let (inner, source) = look(bounded).map_err(|why| (outer, why))?;
+    Ok(Unpacked { outer, inner, source })
+}
+
+/// A source that fails at a limit instead of going on.
+struct Bounded {
+    source: ByteSource,
+    left: u64,
+}
+
+impl Read for Bounded {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(into)?;
+        self.left = self.left.checked_sub(count as u64).ok_or_else(too_much)?;
+        Ok(count)
+    }
+}
+
+fn too_much() -> io::Error {
+    io::Error::other(format!("it unpacks to more than {} MiB", UNPACKED_BYTES / 1024 / 1024))
+}
+
+/// The files of a zip archive.
+pub struct Archive<R> {
+    name: String,
+    paths: Vec<String>,
+    archive: Mutex<ZipArchive<R>>,
+}
+
+impl<R: Read + Seek> Archive<R> {
+    /// Opens an archive and looks at its list of files.
+    ///
+    /// # Errors
+    /// If it is damaged, or would unpack to more than the limit.
+    pub fn open(name: &str, source: R) -> io::Result<Self> {
+        let mut archive = ZipArchive::new(source).map_err(io::Error::other)?;
+        if archive.len() > ENTRIES {
+            return Err(io::Error::other(format!("the archive has more than {ENTRIES} files")));
+        }
+        let (mut paths, mut total) = (Vec::new(), 0u64);
+        for number in 0..archive.len() {
+            let entry = archive.by_index_raw(number).map_err(io::Error::other)?;
+            total = total.saturating_add(entry.size());
+            if entry.size() / RATIO > entry.compressed_size() || total > UNPACKED_BYTES {
+                return Err(too_much());
+            }
+            // A name that cannot be read is no name that a format knows.
+            if let Some(name) = entry.name().ok().filter(|_| entry.is_file()) {
+                paths.push(name.into_owned());
+            }
+        }
+        paths.sort();
+        Ok(Self { name: name.to_owned(), paths, archive: Mutex::new(archive) })
+    }
+}
+
+impl<R> fmt::Debug for Archive<R> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Archive").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<R: Read + Seek + Send> Files for Archive<R> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn paths(&self) -> &[String] {
+        &self.paths
+    }
+
+    fn read(&self, path: &str) -> Option<Vec<u8>> {
+        let mut archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = archive.by_name(path).ok()?;
+        // The size that the list gives may be a lie.
+        let most = entry.size().min(limits::BODY_BYTES as u64);
+        let mut bytes = Vec::new();
+        entry.take(most + 1).read_to_end(&mut bytes).ok()?;
+        (bytes.len() as u64 <= most).then_some(bytes)
+    }
+}

@@ -1,0 +1,265 @@
+//! Sources that are not one text: databases of programs that are running, packed files, archives and folders.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+
+use std::{
+    fs,
+    io::{Cursor, Write as _},
+    path::Path,
+};
+
+use rusqlite::Connection;
+use support::{Home, Ran, SOUND, has};
+use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+
+/// The tables of goose.
+const GOOSE: &str = "
+    CREATE TABLE sessions(id TEXT PRIMARY KEY, description TEXT, working_dir TEXT);
+    CREATE TABLE messages(id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content_json TEXT, created_timestamp INTEGER);
+    INSERT INTO sessions VALUES ('20260101_1', 'A title', '/p');";
+
+/// The exit code for a file that cannot be read.
+const UNREADABLE: i32 = 2;
+
+fn say(connection: &Connection, text: &str) {
+    let content = format!("[{{\"type\":\"text\",\"text\":\"{text}\"}}]");
+    let sql = "INSERT INTO messages VALUES (NULL, '20260101_1', 'user', ?1, 5)";
+    connection.execute(sql, [content]).unwrap();
+}
+
+/// Runs a command whose temporary files go to a folder that is empty afterwards.
+fn run(home: &Home, arguments: &[&str]) -> Ran {
+    let temporary = home.path("temporary");
+    fs::create_dir_all(&temporary).unwrap();
+    let ran = Ran::of(home.command(arguments).env("TMPDIR", &temporary).output().unwrap());
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "a copy was left behind");
+    ran
+}
+
+/// The names and contents of the files in a folder.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> =
+        entries.map(|path| (path.display().to_string(), fs::read(path).unwrap())).collect();
+    files.sort();
+    files
+}
+
+/// What a program has written to its log, and not yet to its database, is read. Its lock is neither waited for nor taken.
+#[test]
+fn a_database_in_use_is_read_whole_and_never_locked() {
+    Home::each(|home| {
+        let folder = home.path("data");
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("sessions.db");
+        let writer = Connection::open(&path).unwrap();
+        writer.pragma_update(None, "journal_mode", "wal").unwrap();
+        writer.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
+        writer.busy_timeout(std::time::Duration::ZERO).unwrap();
+        writer.execute_batch(GOOSE).unwrap();
+        say(&writer, "ALPHA is in the log");
+        assert!(fs::metadata(folder.join("sessions.db-wal")).unwrap().len() > 0, "nothing was checkpointed");
+        // Another write has begun, and is not finished.
+        writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+        say(&writer, "BETA is not committed");
+        let before = files(&folder);
+        let name = path.display().to_string();
+        let out = run(home, &["convert", &name, "--to", "openai-chat"]);
+        assert_eq!(out.code, 0, "{}", out.err);
+        assert!(out.out.contains("ALPHA") && !out.out.contains("BETA"), "{}", out.out);
+        assert_eq!(files(&folder), before, "the database and its log are as they were");
+        writer.execute_batch("COMMIT").unwrap();
+        say(&writer, "GAMMA came later");
+        let out = run(home, &["convert", &name, "--to", "openai-chat"]).out;
+        assert!(out.contains("BETA") && out.contains("GAMMA"), "{out}");
+        let imported = home.lines(&["import", "--json", &name]);
+        assert_eq!(imported[0]["format"], "goose");
+        say(&writer, "DELTA came last");
+        let ran = run(home, &["import", &name]);
+        has(&ran.err, &["0 new, 1 grown"]);
+    });
+}
+
+#[test]
+fn databases_that_cannot_be_read_are_refused_with_the_reason() {
+    let home = Home::new("sqlite");
+    let other = home.path("other.db");
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE bookmarks(a)").unwrap();
+    let ran = run(&home, &["check", &other.display().to_string()]);
+    assert_eq!(ran.code, UNREADABLE);
+    has(&ran.err, &["a database of a program whose tables rejoin does not know"]);
+    let whole = home.path("whole.db");
+    let connection = Connection::open(&whole).unwrap();
+    connection.execute_batch(GOOSE).unwrap();
+    for _ in 0..200 {
+        say(&connection, &"many words ".repeat(20));
+    }
+    drop(connection);
+    let bytes = fs::read(&whole).unwrap();
+    for cut in [20, 100, 5_000, bytes.len() / 2] {
+        let file = home.file("cut.db", &bytes[..cut]);
+        let ran = run(&home, &["check", &file]);
+        assert_eq!(ran.code, UNREADABLE, "{cut}: {}{}", ran.out, ran.err);
+        has(&ran.err, &["the database cannot be read"]);
+    }
+    // From a pipe it is read as well.
+    let mut command = home.command(&["convert", "-", "--to", "openai-chat"]);
+    command.env("TMPDIR", home.path("temporary"));
+    let ran = Ran::fed(command, &bytes);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    has(&ran.out, &["many words"]);
+}
+
+const LINES: &str = "{\"role\":\"user\",\"content\":\"ALPHA question\"}\n{\"role\":\"assistant\",\"content\":\"BETA answer\"}\n";
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(text).unwrap();
+    packer.finish().unwrap()
+}
+
+#[test]
+fn packed_files_are_read_as_what_is_inside() {
+    let home = Home::new("sqlite");
+    let twice = [gzip(&LINES.as_bytes()[..45]), gzip(&LINES.as_bytes()[45..])].concat();
+    for (name, bytes) in [
+        ("a.jsonl.gz", gzip(LINES.as_bytes())),
+        ("in-two-members.jsonl.gz", twice),
+        ("a.jsonl.zst", zstd::encode_all(LINES.as_bytes(), 3).unwrap()),
+        ("without-an-ending", gzip(LINES.as_bytes())),
+    ] {
+        let file = home.file(name, &bytes);
+        let ran = run(&home, &["convert", &file, "--to", "openai-chat"]);
+        assert_eq!(ran.code, 0, "{name}: {}", ran.err);
+        has(&ran.out, &["ALPHA", "BETA"]);
+        let ran = Ran::fed(home.command(&["convert", "-", "--to", "openai-chat"]), &bytes);
+        has(&ran.out, &["ALPHA", "BETA"]);
+        // Cut off in the middle, it is no shorter conversation.
+        let file = home.file("cut", &bytes[..bytes.len() - 9]);
+        let ran = run(&home, &["check", &file]);
+        assert_eq!(ran.code, UNREADABLE, "{name}: {}{}", ran.out, ran.err);
+    }
+    // Our own record keeps its entries.
+    let id = home.import("plain.json", SOUND);
+    let record = home.out(&["history", "export", &id]);
+    let other = Home::new("jsonl");
+    let file = other.file("record.jsonl.gz", gzip(record.as_bytes()));
+    assert_eq!(other.lines(&["import", "--json", &file])[0]["id"], id.as_str());
+}
+
+/// Little that unpacks to very much ends at the limit.
+#[test]
+fn bombs_end_at_the_limit() {
+    let home = Home::new("sqlite");
+    let packed = |first: &str, mebibytes: usize, fill: u8| {
+        let mut packer = zstd::Encoder::new(Vec::new(), 1).unwrap();
+        packer.write_all(first.as_bytes()).unwrap();
+        let piece = vec![fill; 1024 * 1024];
+        (0..mebibytes).for_each(|_| packer.write_all(&piece).unwrap());
+        packer.finish().unwrap()
+    };
+    // One text may have 256 MiB, lines may have more, and nothing unpacked more than 1024 MiB.
+    let text = home.file("text.zst", packed("{\"messages\":[", 300, b' '));
+    let ran = run(&home, &["check", &text]);
+    assert_eq!(ran.code, UNREADABLE, "{}", ran.err);
+    has(&ran.err, &["larger than the limit of 256 MiB"]);
+    let turn = "{\"timestamp\":\"2026-01-01T00:00:00Z\",\"items\":[]}\n";
+    let lines = home.file("lines.zst", packed(turn, 1030, b' '));
+    let ran = run(&home, &["check", &lines]);
+    assert_eq!(ran.code, UNREADABLE, "{}", ran.err);
+    has(&ran.err, &["it unpacks to more than 1024 MiB"]);
+    let gzipped = home.file("bomb.gz", gzip(&vec![0; 300 * 1024 * 1024]));
+    let ran = run(&home, &["check", &gzipped]);
+    assert_eq!(ran.code, UNREADABLE, "{}", ran.err);
+    has(&ran.err, &["larger than the limit of 256 MiB"]);
+    let archive = zip(&[("samples/1.json", &vec![b' '; 64 * 1024 * 1024]), ("header.json", b"{}")]);
+    let ran = run(&home, &["check", &home.file("bomb.eval", archive)]);
+    assert_eq!(ran.code, UNREADABLE, "{}", ran.err);
+    has(&ran.err, &["it cannot be unpacked: it unpacks to more than 1024 MiB"]);
+}
+
+fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+    for (name, bytes) in files {
+        writer.start_file(*name, options).unwrap();
+        writer.write_all(bytes).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+#[test]
+fn archives_are_read_by_their_files() {
+    let home = Home::new("sqlite");
+    let sample = br#"{"id":1,"epoch":1,"target":"","output":{},"messages":[{"role":"user","content":"ALPHA question"}]}"#;
+    let archive =
+        zip(&[("header.json", br#"{"eval":{"task":"t","model":"m"}}"#), ("samples/1.json", sample)]);
+    let file = home.file("log.eval", &archive);
+    let ran = run(&home, &["convert", &file, "--to", "openai-chat"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    has(&ran.out, &["ALPHA"]);
+    has(&Ran::fed(home.command(&["convert", "-", "--to", "openai-chat"]), &archive).out, &["ALPHA"]);
+    assert_eq!(home.lines(&["import", "--json", &file])[0]["format"], "inspect");
+    let ran = run(&home, &["check", &home.file("other.zip", zip(&[("readme.txt", b"hello")]))]);
+    assert_eq!(ran.code, UNREADABLE);
+    has(&ran.err, &["no format has an archive with these files"]);
+    let ran = run(&home, &["check", &home.file("cut.zip", &archive[..archive.len() / 2])]);
+    assert_eq!(ran.code, UNREADABLE);
+    has(&ran.err, &["it cannot be unpacked"]);
+    // Real ones, packed by deflate and by zstd.
+    let Some(corpus) = testkit::corpus::folder() else { return };
+    for path in testkit::corpus::files(&corpus.join("inspect-eval")) {
+        let ran = run(&home, &["check", &path.display().to_string()]);
+        assert_ne!(ran.code, UNREADABLE, "{}: {}", path.display(), ran.err);
+    }
+}
+
+/// A folder that a program keeps its sessions in is one unit, wherever it lies in a tree; links in it are not followed.
+#[test]
+fn a_storage_folder_is_read_as_one() {
+    Home::each(|home| {
+        let storage = "tree/data/storage";
+        home.file(&format!("{storage}/session/global/ses_1.json"), r#"{"id":"ses_1","title":"A title"}"#);
+        home.file(
+            &format!("{storage}/message/ses_1/msg_1.json"),
+            r#"{"id":"msg_1","role":"user","time":{"created":1}}"#,
+        );
+        home.file(
+            &format!("{storage}/part/msg_1/prt_1.json"),
+            r#"{"id":"prt_1","type":"text","text":"ALPHA question"}"#,
+        );
+        home.file("secret.json", r#"{"id":"prt_2","type":"text","text":"SECRET elsewhere"}"#);
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(
+            home.path("secret.json"),
+            home.path(storage).join("part/msg_1/prt_2.json"),
+        )
+        .unwrap();
+        home.file("tree/other/session.json", SOUND);
+        home.file("tree/other/notes.md", "# Notes\n\nnothing\n");
+        home.file(
+            "tree/other/.aider.chat.history.md",
+            "# aider chat started at 2026\n\n#### BETA question\n\nGAMMA\n",
+        );
+        let folder = home.path(storage).display().to_string();
+        let ran = run(home, &["convert", &folder, "--to", "openai-chat"]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(ran.out.contains("ALPHA") && !ran.out.contains("SECRET"), "{}", ran.out);
+        assert_ne!(run(home, &["check", &folder]).code, UNREADABLE);
+        let tree = home.path("tree").display().to_string();
+        let lines = home.lines(&["import", "--json", &tree]);
+        let mut formats: Vec<&str> = lines.iter().filter_map(|line| line["format"].as_str()).collect();
+        formats.sort_unstable();
+        assert_eq!(formats, ["aider", "openai-chat", "opencode"], "{lines:?}");
+        let reasons = serde_json::json!({"skipped": 1, "reasons": {"not JSON": 1}});
+        assert_eq!(lines.last().unwrap(), &reasons);
+        let doctor = run(home, &["doctor", &tree, "--json"]).out;
+        assert!(doctor.contains("opencode"), "{doctor}");
+        // Any other folder is still no file.
+        let ran = run(home, &["check", &tree]);
+        assert_eq!(ran.code, UNREADABLE);
+        has(&ran.err, &["`rejoin doctor` the folder"]);
+    });
+}

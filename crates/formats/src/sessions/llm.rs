@@ -1,0 +1,345 @@
+//! `llm`: the database of the command-line tool `llm`, `logs.db`, in both of its forms.
+//!
+//! Since 0.32 a conversation is a thread: a chain of messages that are named by their hashes, each with parts. Older conversations
+//! are rows of `responses`, each with a prompt, an answer, the results that the prompt carried and the calls that the answer made.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use rejoin_record::{
+    Block, Message, Raw, Role, Text,
+    json::{Doc, Kind, Object, Value},
+};
+use rusqlite::types::ValueRef;
+
+use super::{
+    building::{self, SessionBuilder, as_text, beside, call, item, medium, opaque, result, thought},
+    database::Database,
+    lines::text_of,
+    sample::Claim,
+};
+use crate::{
+    accounting::Known,
+    session::{Aside, Detail, ReadError, Session},
+    wire::{base64, render},
+};
+
+/// The name of the format.
+pub const FORMAT: &str = "llm";
+
+/// What a provider said beside the text, and the pieces of a text that is put together from fragments.
+pub(crate) const KNOWN: &[Known] =
+    &[Known::fields("parts.provider_metadata parts.text_ref provider_metadata")];
+
+/// Whether a database is that of `llm`.
+pub(crate) fn sniff(database: &Database) -> Option<Claim> {
+    Claim::sure(has_threads(database) || has_responses(database), "the tables of `llm` logs")
+}
+
+fn has_threads(database: &Database) -> bool {
+    database.has("threads", &["id", "name", "tip_message_hash"])
+        && database.has("messages", &["hash", "parent_hash", "role"])
+        && database.has("parts", &["message_hash", "position", "type", "text", "payload"])
+}
+
+fn has_responses(database: &Database) -> bool {
+    database.has("conversations", &["id", "name", "model"])
+        && database.has("responses", &["id", "prompt", "response", "conversation_id"])
+}
+
+/// Reads every conversation.
+///
+/// # Errors
+/// If the database cannot be read, or holds none.
+pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
+    let mut found = Vec::new();
+    let mut known = HashSet::new();
+    if has_threads(database) {
+        threads(database, &mut found, &mut known)?;
+    }
+    if has_responses(database) {
+        responses(database, &mut found, &known)?;
+    }
+    if found.is_empty() { Err(ReadError::NoConversation("nothing is logged in it")) } else { Ok(found) }
+}
+
+fn begin(id: &str, name: Option<String>) -> SessionBuilder {
+    let mut builder = SessionBuilder::new(FORMAT);
+    let header = Object::new().text("id", id).text_if("name", name.as_ref()).finish();
+    builder.aside(building::nth(0), Aside::Raw(Text::from(header)));
+    if let Some(name) = name.filter(|name| !name.trim().is_empty()) {
+        builder.aside(building::nth(0), Aside::Title(Text::from(name)));
+    }
+    builder
+}
+
+fn threads(
+    database: &Database,
+    found: &mut Vec<Session>,
+    known: &mut HashSet<String>,
+) -> Result<(), ReadError> {
+    let sql = "SELECT id, name, tip_message_hash FROM threads ORDER BY id";
+    for [id, name, tip] in database.rows(sql, [])? {
+        let id = id.unwrap_or_default();
+        let mut builder = begin(&id, name);
+        let (mut model, mut times) = (None, HashMap::new());
+        if database.has("turns", &["thread_id", "tip_message_hash", "model", "datetime_utc"]) {
+            let sql =
+                "SELECT model, tip_message_hash, datetime_utc FROM turns WHERE thread_id = ?1 ORDER BY id";
+            for [spoke, tip, time] in database.rows(sql, [&id])? {
+                model = spoke.or(model);
+                times.extend(tip.zip(time));
+            }
+        }
+        let mut chain = Vec::new();
+        let (mut next, mut seen) = (tip, HashSet::new());
+        while let Some(hash) = next.take().filter(|hash| seen.insert(hash.clone())) {
+            let sql = "SELECT role, parent_hash FROM messages WHERE hash = ?1";
+            match database.rows::<2>(sql, [&hash])?.pop() {
+                Some([role, parent]) => {
+                    chain.push((hash, role.unwrap_or_default()));
+                    next = parent;
+                }
+                None => {
+                    let why = "the chain of messages is broken: llm itself would send none of them";
+                    builder.damaged(building::nth(0), Text::from(hash), why);
+                }
+            }
+        }
+        for (number, (hash, role)) in chain.into_iter().rev().enumerate() {
+            let (parts, media) = parts(database, &hash)?;
+            let text = Object::new().text("hash", &hash).text("role", &role).list("parts", parts).finish();
+            let message = of_parts(&Arc::from(text), &role, media, model.as_deref());
+            let time = times.get(&hash).map(|time| Text::new(time.as_str()));
+            let detail = Detail { id: Some(Text::from(hash)), time, pieces: Vec::new() };
+            builder.say(message, building::nth(number), detail);
+        }
+        found.push(builder.finish(database.name(), Some(&id), building::context(model.as_deref())));
+        known.insert(id);
+    }
+    Ok(())
+}
+
+/// The parts of a message as objects, and the attachments of each.
+type Parts = (Vec<String>, Vec<Vec<Block>>);
+
+fn parts(database: &Database, hash: &str) -> Result<Parts, ReadError> {
+    let sql =
+        "SELECT id, type, text, payload, tool_name FROM parts WHERE message_hash = ?1 ORDER BY position";
+    let (mut parts, mut media) = (Vec::new(), Vec::new());
+    for [id, kind, text, payload, tool] in database.rows(sql, [hash])? {
+        let mut text = text;
+        let payload = payload.filter(|payload| Doc::parse(payload).is_ok());
+        let doc = payload.as_ref().map(|payload| Doc::of(payload));
+        let root = doc.as_ref().and_then(Doc::root).filter(|root| root.kind() == Kind::Object);
+        // A text that was put together from fragments is stored as a list of them.
+        if let Some(pieces) = root.and_then(|root| root.get("text_ref")).filter(|_| text.is_none()) {
+            text = Some(composed(database, pieces)?);
+        }
+        let mut part = Object::new().text("type", kind.unwrap_or_default()).text_if("text", text);
+        part = part.text_if("tool_name", tool);
+        for (key, value) in root.into_iter().flat_map(Value::fields) {
+            part = part.raw(&key.as_str().unwrap_or_default(), value.raw());
+        }
+        parts.push(part.finish());
+        media.push(attachments(database, "part_attachments", "part_id", &id.unwrap_or_default())?);
+    }
+    Ok((parts, media))
+}
+
+fn composed(database: &Database, pieces: Value<'_>) -> Result<String, ReadError> {
+    let mut text = String::new();
+    for piece in pieces.items() {
+        if let Some(literal) = piece.get("literal").and_then(Value::as_str) {
+            text.push_str(&literal);
+        } else if let Some(id) = piece.get("fragment") {
+            let rows = database.rows::<1>("SELECT content FROM fragments WHERE id = ?1", [id.raw()])?;
+            rows.into_iter().for_each(|[content]| text.push_str(&content.unwrap_or_default()));
+        }
+    }
+    Ok(text)
+}
+
+/// The images and documents that a table links to a row.
+fn attachments(database: &Database, table: &str, column: &str, id: &str) -> Result<Vec<Block>, ReadError> {
+    let mut found = Vec::new();
+    if !database.has(table, &[column, "attachment_id"])
+        || !database.has("attachments", &["type", "path", "url", "content"])
+    {
+        return Ok(found);
+    }
+    let sql = format!(
+        "SELECT a.type, a.path, a.url, a.content FROM {table} l JOIN attachments a ON a.id = l.attachment_id \
+         WHERE l.{column} = ?1 ORDER BY l.rowid"
+    );
+    database.each(&sql, [id], |row| {
+        let text = |number| row.get::<_, Option<String>>(number);
+        let (kind, path, url) = (text(0)?, text(1)?, text(2)?);
+        let data = match row.get_ref(3)? {
+            ValueRef::Blob(bytes) | ValueRef::Text(bytes) => {
+                Some(format!("data:{};base64,{}", kind.as_deref().unwrap_or_default(), base64::encode(bytes)))
+            }
+            _ => None,
+        };
+        let address = data.or(url).or_else(|| path.as_ref().map(|path| format!("file://{path}")));
+        found.push(medium(&address.unwrap_or_default(), kind.as_deref(), path.as_deref()));
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn of_parts(text: &Arc<str>, role: &str, media: Vec<Vec<Block>>, model: Option<&str>) -> Message {
+    let doc = Doc::of(text);
+    let parts = doc.root().and_then(|root| root.get("parts"));
+    let mut blocks = Vec::new();
+    let mut media = media.into_iter();
+    for part in parts.into_iter().flat_map(Value::items) {
+        let field = |name| text_of(part, name);
+        let name = || field("name").or_else(|| field("tool_name"));
+        match &*part.word("type") {
+            "text" => blocks.extend(field("text").map(Block::text)),
+            "reasoning" => blocks.extend(field("text").map(|text| thought(text, FORMAT, model))),
+            "tool_call" => {
+                blocks.push(call(field("tool_call_id").as_deref(), name().as_deref(), part.get("arguments")));
+            }
+            "tool_result" => {
+                let failed = part.given("exception");
+                let output = part.given("output").filter(|output| !output.is_str("")).or(failed).map(as_text);
+                let content = vec![Block::text(output.unwrap_or_else(|| Text::new("")))];
+                let (id, name) = (field("tool_call_id"), name());
+                blocks.push(result(id.as_deref(), name.as_deref(), content, failed.is_some()));
+            }
+            "attachment" => {}
+            kind => blocks.push(opaque(kind, part)),
+        }
+        blocks.extend(media.next().unwrap_or_default());
+    }
+    item(FORMAT, Role::named(role), blocks, Raw::new(text.clone()))
+}
+
+fn responses(
+    database: &Database,
+    found: &mut Vec<Session>,
+    known: &HashSet<String>,
+) -> Result<(), ReadError> {
+    let [system, reasoning, time] =
+        ["system", "reasoning", "datetime_utc"].map(|name| database.or_null("responses", name));
+    for [id, name, model] in database.rows("SELECT id, name, model FROM conversations ORDER BY id", [])? {
+        let id = id.unwrap_or_default();
+        // A conversation that was continued was taken over into the new tables.
+        if known.contains(&id) {
+            continue;
+        }
+        let mut builder = begin(&id, name);
+        let mut instructions = None;
+        let sql = format!(
+            "SELECT id, prompt, response, {system}, {reasoning}, {time} FROM responses \
+             WHERE conversation_id = ?1 ORDER BY id"
+        );
+        for (number, [response, prompt, said, system, reasoning, time]) in
+            database.rows(&sql, [&id])?.into_iter().enumerate()
+        {
+            let response = response.unwrap_or_default();
+            let row = Row { database, id: &response, model: model.as_deref() };
+            let mut messages = Vec::new();
+            let system = joined(row.fragments("system_fragments")?, system);
+            if system.is_some() && system != instructions {
+                messages.extend(system.clone().map(|text| beside(Role::System, vec![Block::text(text)])));
+                instructions = system;
+            }
+            let results = row.results()?;
+            messages.extend((!results.is_empty()).then(|| beside(Role::Tool, results)));
+            let mut asked: Vec<Block> =
+                row.fragments("prompt_fragments")?.into_iter().map(Block::text).collect();
+            asked.extend(prompt.clone().filter(|text| !text.is_empty()).map(Block::text));
+            asked.extend(attachments(database, "prompt_attachments", "response_id", &response)?);
+            messages.extend((!asked.is_empty()).then(|| beside(Role::User, asked)));
+            let mut answer = Vec::new();
+            answer.extend(
+                reasoning
+                    .filter(|text| !text.is_empty())
+                    .map(|text| thought(Text::from(text), FORMAT, row.model)),
+            );
+            answer.extend(said.clone().filter(|text| !text.is_empty()).map(Block::text));
+            answer.extend(row.calls()?);
+            messages.push(beside(Role::Assistant, answer));
+            let native =
+                Object::new().text("id", &response).text_if("prompt", prompt).text_if("response", said);
+            let native = Raw::new(native.finish());
+            let mut detail =
+                Detail { id: Some(Text::from(response)), time: time.map(Text::from), pieces: Vec::new() };
+            // The row is kept with its answer, which is always there.
+            let last = messages.len() - 1;
+            for (place, mut message) in messages.into_iter().enumerate() {
+                let mut own = Detail { id: None, ..detail.clone() };
+                if place == last {
+                    message = item(FORMAT, message.role, message.blocks, native.clone());
+                    own = std::mem::take(&mut detail);
+                }
+                builder.say(message, building::nth(number), own);
+            }
+        }
+        found.push(builder.finish(database.name(), Some(&id), building::context(model.as_deref())));
+    }
+    Ok(())
+}
+
+fn joined(fragments: Vec<String>, text: Option<String>) -> Option<String> {
+    let all: Vec<String> = fragments.into_iter().chain(text.filter(|text| !text.is_empty())).collect();
+    (!all.is_empty()).then(|| all.join("\n"))
+}
+
+/// One row of `responses`.
+struct Row<'r> {
+    database: &'r Database,
+    id: &'r str,
+    model: Option<&'r str>,
+}
+
+impl Row<'_> {
+    fn fragments(&self, table: &str) -> Result<Vec<String>, ReadError> {
+        if !self.database.has(table, &["response_id", "fragment_id"])
+            || !self.database.has("fragments", &["content"])
+        {
+            return Ok(Vec::new());
+        }
+        let sql = format!(
+            "SELECT f.content FROM {table} l JOIN fragments f ON f.id = l.fragment_id \
+             WHERE l.response_id = ?1 ORDER BY l.rowid"
+        );
+        Ok(self.database.rows(&sql, [self.id])?.into_iter().filter_map(|[text]| text).collect())
+    }
+
+    fn results(&self) -> Result<Vec<Block>, ReadError> {
+        if !self.database.has("tool_results", &["response_id", "name", "output", "tool_call_id"]) {
+            return Ok(Vec::new());
+        }
+        let failed = self.database.or_null("tool_results", "exception");
+        let sql = format!(
+            "SELECT tool_call_id, name, output, {failed} FROM tool_results WHERE response_id = ?1 ORDER BY id"
+        );
+        let rows = self.database.rows(&sql, [self.id])?;
+        let results = rows.into_iter().map(|[id, name, output, failed]| {
+            let is_error = failed.is_some();
+            let output = output.filter(|output| !output.is_empty()).or(failed).unwrap_or_default();
+            result(id.as_deref(), name.as_deref(), vec![Block::text(output)], is_error)
+        });
+        Ok(results.collect())
+    }
+
+    fn calls(&self) -> Result<Vec<Block>, ReadError> {
+        if !self.database.has("tool_calls", &["response_id", "name", "arguments", "tool_call_id"]) {
+            return Ok(Vec::new());
+        }
+        let sql = "SELECT tool_call_id, name, arguments FROM tool_calls WHERE response_id = ?1 ORDER BY id";
+        let rows = self.database.rows(sql, [self.id])?;
+        let calls = rows.into_iter().map(|[id, name, arguments]| {
+            let arguments = render::quoted(&arguments.unwrap_or_default());
+            let doc = Doc::of(&arguments);
+            call(id.as_deref(), name.as_deref(), doc.root())
+        });
+        Ok(calls.collect())
+    }
+}

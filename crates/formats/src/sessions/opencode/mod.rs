@@ -1,0 +1,26 @@
+//! `opencode`: sessions of opencode, from its export, its folder of JSON files and its database.
+//!
+//! All three hold the same things, so `sources.rs` and `database.rs` put each message into the form of the export,
+//! `{"info":…,"parts":[…]}`, and `read.rs` reads that. `write.rs` writes the export, which `opencode import` takes.
+
+#[cfg(feature = "sqlite")]
+mod database;
+mod read;
+mod sources;
+mod write;
+
+use crate::accounting::Known;
+
+#[cfg(feature = "sqlite")]
+pub(crate) use database::{read as read_database, sniff as sniff_database};
+pub(crate) use sources::{read, read_files, sniff, sniff_files};
+pub(crate) use write::write;
+
+/// The name of the format.
+pub const FORMAT: &str = "opencode";
+
+/// Fields that hold no words of the conversation: what a tool shows to people, which file a text comes from, what changed on disk.
+pub(crate) const KNOWN: &[Known] = &[Known::fields(
+    "info.path info.summary info.error info.tools info.title parts.metadata parts.source parts.files parts.error \
+     parts.snapshot parts.state.metadata parts.state.title parts.state.raw",
+)];

@@ -1,0 +1,162 @@
+//! Finds the sessions in an export of opencode, or in its folder of JSON files.
+//!
+//! The folder is `session/<project>/<session>.json`, `message/<session>/<message>.json` and `part/<message>/<part>.json`; the oldest
+//! releases have `session/info`, `session/message` and `session/part`, with the session once more above each message's parts.
+
+use std::collections::BTreeMap;
+
+use rejoin_record::json::{Doc, Kind, Value};
+
+use super::read::Reading;
+use crate::{
+    input::{Files, Input},
+    session::{Place, ReadError, Session, replaced_bytes, unreadable_rest},
+    sessions::{
+        building,
+        sample::{Claim, Sample},
+    },
+};
+
+/// Whether a text is an export.
+pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
+    let is_export = |root: Value<'_>| {
+        let mut messages = root.get("messages").into_iter().flat_map(Value::items);
+        let session = root.given("info").is_some_and(|info| info.word("id").starts_with("ses"));
+        let spoken = |message: Value<'_>| {
+            message.holds("parts", Kind::Array)
+                && message.get("info").is_some_and(|info| info.word("id").starts_with("msg_"))
+        };
+        root.holds("messages", Kind::Array) && (session || messages.next().is_some_and(spoken))
+    };
+    Claim::sure(sample.whole().0.root().is_some_and(is_export), "`messages` with `info` and `parts`")
+}
+
+/// Reads the session of an export.
+///
+/// # Errors
+/// If it is no export.
+pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError> {
+    let (doc, error) = sample.into_whole();
+    let doc = doc.shared_as(&input.text);
+    let Some(root) = doc.root().filter(|root| root.holds("messages", Kind::Array)) else {
+        let not_json = |error| ReadError::not_json(input, error);
+        return Err(error.map_or(ReadError::NoConversation("it is no export of opencode"), not_json));
+    };
+    let mut reading = Reading::new();
+    root.given("info").filter(|info| !info.is_cut()).into_iter().for_each(|info| reading.info(info));
+    let mut count = 0;
+    for message in root.get("messages").into_iter().flat_map(Value::items) {
+        let place = Place { offset: message.start(), ..building::nth(count) };
+        match message.is_cut() {
+            true => reading.cut_off(place, &input.text[message.start()..]),
+            false => reading.message(message, &input.text, place),
+        }
+        count += 1;
+    }
+    let mut session = reading.finish(&input.name);
+    session.findings.splice(0..0, replaced_bytes(input));
+    session.findings.extend(error.map(|error| unreadable_rest(input, error, count.saturating_sub(1))));
+    Ok(vec![session])
+}
+
+/// The files of one session.
+#[derive(Default)]
+struct Stored<'f> {
+    info: Option<&'f str>,
+    /// The message's id and the path of its file.
+    messages: Vec<(&'f str, &'f str)>,
+}
+
+/// The sessions in a storage folder, and the files with the parts of each message.
+fn stored<'f>(files: &'f dyn Files) -> (BTreeMap<&'f str, Stored<'f>>, BTreeMap<&'f str, Vec<&'f str>>) {
+    let mut sessions: BTreeMap<&str, Stored<'_>> = BTreeMap::new();
+    let mut parts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for path in files.paths() {
+        let Some(inside) = path.strip_prefix("storage/").unwrap_or(path).strip_suffix(".json") else {
+            continue;
+        };
+        let names: Vec<&str> = inside.split('/').collect();
+        match names[..] {
+            ["message", session, message] | ["session", "message", session, message] => {
+                sessions.entry(session).or_default().messages.push((message, path));
+            }
+            ["part", message, _] | ["session", "part", _, message, _] => {
+                parts.entry(message).or_default().push(path);
+            }
+            ["session", _, session] => sessions.entry(session).or_default().info = Some(path),
+            _ => {}
+        }
+    }
+    (sessions, parts)
+}
+
+/// Whether files are a storage folder.
+pub(crate) fn sniff_files(files: &dyn Files) -> Option<Claim> {
+    let is_message = |path: &String| {
+        let path = path.strip_prefix("storage/").unwrap_or(path);
+        let path = path.strip_prefix("session/").unwrap_or(path);
+        path.starts_with("message/ses_") && path.contains("/msg_")
+    };
+    Claim::sure(files.paths().iter().any(is_message), "files `message/ses_…/msg_….json`")
+}
+
+/// Reads every session of a storage folder.
+///
+/// # Errors
+/// If there is none.
+pub(crate) fn read_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
+    let (sessions, parts) = stored(files);
+    let mut found = Vec::new();
+    for (id, stored) in sessions {
+        let mut reading = Reading::new();
+        reading.named(id);
+        if let Some(text) = stored.info.and_then(|path| text_of_file(files, path)) {
+            match Doc::parse(&text) {
+                Ok(doc) => doc.root().into_iter().for_each(|info| reading.info(info)),
+                Err(error) => reading.damaged(building::nth(0), &text, error.reason),
+            }
+        }
+        // The time of each message decides; its id grows with time too.
+        let mut messages = Vec::new();
+        for (message, path) in stored.messages {
+            let text = text_of_file(files, path).unwrap_or_default();
+            let time = Doc::parse(&text).ok().and_then(|doc| {
+                let time = doc.root()?.get("time")?.get("created")?;
+                time.raw().parse::<f64>().ok()
+            });
+            messages.push((time, message, text));
+        }
+        messages.sort_by(|(one, one_id, _), (other, other_id, _)| {
+            one.unwrap_or(f64::MAX).total_cmp(&other.unwrap_or(f64::MAX)).then(one_id.cmp(other_id))
+        });
+        for (number, (time, message, info)) in messages.into_iter().enumerate() {
+            let place = building::nth(number);
+            if time.is_none() && Doc::parse(&info).is_err() {
+                reading.damaged(place, &info, "the file of the message is not JSON");
+                continue;
+            }
+            let mut own = Vec::new();
+            for path in parts.get(message).into_iter().flatten() {
+                let text = text_of_file(files, path).unwrap_or_default();
+                match Doc::parse(&text) {
+                    Ok(_) => own.push(text),
+                    Err(error) => reading.damaged(place, &text, error.reason),
+                }
+            }
+            reading.message_text(&item(&info, &own), place);
+        }
+        if !reading.is_empty() {
+            found.push(reading.finish(files.name()));
+        }
+    }
+    if found.is_empty() { Err(ReadError::NoConversation("no session is stored there")) } else { Ok(found) }
+}
+
+fn text_of_file(files: &dyn Files, path: &str) -> Option<String> {
+    files.read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A message in the form of the export.
+pub(super) fn item(info: &str, parts: &[String]) -> String {
+    format!("{{\"info\":{},\"parts\":[{}]}}", info.trim(), parts.join(","))
+}

@@ -1,0 +1,205 @@
+//! Databases of other agents.
+
+#![cfg(feature = "sqlite")]
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod sketching;
+
+use std::path::PathBuf;
+
+use rejoin_formats::{ReadError, Session, sessions};
+use rusqlite::Connection;
+use sketching::{assert_sound, hidden, messages, rules};
+
+/// A database in a folder of its own.
+struct Made {
+    folder: PathBuf,
+}
+
+impl Made {
+    fn new(name: &str, sql: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("rejoin-databases-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let made = Self { folder };
+        Connection::open(made.path()).unwrap().execute_batch(sql).unwrap();
+        made
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join("x.db")
+    }
+
+    fn read(&self) -> Result<Vec<Session>, ReadError> {
+        sessions::read_database(&sessions::Database::open("x.db", &self.path())?, None)
+    }
+
+    fn all(&self, format: &str) -> Vec<Session> {
+        let sessions = self.read().unwrap();
+        for session in &sessions {
+            assert_eq!(session.format, format);
+            assert_sound(session);
+        }
+        sessions
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn opencode() {
+    let made = Made::new(
+        "opencode",
+        r#"
+        CREATE TABLE session(id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, directory TEXT, title TEXT, revert TEXT);
+        CREATE TABLE message(id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, time_updated INTEGER, data TEXT);
+        CREATE TABLE part(id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_created INTEGER, data TEXT);
+        CREATE TABLE credential(id TEXT, secret TEXT);
+        INSERT INTO credential VALUES ('x', 'SECRET words that nobody may read');
+        INSERT INTO session VALUES ('ses_1', 'global', NULL, '/p', 'TITLE of the session', NULL);
+        INSERT INTO session VALUES ('ses_2', 'global', 'ses_1', '/p', 'a sub-agent', NULL);
+        INSERT INTO message VALUES ('msg_2', 'ses_1', 2, 2, '{"role":"assistant","modelID":"m","time":{"created":2}}');
+        INSERT INTO message VALUES ('msg_1', 'ses_1', 1, 1, '{"role":"user","time":{"created":1}}');
+        INSERT INTO message VALUES ('msg_3', 'ses_1', 3, 3, 'no JSON');
+        INSERT INTO message VALUES ('msg_4', 'ses_2', 1, 1, '{"role":"user"}');
+        INSERT INTO part VALUES ('prt_1', 'msg_1', 'ses_1', 1, '{"type":"text","text":"QUESTION about the files here"}');
+        INSERT INTO part VALUES ('prt_3', 'msg_2', 'ses_1', 1, '{"type":"tool","tool":"bash","callID":"c1","state":{"status":"completed","input":{},"output":"OUTPUT of the tool here"}}');
+        INSERT INTO part VALUES ('prt_2', 'msg_2', 'ses_1', 1, '{"type":"text","text":"LOOKING at the files now"}');
+        INSERT INTO part VALUES ('prt_4', 'msg_4', 'ses_2', 1, '{"type":"text","text":"TASK for a sub-agent"}');
+        "#,
+    );
+    let sessions = made.all("opencode");
+    assert_eq!(messages(&sessions[0]), ["user QUESTION", "assistant LOOKING !c1:bash", "tool =c1:OUTPUT"]);
+    assert_eq!(rules(&sessions[0]), ["damaged-entry"]);
+    assert_eq!(sessions[0].title().unwrap().as_str(), "TITLE of the session");
+    assert_eq!(sessions[0].context.model().as_deref(), Some("m"));
+    assert_eq!(messages(&sessions[1]), ["user TASK"]);
+    let said: String = sessions.iter().map(|session| format!("{session:?}")).collect();
+    assert!(!said.contains("SECRET"));
+}
+
+#[test]
+fn goose() {
+    let made = Made::new(
+        "goose",
+        r#"
+        CREATE TABLE sessions(id TEXT PRIMARY KEY, description TEXT, working_dir TEXT, model_config_json TEXT);
+        CREATE TABLE messages(id INTEGER PRIMARY KEY, message_id TEXT, session_id TEXT, role TEXT, content_json TEXT, created_timestamp INTEGER, metadata_json TEXT);
+        INSERT INTO sessions VALUES ('20260101_1', 'TITLE of the session', '/p', '{"model_name":"m"}');
+        INSERT INTO messages VALUES (1, 'a', '20260101_1', 'user', '[{"type":"text","text":"QUESTION about the files here"}]', 5, '{"userVisible":true,"agentVisible":false}');
+        INSERT INTO messages VALUES (2, 'b', '20260101_1', 'user', '[{"type":"text","text":"SUMMARY of what happened here"}]', 5, NULL);
+        INSERT INTO messages VALUES (3, 'c', '20260101_1', 'assistant', '[{"type":"toolRequest","id":"c1","toolCall":{"status":"success","value":{"name":"shell","arguments":{}}}}]', 6, NULL);
+        INSERT INTO messages VALUES (4, 'd', '20260101_1', 'user', '[{"type":"toolRes', 7, NULL);
+        "#,
+    );
+    let sessions = made.all("goose");
+    assert_eq!(messages(&sessions[0]), ["user SUMMARY", "assistant !c1:shell"]);
+    assert_eq!(hidden(&sessions[0]), ["user QUESTION"]);
+    assert_eq!(rules(&sessions[0]), ["damaged-entry"]);
+    assert_eq!(sessions[0].context.model().as_deref(), Some("m"));
+}
+
+#[test]
+fn crush() {
+    let made = Made::new(
+        "crush",
+        r#"
+        CREATE TABLE sessions(id TEXT PRIMARY KEY, parent_session_id TEXT, title TEXT, message_count INTEGER, created_at INTEGER, summary_message_id TEXT);
+        CREATE TABLE messages(id TEXT PRIMARY KEY, session_id TEXT, role TEXT, parts TEXT, model TEXT, provider TEXT, created_at INTEGER);
+        INSERT INTO sessions VALUES ('s1', NULL, 'TITLE of the session', 3, 1, NULL);
+        INSERT INTO sessions VALUES ('s2', 's1', 'summarised', 3, 2, 'm7');
+        INSERT INTO messages VALUES ('m1', 's1', 'user', '[{"type":"text","data":{"text":"QUESTION about the files here"}},{"type":"finish","data":{"reason":"stop"}}]', '', '', 1);
+        INSERT INTO messages VALUES ('m2', 's1', 'assistant', '[{"type":"reasoning","data":{"thinking":"THOUGHT before looking at it","signature":""}},{"type":"text","data":{"text":"LOOKING at the files now"}},{"type":"tool_call","data":{"id":"c1","name":"ls","input":"{\"path\":\"a path of four words\"}","finished":true}},{"type":"finish","data":{"reason":"tool_use","time":1}}]', 'm', 'p', 1);
+        INSERT INTO messages VALUES ('m3', 's1', 'tool', '[{"type":"tool_result","data":{"tool_call_id":"c1","name":"ls","content":"OUTPUT of the tool here","metadata":"metadata of more than four words","is_error":false}}]', '', '', 2);
+        INSERT INTO messages VALUES ('m4', 's1', 'assistant', '[{"type":"te', 'm', 'p', 3);
+        INSERT INTO messages VALUES ('m6', 's2', 'user', '[{"type":"text","data":{"text":"OLD question before the summary"}}]', '', '', 1);
+        INSERT INTO messages VALUES ('m7', 's2', 'assistant', '[{"type":"text","data":{"text":"SUMMARY of what happened here"}}]', 'm', 'p', 2);
+        INSERT INTO messages VALUES ('m8', 's2', 'user', '[{"type":"text","data":{"text":"NEXT question after the summary"}}]', '', '', 3);
+        "#,
+    );
+    let sessions = made.all("crush");
+    let wanted = ["user QUESTION", "assistant ~THOUGHT LOOKING !c1:ls", "tool =c1:OUTPUT"];
+    assert_eq!(messages(&sessions[0]), wanted);
+    assert_eq!(rules(&sessions[0]), ["damaged-entry"]);
+    assert_eq!(messages(&sessions[1]), ["user SUMMARY", "user NEXT"]);
+    assert_eq!(hidden(&sessions[1]), ["user OLD"]);
+}
+
+#[test]
+fn llm() {
+    let made = Made::new(
+        "llm",
+        r#"
+        CREATE TABLE threads(id TEXT PRIMARY KEY, name TEXT, tip_message_hash TEXT, forked_from TEXT, datetime_utc TEXT);
+        CREATE TABLE messages(hash TEXT PRIMARY KEY, parent_hash TEXT, role TEXT, provider_metadata TEXT);
+        CREATE TABLE parts(id INTEGER PRIMARY KEY, message_hash TEXT, position INTEGER, type TEXT, tool_name TEXT, text TEXT, payload TEXT);
+        CREATE TABLE turns(id TEXT PRIMARY KEY, thread_id TEXT, parent_message_hash TEXT, tip_message_hash TEXT, model TEXT, datetime_utc TEXT);
+        CREATE TABLE fragments(id INTEGER PRIMARY KEY, hash TEXT, content TEXT);
+        CREATE TABLE conversations(id TEXT PRIMARY KEY, name TEXT, model TEXT);
+        CREATE TABLE responses(id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, response TEXT, conversation_id TEXT, datetime_utc TEXT);
+        CREATE TABLE tool_calls(id INTEGER PRIMARY KEY, response_id TEXT, name TEXT, arguments TEXT, tool_call_id TEXT);
+        CREATE TABLE tool_results(id INTEGER PRIMARY KEY, response_id TEXT, name TEXT, output TEXT, tool_call_id TEXT, exception TEXT);
+        INSERT INTO fragments VALUES (1, 'h', 'QUESTION about the ');
+        INSERT INTO threads VALUES ('t1', 'TITLE of the thread', 'b2:3', NULL, '2026');
+        INSERT INTO threads VALUES ('t2', 'a fork', 'b2:4', 't1', '2026');
+        INSERT INTO threads VALUES ('t3', 'broken', 'b2:9', NULL, '2026');
+        INSERT INTO turns VALUES ('u1', 't1', 'b2:1', 'b2:2', 'm', '2026-01-01');
+        INSERT INTO messages VALUES ('b2:1', NULL, 'user', NULL), ('b2:2', 'b2:1', 'assistant', NULL), ('b2:3', 'b2:2', 'tool', NULL), ('b2:4', 'b2:1', 'assistant', NULL), ('b2:9', 'b2:missing', 'assistant', NULL);
+        INSERT INTO parts VALUES (1, 'b2:1', 0, 'text', NULL, NULL, '{"text_ref":[{"fragment":1},{"literal":"files here"}]}');
+        INSERT INTO parts VALUES (2, 'b2:2', 1, 'tool_call', 'f', NULL, '{"name":"f","arguments":{"a":1},"tool_call_id":"c1"}');
+        INSERT INTO parts VALUES (3, 'b2:2', 0, 'text', NULL, 'LOOKING at the files now', NULL);
+        INSERT INTO parts VALUES (4, 'b2:3', 0, 'tool_result', 'f', NULL, '{"name":"f","output":"OUTPUT of the tool here","tool_call_id":"c1"}');
+        INSERT INTO parts VALUES (5, 'b2:4', 0, 'text', NULL, 'OTHER answer in a fork', NULL);
+        INSERT INTO parts VALUES (6, 'b2:9', 0, 'text', NULL, 'LAST answer of a chain', NULL);
+        INSERT INTO conversations VALUES ('t1', 'taken over', 'm'), ('o1', 'TITLE of the old one', 'm');
+        INSERT INTO responses VALUES ('r1', 'm', 'QUESTION about the files here', 'SYSTEM prompt of the old', 'LOOKING at the files now', 'o1', '2025');
+        INSERT INTO responses VALUES ('r2', 'm', '', 'SYSTEM prompt of the old', 'ANSWER after the tool here', 'o1', '2025');
+        INSERT INTO tool_calls VALUES (1, 'r1', 'f', '{"a":1}', 'c1');
+        INSERT INTO tool_results VALUES (1, 'r2', 'f', 'OUTPUT of the tool here', 'c1', NULL);
+        "#,
+    );
+    let sessions = made.all("llm");
+    assert_eq!(sessions.len(), 4);
+    assert_eq!(messages(&sessions[0]), ["user QUESTION", "assistant LOOKING !c1:f", "tool =c1:OUTPUT"]);
+    assert_eq!(sessions[0].messages[0].content().unwrap(), "QUESTION about the files here");
+    assert_eq!(sessions[0].details[1].time.as_deref(), Some("2026-01-01"));
+    assert_eq!(messages(&sessions[1]), ["user QUESTION", "assistant OTHER"]);
+    assert_eq!(
+        (messages(&sessions[2]), rules(&sessions[2])),
+        (vec!["assistant LAST".to_owned()], vec!["damaged-entry"])
+    );
+    assert_eq!(
+        messages(&sessions[3]),
+        ["system SYSTEM", "user QUESTION", "assistant LOOKING !c1:f", "tool =c1:OUTPUT", "assistant ANSWER"]
+    );
+    assert_eq!(sessions[3].title().unwrap().as_str(), "TITLE of the old one");
+}
+
+#[test]
+fn openai_agents() {
+    let made = Made::new(
+        "agents",
+        r#"
+        CREATE TABLE agent_sessions(session_id TEXT PRIMARY KEY);
+        CREATE TABLE agent_messages(id INTEGER PRIMARY KEY, session_id TEXT, message_data TEXT, created_at TEXT);
+        INSERT INTO agent_messages VALUES (1, 's', '{"role":"user","content":"QUESTION about the files here"}', '2026');
+        INSERT INTO agent_messages VALUES (2, 's', '{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"}', '2026');
+        INSERT INTO agent_messages VALUES (3, 's', '{"type":"function_call_output","call_id":"c1","output":"OUTPUT of the tool here"}', '2026');
+        INSERT INTO agent_messages VALUES (4, 's', '{"type":"fun', '2026');
+        "#,
+    );
+    let sessions = made.all("openai-agents");
+    assert_eq!(messages(&sessions[0]), ["user QUESTION", "assistant !c1:f", "tool =c1:OUTPUT"]);
+    assert_eq!(rules(&sessions[0]), ["damaged-entry"]);
+}
+
+#[test]
+fn a_database_of_another_program_is_refused() {
+    let made = Made::new("other", "CREATE TABLE bookmarks(id INTEGER, address TEXT)");
+    assert_eq!(made.read().unwrap_err(), ReadError::UnknownFormat);
+    std::fs::write(made.path(), b"SQLite format 3\0 and nothing else").unwrap();
+    assert!(matches!(made.read().unwrap_err(), ReadError::Io(_)));
+}
