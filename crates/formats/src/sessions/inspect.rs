@@ -18,7 +18,7 @@ use super::{
 use crate::{
     accounting::Known,
     input::{Files, Input},
-    session::{Aside, Detail, Place, ReadError, Session, replaced_bytes},
+    session::{Aside, Detail, Place, ReadError, Session, SetAside, replaced_bytes},
     wire::render,
 };
 
@@ -62,19 +62,24 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     let root = doc.root().ok_or(ReadError::NoConversation("the file is empty"))?;
     let run = root.given("eval").and_then(run_of);
     let model = root.given("eval").and_then(|eval| text_of(eval, "model"));
-    let mut found: Vec<Session> = Vec::new();
-    let samples = root.get("samples").into_iter().flat_map(Value::items);
+    let (mut found, mut left): (Vec<Session>, Vec<Text>) = (Vec::new(), Vec::new());
+    let lists = || root.fields().filter(|(key, _)| key.is_str("samples")).map(|(_, list)| list);
+    let samples = lists().flat_map(|list| list.items().chain((list.kind() != Kind::Array).then_some(list)));
     for sample in samples.chain(is_sample(root).then_some(root)) {
         let run = run.as_deref().unwrap_or_default();
-        found.extend(of_sample(sample, &input.text, &input.name, run, model.as_deref()));
+        match of_sample(sample, &input.text, &input.name, run, model.as_deref()) {
+            Some(session) => found.push(session),
+            None => left.push(Text::new(sample.raw())),
+        }
     }
     let Some(first) = found.first_mut() else {
         return Err(ReadError::NoConversation("no sample of it has messages"));
     };
     first.findings.splice(0..0, replaced_bytes(input));
+    keep_left(first, left);
     if !is_sample(root) {
         let around = Aside::Raw(Text::from(render::with_field(root.raw(), "samples", "[]")));
-        first.set_aside.insert(0, crate::session::SetAside::around(0, around));
+        first.set_aside.insert(0, SetAside::around(0, around));
     }
     Ok(found)
 }
@@ -105,7 +110,7 @@ pub(crate) fn read_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
     let eval = doc.as_ref().and_then(Doc::root).and_then(|root| root.given("eval"));
     let (run, model) =
         (eval.and_then(run_of).unwrap_or_default(), eval.and_then(|eval| text_of(eval, "model")));
-    let mut found: Vec<Session> = Vec::new();
+    let (mut found, mut left): (Vec<Session>, Vec<Text>) = (Vec::new(), Vec::new());
     let mut damaged = Vec::new();
     let samples = files.paths().iter().filter(|path| path.starts_with("samples/") && path.ends_with(".json"));
     for (number, path) in samples.enumerate() {
@@ -113,9 +118,10 @@ pub(crate) fn read_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
         match Doc::parse(&text) {
             Ok(doc) => {
                 let sample = doc.root();
-                let session =
-                    sample.and_then(|root| of_sample(root, &text, files.name(), &run, model.as_deref()));
-                found.extend(session);
+                match sample.and_then(|root| of_sample(root, &text, files.name(), &run, model.as_deref())) {
+                    Some(session) => found.push(session),
+                    None => left.push(Text::new(text.clone())),
+                }
             }
             Err(error) => damaged.push((building::nth(number), format!("{path}: {}", error.reason))),
         }
@@ -123,12 +129,20 @@ pub(crate) fn read_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
     let Some(first) = found.first_mut() else {
         return Err(ReadError::NoConversation("no sample of it has messages"));
     };
+    keep_left(first, left);
     first.findings.extend(damaged.into_iter().map(|(place, why)| building::damage(place, why)));
     if let Some(header) = &header {
         let around = Aside::Raw(Text::new(header.as_str()));
-        first.set_aside.insert(0, crate::session::SetAside::around(0, around));
+        first.set_aside.insert(0, SetAside::around(0, around));
     }
     Ok(found)
+}
+
+/// Keeps samples without messages with the first conversation, after what was said in it.
+fn keep_left(first: &mut Session, left: Vec<Text>) {
+    let after = first.messages.len();
+    let aside = |text| SetAside { place: building::nth(0), after, what: Aside::Unknown(text) };
+    first.set_aside.extend(left.into_iter().map(aside));
 }
 
 /// The conversation of a sample; `None` if it has no messages.

@@ -130,9 +130,11 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     }
     if let Some(first) = runs.sessions.first_mut() {
         first.findings.splice(0..0, runs.findings);
+        // After the messages, whose ids must not change when a torn line is completed.
+        let after = first.messages.len();
         let aside =
-            runs.aside.into_iter().map(|(place, what)| crate::session::SetAside { place, after: 0, what });
-        first.set_aside.splice(0..0, aside);
+            runs.aside.into_iter().map(|(place, what)| crate::session::SetAside { place, after, what });
+        first.set_aside.extend(aside);
     }
     Ok(runs.sessions)
 }

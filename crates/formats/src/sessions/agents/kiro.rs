@@ -114,6 +114,14 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
             telling.builder.aside(place(metadata, index), Aside::Raw(Text::new(metadata.raw())));
             index += 1;
         }
+        // Whatever else a turn has is not understood, but kept.
+        let known = [Some(user), answer, metadata].map(|value| value.map(|value| value.start()));
+        let all = item.fields().map(|(_, value)| value).chain(item.items());
+        let others = all.filter(|value| !value.is_cut() && !known.contains(&Some(value.start())));
+        for value in others.filter(|value| !value.is_null()) {
+            telling.builder.aside(place(value, index), Aside::Unknown(Text::new(value.raw())));
+            index += 1;
+        }
     }
     let place = Place { index, offset: root.start(), line: None };
     if let Some(text) = list.and_then(|list| around(input, list)) {
