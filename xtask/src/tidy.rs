@@ -42,7 +42,7 @@ const SHARED_NAMES: &[(&str, usize)] = &[
 ];
 
 /// Packages in the lock file. Raising it is a visible line.
-const LOCKED_PACKAGES: usize = 381;
+const LOCKED_PACKAGES: usize = 386;
 
 pub fn tidy() -> Result<()> {
     let mut problems = Vec::new();
@@ -187,9 +187,7 @@ fn dialect_folders() -> Result<Vec<String>> {
 const SPEAKERS: &[&str] = &[
     "crates/formats/src/wire/registry.rs",
     "crates/formats/src/messages/",
-    "crates/formats/src/sessions/codex/",
-    "crates/formats/src/sessions/claude_code/",
-    "crates/formats/src/sessions/turns.rs",
+    "crates/formats/src/sessions/",
     "crates/engine/src/provider/registry.rs",
 ];
 
