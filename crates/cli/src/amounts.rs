@@ -59,6 +59,15 @@ pub fn count(number: u64) -> String {
     out
 }
 
+/// The columns for bars beside `others` columns of text, at most `wanted`: on a narrow terminal a fifth of it, so that more of the words fit.
+pub fn bar_columns(wanted: usize, others: usize) -> usize {
+    narrow_bar(wanted, others, crate::output::terminal_size().0)
+}
+
+fn narrow_bar(wanted: usize, others: usize, columns: usize) -> usize {
+    if wanted + others <= columns { wanted } else { wanted.min(columns / 5).max(1) }
+}
+
 /// A bar, at most `columns` wide, that shows an amount as a part of the largest. An amount above zero is always visible.
 pub fn bar(amount: u64, largest: u64, columns: usize) -> String {
     if amount == 0 || largest == 0 {
@@ -94,6 +103,14 @@ mod tests {
         assert_eq!(bar(1, 10, 4), "\u{258d}");
         assert_eq!(bar(1, 1_000_000, 4), "\u{258f}");
         assert_eq!(bar(0, 10, 4), "");
+    }
+
+    #[test]
+    fn bars_give_way_to_words() {
+        assert_eq!(narrow_bar(24, 50, 80), 24);
+        assert_eq!(narrow_bar(24, 50, 60), 12);
+        assert_eq!(narrow_bar(24, 50, 40), 8);
+        assert_eq!(narrow_bar(24, 50, 3), 1);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use rejoin::{
 };
 
 use crate::{
-    amounts::{bar, count},
+    amounts::{bar, bar_columns, count},
     args::StatsArguments,
     desk::{self, Desk, Flags},
     failure::{FAILED, Failure},
@@ -132,15 +132,17 @@ fn table(rows: &[Row]) -> String {
     let largest = rows.iter().map(|(_, amount, _)| *amount).max().unwrap_or(0);
     // A program or a file gets the numbers only.
     let bars = io::stdout().is_terminal();
+    let widest = rows.iter().map(|(_, _, words)| words.chars().count()).max().unwrap_or(0);
+    let columns = bar_columns(COLUMNS, width + widest + 6);
     let mut text = String::new();
     for (name, amount, words) in rows {
         text.push_str(&format!("  {name:<width$}  "));
         if bars {
-            text.push_str(&format!("{:<COLUMNS$}  ", bar(*amount, largest, COLUMNS)));
+            text.push_str(&format!("{:<columns$}  ", bar(*amount, largest, columns)));
         }
         text.push_str(&format!("{words}\n"));
     }
-    text
+    if bars { output::in_rows(&text).into_owned() } else { text }
 }
 
 fn tokens(spent: &Spent) -> String {

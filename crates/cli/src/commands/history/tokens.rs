@@ -17,7 +17,7 @@ use rejoin::{
 };
 
 use crate::{
-    amounts::{bar, count},
+    amounts::{bar, bar_columns, count},
     desk::Desk,
     failure::Failure,
     output::{self, harmless},
@@ -75,10 +75,12 @@ fn for_people(used: &WindowUse) -> String {
     let largest = used.parts.iter().copied().max().unwrap_or(0);
     // A program or a file gets the numbers only.
     let bars = io::stdout().is_terminal();
+    // Beside a name, a count and a share.
+    let columns = bar_columns(COLUMNS, 34);
     for (name, tokens) in PARTS.iter().zip(used.parts) {
         text.push_str(&format!("  {name:<12}  "));
         if bars {
-            text.push_str(&format!("{:<COLUMNS$}  ", bar(tokens, largest, COLUMNS)));
+            text.push_str(&format!("{:<columns$}  ", bar(tokens, largest, columns)));
         }
         text.push_str(&format!("{:>9}  {:>5}\n", count(tokens), share(tokens, total)));
     }
