@@ -51,7 +51,7 @@ pub struct ListArguments {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub folder: Option<std::path::PathBuf>,
     /// Only conversations of this agent
-    #[arg(long, value_name = "AGENT", value_parser = agents())]
+    #[arg(long, value_name = "AGENT", value_parser = agents(), hide_possible_values = true)]
     pub agent: Option<String>,
     /// Only conversations in this state
     #[arg(long, value_name = "STATE", value_parser = states())]

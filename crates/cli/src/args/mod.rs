@@ -285,7 +285,7 @@ pub struct CheckArguments {
     pub dialect: Option<Dialect>,
     /// Format of the files (default: recognised by content). A dialect's name
     /// means a request body
-    #[arg(long, value_name = "FORMAT", value_parser = formats_and_dialects())]
+    #[arg(long, value_name = "FORMAT", value_parser = formats_and_dialects(), hide_possible_values = true)]
     pub from: Option<String>,
     /// Fail on damage and name its line or row
     #[arg(long)]
@@ -312,7 +312,7 @@ pub struct ConvertArguments {
     #[command(flatten)]
     pub output: OutputArguments,
     /// Format of the file (default: recognised by content)
-    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    #[arg(long, value_name = "FORMAT", value_parser = formats(), hide_possible_values = true)]
     pub from: Option<String>,
     /// Treatment of broken states (default: the setting, else keep)
     #[arg(long, value_parser = policies(CONVERTING), value_name = "POLICY")]

@@ -23,7 +23,7 @@ pub struct ImportArguments {
     #[arg(long)]
     pub all: bool,
     /// Format of the files (default: recognised by content)
-    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    #[arg(long, value_name = "FORMAT", value_parser = formats(), hide_possible_values = true)]
     pub from: Option<String>,
     /// Print one JSON object per line, one per conversation, then one that
     /// counts the skipped files

@@ -58,19 +58,16 @@ pub(crate) fn of_text(text: &str) -> Option<String> {
     })
 }
 
-/// Describes a text that is JSON and that no format claims, by its fields. None if it is not JSON.
+/// Describes a text that is JSON and that no format claims, by its fields. None if it has none.
 pub(crate) fn by_its_fields(text: &str) -> Option<String> {
     let shape = FileShape::of(text);
     let fields: Vec<String> =
         shape.fields().into_iter().take(NAMED).map(|name| format!("`{name}`")).collect();
     let what = if shape.lines > 1 { "JSON lines" } else { "JSON" };
-    if shape.values == 0 {
+    if fields.is_empty() {
         return None;
     }
-    let mut said = match fields.len() {
-        0 => format!("{what} without fields at its top"),
-        _ => format!("{what} with the fields {}", fields.join(", ")),
-    };
+    let mut said = format!("{what} with the fields {}", fields.join(", "));
     let roles = shape.having("role");
     if shape.values > 1 && roles > 0 {
         let _ = write!(said, ", of which {roles} of {} have a `role`", shape.values);

@@ -127,7 +127,7 @@ impl fmt::Display for FileShape {
             (1, 1) => writeln!(f, "{bytes} bytes, one JSON value")?,
             (values, lines) => writeln!(f, "{bytes} bytes, {lines} lines, {values} of them JSON")?,
         }
-        let width = places.keys().map(|place| place.len()).max().unwrap_or(0).min(60);
+        let width = places.keys().map(|place| place.len()).max().unwrap_or(0).clamp("(each value)".len(), 60);
         for (place, types) in places {
             let types: Vec<String> = types.iter().map(|(name, count)| format!("{name} × {count}")).collect();
             let place = if place.is_empty() { "(each value)" } else { place };

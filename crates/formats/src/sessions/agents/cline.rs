@@ -70,6 +70,9 @@ enum Kin {
     Either,
 }
 
+/// A time in milliseconds that no history is older than.
+const YEAR_2001: u64 = 1_000_000_000_000;
+
 fn kind_of(root: Value<'_>) -> Option<Kin> {
     let of_session = root.holds("messages", Kind::Array) && root.get("sessionId").is_some();
     let list = if root.kind() == Kind::Array { root } else { root.get("messages").filter(|_| of_session)? };
@@ -91,7 +94,11 @@ fn kind_of(root: Value<'_>) -> Option<Kin> {
         {
             Kin::Roo
         }
-        () => Kin::Either,
+        // Without a mark, every message has to be timed in milliseconds: other programs may have a field of this name.
+        () if items().all(|item| item.get("ts").and_then(Value::as_u64).is_some_and(|ts| ts > YEAR_2001)) => {
+            Kin::Either
+        }
+        () => return None,
     })
 }
 
