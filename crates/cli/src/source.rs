@@ -274,15 +274,14 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
         ReadError::Ambiguous { one, other } => {
             format!("name one: `--from {}` or `--from {}`", one.0, other.0)
         }
-        ReadError::UnknownFormat => format!("say what it is with `--from FORMAT`; known formats: {formats}"),
+        ReadError::UnknownFormat => String::from(
+            "say what it is with `--from FORMAT`; `rejoin check --describe FILE` prints its fields without their values, for a report",
+        ),
         ReadError::NoConversation(_) | ReadError::MostlyUnread { .. } if from.is_some() => {
             format!("leave `--from` out, or try another of {formats}")
         }
         ReadError::NoConversation(_) | ReadError::Foreign { .. } | ReadError::MostlyUnread { .. } => {
-            format!(
-                "rejoin reads {formats}; `rejoin check --describe FILE` prints the fields of the file without their values, \
-                 for a report"
-            )
+            format!("rejoin reads {formats}")
         }
         ReadError::Io(_) => return None,
         ReadError::NotJson { .. } => format!("rejoin reads JSON in these formats: {formats}"),

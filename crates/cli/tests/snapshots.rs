@@ -133,7 +133,7 @@ fn check() {
 
     --- on standard error
     error: cannot read ~/odd.json: the format is not known
-    hint: say what it is with `--from FORMAT`; known formats: claude-code, codex, turns, jsonl, openai-chat, openai-responses, anthropic, gemini
+    hint: say what it is with `--from FORMAT`; `rejoin check --describe FILE` prints its fields without their values, for a report
     --- exit code 2
     "#);
     assert_snapshot!(shown(&home, &["check", "nowhere.json"]), @r#"
@@ -164,7 +164,7 @@ fn convert() {
 
     --- on standard error
     error: invalid value 'nonsense' for '--to <DIALECT|FORMAT>'
-      [possible values: openai-chat, openai-responses, anthropic, gemini, ollama, mistral, bedrock, claude-code, codex, turns, jsonl, markdown]
+      [possible values: openai-chat, openai-responses, anthropic, gemini, ollama, mistral, bedrock, claude-code, codex, cody, gemini-cli, pi, opencode, turns, jsonl, markdown]
 
     For more information, try '--help'.
     --- exit code 2

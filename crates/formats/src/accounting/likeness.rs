@@ -2,11 +2,8 @@
 //!
 //! This is only for error messages. Nothing is read because of it.
 
-use std::fmt::Write as _;
-
 use rejoin_record::json::{Doc, Kind, Value};
 
-use super::FileShape;
 use crate::session::{Aside, Session, SetAside};
 
 /// The number of lines or items that are examined.
@@ -56,23 +53,6 @@ pub(crate) fn of_text(text: &str) -> Option<String> {
         let lines = text.lines().filter(|line| !line.trim().is_empty()).take(LOOK_AT);
         of_lines(lines.collect())
     })
-}
-
-/// Describes a text that is JSON and that no format claims, by its fields. None if it has none.
-pub(crate) fn by_its_fields(text: &str) -> Option<String> {
-    let shape = FileShape::of(text);
-    let fields: Vec<String> =
-        shape.fields().into_iter().take(NAMED).map(|name| format!("`{name}`")).collect();
-    let what = if shape.lines > 1 { "JSON lines" } else { "JSON" };
-    if fields.is_empty() {
-        return None;
-    }
-    let mut said = format!("{what} with the fields {}", fields.join(", "));
-    let roles = shape.having("role");
-    if shape.values > 1 && roles > 0 {
-        let _ = write!(said, ", of which {roles} of {} have a `role`", shape.values);
-    }
-    Some(said)
 }
 
 /// Describes the format of a file by its sessions.

@@ -282,7 +282,6 @@ fn unknown(input: &Input, sample: &Sample<'_>) -> ReadError {
             offset: error.offset,
         },
         _ => likeness::of_text(&input.text)
-            .or_else(|| likeness::by_its_fields(&input.text))
             .map_or(ReadError::UnknownFormat, |shape| ReadError::Foreign { shape }),
     }
 }
