@@ -32,9 +32,13 @@ pub const STRONG: Style = Style::new().bold();
 /// Secondary text.
 pub const DIM: Style = Style::new().dimmed();
 
-/// Sets whether colours are used; by default they are, on a terminal without NO_COLOR.
+/// Sets whether colours are used. By default they are, on a terminal without NO_COLOR that is not dumb.
 pub fn set_colour(colour: Colour) {
     let choice = match colour {
+        // `anstream` would colour a dumb terminal if `CI` is set.
+        Colour::Auto if std::env::var_os("TERM").is_some_and(|term| term == "dumb") => {
+            anstream::ColorChoice::Never
+        }
         Colour::Auto => return,
         Colour::Always => anstream::ColorChoice::Always,
         Colour::Never => anstream::ColorChoice::Never,

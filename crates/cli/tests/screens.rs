@@ -418,7 +418,7 @@ a │ first
 /// Without colours, and on a terminal that cannot move its cursor, an answer is the text as the model wrote it.
 #[test]
 fn plain_terminals_get_plain_text() {
-    for environment in [&[("NO_COLOR", "1")][..], &[("TERM", "dumb")]] {
+    for environment in [&[("NO_COLOR", "1")][..], &[("TERM", "dumb"), ("CI", "true")]] {
         let (_home, screen) = markdown((100, 40), environment);
         let plain = ANSWER.trim_end();
         assert_eq!(answer(&screen), plain, "{environment:?}");
