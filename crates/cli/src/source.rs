@@ -8,9 +8,10 @@ mod folder;
 mod unpack;
 
 use std::{
+    collections::HashSet,
     fs::File,
     io::{self, Read as _},
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -136,6 +137,22 @@ fn of_folder(place: &Path, from: Option<&str>) -> Option<Result<Vec<Session>, Re
 /// Whether the files of a folder belong together and are read as one.
 pub fn is_unit(place: &Path) -> bool {
     Folder::list(place).is_some_and(|folder| sessions::claim_files(&folder).is_some())
+}
+
+/// The folders under a root, given all files in it in order, whose files belong together and are read as one.
+pub fn units(root: &Path, paths: &[String]) -> HashSet<PathBuf> {
+    let mut found = HashSet::new();
+    collect_units(&Folder::of(root, paths.to_vec()), &mut found);
+    found
+}
+
+fn collect_units(folder: &Folder, found: &mut HashSet<PathBuf>) {
+    // A folder with more files is no storage of one program.
+    if folder.paths().len() <= folder::MOST && sessions::claim_files(folder).is_some() {
+        found.insert(folder.root().to_owned());
+        return;
+    }
+    folder.folders().iter().for_each(|folder| collect_units(folder, found));
 }
 
 /// Opens a file for reading, unpacked if it is compressed.

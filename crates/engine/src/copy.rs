@@ -8,7 +8,7 @@ use rejoin_store::{Item, Lock, Place, Store, StoreError};
 use crate::{
     draft,
     error::EngineError,
-    writer::{Copied, Imported, Writer, weight},
+    writer::{Copied, Growth, Imported, Writer, weight},
 };
 
 impl Writer<'_> {
@@ -83,9 +83,11 @@ impl Writer<'_> {
         let Some((_lock, copy)) = copying else {
             return Err(EngineError::NoRecord { line: 1, why: String::from("there is nothing in it") });
         };
-        let (id, new) = (copy.id, copy.here.is_empty());
+        let (id, new, before) = (copy.id, copy.here.is_empty(), copy.before);
         let copied = copy.finish()?;
-        Ok(Imported { id, new, added: copied.added, messages })
+        // Only a new one can be taken back: an entry that does so would make this record differ from its source.
+        let growth = Growth::between(before, self.store.tail(id)?).filter(|growth| growth.before.is_none());
+        Ok(Imported { id, new, added: copied.added, messages, growth })
     }
 }
 
@@ -93,6 +95,8 @@ impl Writer<'_> {
 struct Copying<'s> {
     store: &'s dyn Store,
     id: ConversationId,
+    /// The newest entry that was here.
+    before: Option<Tail>,
     tail: Option<Tail>,
     here: Vec<Hash>,
     batch: Vec<Entry>,
@@ -122,7 +126,7 @@ impl<'s> Copying<'s> {
         if let Some(damage) = damaged {
             return Err(EngineError::Corrupted { id, place: damage.place, why: damage.why });
         }
-        Ok(Self { store, id, tail, here, batch: Vec::new(), bytes: 0, seen: 0, added: 0 })
+        Ok(Self { store, id, before: tail, tail, here, batch: Vec::new(), bytes: 0, seen: 0, added: 0 })
     }
 
     fn take(&mut self, item: Item) -> Result<(), EngineError> {

@@ -29,7 +29,7 @@ use rejoin_store::{Item, Store, StoreError};
 
 use crate::{
     error::EngineError,
-    writer::{Imported, Writer, append_in_batches},
+    writer::{Growth, Imported, TakenBack, Writer, append_in_batches},
 };
 
 impl Writer<'_> {
@@ -57,13 +57,56 @@ impl Writer<'_> {
             import.head(head, wanted.iter().filter_map(time).max());
         }
         let added = import.added.len() as u64;
-        append_in_batches(self.store, id, tail, &import.added)?;
+        let after = append_in_batches(self.store, id, tail, &import.added)?;
         #[cfg(feature = "agent")]
         if tail.is_none() {
             crate::conversation::keep_of_import(self.store, id, &import.added);
         }
-        Ok(Imported { id, new: tail.is_none(), added, messages: session.messages.len() as u64 })
+        let (growth, messages) = (Growth::between(tail, after), session.messages.len() as u64);
+        Ok(Imported { id, new: tail.is_none(), added, messages, growth })
     }
+
+    /// Takes an import back, if nothing was added to the conversation since: a new conversation is deleted, and one that had grown is
+    /// what it was before.
+    ///
+    /// # Errors
+    /// If the store cannot be written, or another process writes to the conversation.
+    pub fn take_back(&self, id: ConversationId, growth: Growth) -> Result<TakenBack, EngineError> {
+        let Growth { before, after } = growth;
+        let lock = self.lock(id)?;
+        match (self.store.tail(id)?, before) {
+            (None, _) => return Ok(TakenBack::Missing),
+            (Some(tail), _) if tail != after => return Ok(TakenBack::WentOn),
+            (Some(_), None) => {
+                self.store.delete(id)?;
+                drop(lock);
+                return Ok(TakenBack::Deleted);
+            }
+            (Some(_), Some(_)) => {}
+        }
+        let mut import = Import {
+            id,
+            now: self.clock.now(),
+            chain: Chain::at(Some(after)),
+            known: Known::read(self.store, id, Some(after))?,
+            added: Vec::new(),
+        };
+        let body = taken_back();
+        let branch = taken_back_id(id, after.id, &body);
+        import.seal(branch, before.map(|before| before.id), Kind::Branch, body, None);
+        append_in_batches(self.store, id, Some(after), &import.added)?;
+        Ok(TakenBack::Restored)
+    }
+}
+
+/// The body of the branch that takes an import back.
+fn taken_back() -> Raw {
+    Content::Branch(Branch { reason: Some(Text::new("the import was taken back")) }).to_body()
+}
+
+/// The id of that branch, which a later import recognises. It is derived, so that the branch is no entry that was appended here.
+fn taken_back_id(id: ConversationId, last: EntryId, body: &Raw) -> EntryId {
+    EntryId::derive(&id, &format!("taken back behind {last}"), body.as_str())
 }
 
 /// Whether entries of this kind do not count as the place of what follows them.
@@ -110,6 +153,10 @@ struct Known {
     has_own_entries: bool,
     /// Whether something cannot be read: then an unknown id may still be in use.
     damaged: bool,
+    /// The entry with the highest number.
+    last: Option<EntryId>,
+    /// Whether that entry took the last import back.
+    taken_back: bool,
 }
 
 impl Known {
@@ -120,7 +167,7 @@ impl Known {
         }
         store.read(id, 0, &mut |item| {
             match item {
-                Item::Entry(entry) => known.stored(&entry),
+                Item::Entry(entry) => known.stored(id, &entry),
                 Item::Damage(damage) => known.damaged |= !damage.torn,
             }
             ControlFlow::Continue(())
@@ -128,8 +175,11 @@ impl Known {
         Ok(known)
     }
 
-    fn stored(&mut self, entry: &Entry) {
+    fn stored(&mut self, conversation: ConversationId, entry: &Entry) {
         let kind = &entry.envelope().kind;
+        let back = |last| taken_back_id(conversation, last, &taken_back()) == entry.id();
+        self.taken_back = *kind == Kind::Branch && self.last.is_some_and(back);
+        self.last = Some(entry.id());
         let own = !entry.id().is_derived() && !matches!(kind, Kind::Header | Kind::Meta | Kind::Erased);
         self.has_own_entries |= own;
         self.first = self.first.or(Some(entry.id()));
@@ -334,10 +384,12 @@ impl Import {
     /// Moves the head to the source's head, unless entries were appended here since, or the source is an older copy.
     fn head(&mut self, wanted: EntryId, newest: Option<Timestamp>) {
         let kept = self.known.head.filter(|_| self.known.has_own_entries || newest < self.known.newest);
-        let Some(last) = self.added.last().map(Entry::id) else { return };
+        // An import that was taken back and is repeated adds nothing but the head.
+        let again = self.known.last.filter(|_| self.known.taken_back && kept.is_none());
+        let Some(last) = self.added.last().map(Entry::id).or(again) else { return };
         let target = match kept {
             Some(head) => head,
-            None if self.known.ground(last) == self.known.ground(wanted) => return,
+            None if !self.added.is_empty() && self.known.ground(last) == self.known.ground(wanted) => return,
             None => wanted,
         };
         let reason =

@@ -59,7 +59,7 @@ pub use removal::{Removal, Sharer, removal};
 pub use resolve::{NamedConversation, names_exactly, resolve, resolve_id};
 #[cfg(feature = "agent")]
 pub use wanted::{Effort, Wanted};
-pub use writer::{Copied, Imported, New, Writer};
+pub use writer::{Copied, Growth, Imported, New, TakenBack, Writer};
 
 #[cfg(feature = "agent")]
 pub use rejoin_formats::context;

@@ -44,6 +44,36 @@ pub struct Imported {
     pub added: u64,
     /// The number of messages in the source.
     pub messages: u64,
+    /// What the import did to the conversation; none if it added nothing. [`Writer::take_back`] undoes it.
+    pub growth: Option<Growth>,
+}
+
+/// How an import changed a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Growth {
+    /// The newest entry before; none if the conversation was new.
+    pub before: Option<Tail>,
+    /// The newest entry afterwards.
+    pub after: Tail,
+}
+
+impl Growth {
+    pub(crate) fn between(before: Option<Tail>, after: Option<Tail>) -> Option<Self> {
+        after.filter(|after| before != Some(*after)).map(|after| Self { before, after })
+    }
+}
+
+/// What became of an import that was to be taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakenBack {
+    /// The conversation had come with the import, and was deleted.
+    Deleted,
+    /// The conversation is what it was before. What the import added stays in the record, off the path.
+    Restored,
+    /// The conversation went on after the import, so it was left alone.
+    WentOn,
+    /// It is not in the store any more.
+    Missing,
 }
 
 /// The result of a copy.

@@ -281,6 +281,11 @@ impl Session {
         title.trim().lines().next().unwrap_or_default().chars().take(limits::TITLE_CHARS).collect()
     }
 
+    /// The newest time of a message, if the source records times.
+    pub fn newest(&self) -> Option<Timestamp> {
+        self.details.iter().filter_map(|detail| instant(detail.time.as_ref()?)).max()
+    }
+
     /// The folder that the source names.
     pub fn directory(&self) -> Option<String> {
         let cwd = |json: &str| {

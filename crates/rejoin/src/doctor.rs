@@ -20,7 +20,7 @@ use std::{
     thread,
 };
 
-use rejoin_formats::Session;
+use rejoin_formats::{Session, sessions::jsonl};
 use rejoin_record::json::Object;
 use rejoin_view::{Finding, Rule};
 
@@ -33,6 +33,8 @@ pub enum Health {
     Sound,
     /// It is broken, and its agent mends it before it sends it.
     MendedByItsAgent,
+    /// It is broken, and what its agent does about it is not known.
+    Broken,
     /// The provider refuses the next request.
     Refused,
     /// The agent does not open it.
@@ -41,7 +43,8 @@ pub enum Health {
 
 impl Health {
     /// Every value, from the best to the worst.
-    pub const ALL: [Self; 4] = [Self::Sound, Self::MendedByItsAgent, Self::Refused, Self::CannotBeOpened];
+    pub const ALL: [Self; 5] =
+        [Self::Sound, Self::MendedByItsAgent, Self::Broken, Self::Refused, Self::CannotBeOpened];
 
     /// The name in JSON.
     #[must_use]
@@ -49,15 +52,20 @@ impl Health {
         match self {
             Self::Sound => "sound",
             Self::MendedByItsAgent => "mended_by_its_agent",
+            Self::Broken => "agent_unknown",
             Self::Refused => "refused",
             Self::CannotBeOpened => "cannot_be_opened",
         }
     }
 
-    /// Whether the agent can go on with the session.
+    /// Whether the agent can go on with the session. None if that is not known.
     #[must_use]
-    pub fn is_resumable(self) -> bool {
-        self <= Self::MendedByItsAgent
+    pub fn is_resumable(self) -> Option<bool> {
+        match self {
+            Self::Sound | Self::MendedByItsAgent => Some(true),
+            Self::Broken => None,
+            Self::Refused | Self::CannotBeOpened => Some(false),
+        }
     }
 }
 
@@ -94,10 +102,12 @@ impl Examined {
         let refusal = resumed.as_ref().and_then(|judged| judged.refusals.first());
         let health = if problems.contains_key(&Rule::CannotBeOpened) {
             Health::CannotBeOpened
-        } else if refusal.is_some() || (resumed.is_none() && !problems.is_empty()) {
+        } else if refusal.is_some() {
             Health::Refused
         } else if problems.is_empty() {
             Health::Sound
+        } else if resumed.is_none() && session.format != jsonl::FORMAT {
+            Health::Broken
         } else {
             Health::MendedByItsAgent
         };
@@ -125,7 +135,10 @@ impl Examined {
             .text("id", &self.id)
             .text("title", &self.title)
             .count("messages", self.messages)
-            .flag("resumable", self.health.is_resumable())
+            .raw(
+                "resumable",
+                self.health.is_resumable().map_or("null", |is| if is { "true" } else { "false" }),
+            )
             .text("state", self.health.name())
             .text_if("answer", self.answer.as_ref())
             .object("problems", problems)

@@ -16,6 +16,8 @@ use rejoin::{
     store::{OWN_AGENT, SessionState},
 };
 
+use crate::places::AGENTS;
+
 /// What statistics are broken down by.
 pub fn ways() -> impl TypedValueParser<Value = By> {
     PossibleValuesParser::new(By::ALL.iter().map(|way| way.name())).map(|name| {
@@ -109,6 +111,18 @@ pub fn formats_and_dialects() -> impl TypedValueParser<Value = String> {
     let more =
         Dialect::all().map(Dialect::name).filter(|name| FORMATS.iter().all(|format| format.name != *name));
     PossibleValuesParser::new(readable().chain(more).collect::<Vec<_>>())
+}
+
+/// The agents whose sessions are looked for on this machine.
+pub fn found_agents() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(AGENTS.iter().map(|agent| agent.format).collect::<Vec<_>>())
+}
+
+/// The agents that can be given a session.
+pub fn taking_agents() -> impl TypedValueParser<Value = Destination> {
+    let taking = AGENTS.iter().filter(|agent| agent.installs.is_some()).map(|agent| agent.format);
+    PossibleValuesParser::new(taking.collect::<Vec<_>>())
+        .map(|name| Destination::named(&name).expect("BUG: the choices are the names of formats"))
 }
 
 /// The agents whose conversations may be in a store: rejoin itself, and those whose sessions can be read.

@@ -286,7 +286,7 @@ pub struct ExportArguments {
 }
 
 /// The file that a command writes its result to.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct OutputArguments {
     /// File to write (default: standard output, also `-`)
     #[arg(long, short = 'o', value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -13,7 +13,9 @@ use clap_complete::engine::ArgValueCompleter;
 use rejoin::{Dialect, OnBroken, store::Location};
 
 pub use choices::Destination;
-use choices::{CONVERTING, RuleName, destinations, dialects, formats, formats_and_dialects, policies};
+use choices::{
+    CONVERTING, RuleName, destinations, dialects, formats, formats_and_dialects, policies, taking_agents,
+};
 pub use conversations::{
     CallsArguments, Change, CompactArguments, DeleteArguments, EditsArguments, EraseArguments,
     ExportArguments, ForkArguments, HistoryCommand, ListArguments, NewArguments, OutputArguments,
@@ -26,7 +28,7 @@ pub use providers::{
     AskedProvider, Auth, Models, ModelsInfoArguments, ModelsListArguments, SetProviderArguments,
 };
 pub use talk::{ChatArguments, ResumeArguments, RunArguments, Talk};
-pub use upkeep::{Config, CopyArguments, ImportArguments, VerifyArguments};
+pub use upkeep::{AgentsArguments, Config, CopyArguments, ImportArguments, VerifyArguments};
 
 use crate::completing;
 
@@ -169,9 +171,17 @@ pub enum Command {
     /// findings to standard error. The exit code is 0 if the result was written. The source is never changed.
     #[command(after_long_help = CONVERT_EXAMPLES)]
     Convert(ConvertArguments),
+    /// Go on with a conversation in another agent
+    ///
+    /// Puts a mended copy where that agent finds it, and prints the command that goes on there: `rejoin convert --install` in
+    /// short. The conversation stays where it is, and no file is overwritten. `rejoin doctor --self` shows where agents keep their
+    /// sessions.
+    #[command(after_long_help = MOVE_EXAMPLES)]
+    Move(MoveArguments),
     /// Check the sessions of every agent on this machine
     ///
-    /// Looks where Codex and Claude Code keep their sessions, and in the given paths. Nothing is changed.
+    /// Looks where agents keep their sessions, and in the given paths. `rejoin doctor --self` lists these places; the setting
+    /// agent_folders adds more. Nothing is changed.
     /// Exit code 0: all are sound. 1: some are broken. 2: none of the given paths exists.
     #[command(after_long_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArguments),
@@ -340,8 +350,8 @@ pub struct InstallArguments {
     /// resumes it
     ///
     /// For `--to codex`, a new file in $CODEX_HOME/sessions (default: ~/.codex). For `--to claude-code`, in the project of
-    /// the folder that the conversation is about, in $CLAUDE_CONFIG_DIR/projects (default: ~/.claude). No file is
-    /// overwritten.
+    /// the folder that the conversation is about, in $CLAUDE_CONFIG_DIR/projects (default: ~/.claude). `rejoin doctor --self`
+    /// shows the folders of the others. No file is overwritten.
     #[arg(long, conflicts_with = "output")]
     pub install: bool,
     /// With --install: print one JSON object instead of the command
@@ -352,9 +362,60 @@ pub struct InstallArguments {
     pub verbose: bool,
 }
 
+const MOVE_EXAMPLES: &str = "Examples:
+  rejoin move @ --to codex
+      Go on with the active conversation in Codex
+  rejoin move ~/.codex/sessions/2026/11/16/rollout-….jsonl --to claude-code
+      Go on with a session of Codex in Claude Code
+  sh -c \"$(rejoin move @1 --to pi)\"
+      Move the newest conversation to pi, and start pi with it";
+
+/// `rejoin move`
+#[derive(Debug, clap::Args)]
+pub struct MoveArguments {
+    /// File, or conversation of the store
+    #[arg(value_name = "PATH|ID", add = ArgValueCompleter::new(completing::subjects))]
+    pub subject: String,
+    /// Agent that goes on with it
+    #[arg(long, value_name = "AGENT", value_parser = taking_agents())]
+    pub to: Destination,
+    /// Model that goes on with it, if the agent's sessions name one
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Conversation to take from a file of many, from 1
+    #[arg(long, value_name = "N")]
+    pub session: Option<usize>,
+    /// Print one JSON object instead of the command
+    #[arg(long)]
+    pub json: bool,
+    /// Show every finding (default: a summary if there are many)
+    #[arg(long, short = 'v')]
+    pub verbose: bool,
+}
+
+impl MoveArguments {
+    /// The conversion that does it.
+    pub fn as_conversion(&self) -> ConvertArguments {
+        ConvertArguments {
+            subject: self.subject.clone(),
+            to: Some(self.to),
+            output: OutputArguments::default(),
+            from: None,
+            on_broken: None,
+            model: self.model.clone(),
+            max_tokens: None,
+            session: self.session,
+            report: None,
+            place: InstallArguments { install: true, json: self.json, verbose: self.verbose },
+        }
+    }
+}
+
 const DOCTOR_EXAMPLES: &str = "Examples:
   rejoin doctor ~/backup/sessions
       Check a folder as well
+  rejoin doctor --agent opencode --since 7d
+      Check what opencode wrote in the last week
   rejoin doctor --json | jq '.found[] | select(.resumable | not) | .path'
       Print the paths of sessions that cannot be resumed";
 
@@ -364,6 +425,8 @@ pub struct DoctorArguments {
     /// Files or folders to check as well
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<String>,
+    #[command(flatten)]
+    pub agents: AgentsArguments,
     /// List all broken sessions, not only the first
     #[arg(long)]
     pub all: bool,

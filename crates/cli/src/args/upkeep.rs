@@ -2,26 +2,75 @@
 
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
-use rejoin::store::Location;
+use rejoin::{record::Timestamp, store::Location};
 
-use super::choices::formats;
-use crate::completing;
+use super::choices::{formats, found_agents, time};
+use crate::{
+    completing,
+    places::{AGENTS, AgentPlace, Wanted},
+    settings::Settings,
+};
 
 pub const IMPORT_EXAMPLES: &str = "Examples:
   rejoin import --all
       Import every session that `rejoin doctor` finds
   rejoin import chat.json ~/backup/sessions
-      Import a file, and every session in a folder";
+      Import a file, and every session in a folder
+  rejoin import --agent gemini-cli --since 7d
+      Import what Gemini CLI wrote in the last week
+  rejoin import --watch
+      Import every session, and then every new message as it is written
+  rejoin import --undo
+      Take the last import back";
+
+/// Which agents' sessions, and which of them.
+#[derive(Debug, Default, Args)]
+pub struct AgentsArguments {
+    /// Only sessions of this agent, such as codex or gemini-cli (may be repeated)
+    #[arg(long = "agent", value_name = "NAME", value_parser = found_agents(), hide_possible_values = true)]
+    pub agents: Vec<String>,
+    /// Only sessions that changed since then: a day (2026-08-01), a time
+    /// (2026-08-01T12:00:00Z), or how long ago (90m, 24h, 7d, 4w)
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub since: Option<Timestamp>,
+}
+
+impl AgentsArguments {
+    pub fn since(&self) -> Option<std::time::SystemTime> {
+        self.since.map(std::time::SystemTime::from)
+    }
+
+    /// The agents that were named, or all of them.
+    pub fn wanted(&self, settings: &Settings) -> Wanted {
+        let is_wanted = |agent: &&AgentPlace| {
+            self.agents.is_empty() || self.agents.iter().any(|name| name == agent.format)
+        };
+        let mut folders = settings.agent_folders();
+        folders.retain(|(agent, _)| is_wanted(&agent));
+        Wanted { agents: AGENTS.iter().filter(is_wanted).collect(), folders, since: self.since() }
+    }
+}
 
 /// `rejoin import`
 #[derive(Debug, Args)]
 pub struct ImportArguments {
     /// Files or folders
-    #[arg(value_name = "PATH", required_unless_present = "all", value_hint = ValueHint::AnyPath)]
+    #[arg(value_name = "PATH", required_unless_present_any = ["all", "agents", "watch", "undo"],
+          value_hint = ValueHint::AnyPath)]
     pub paths: Vec<String>,
-    /// Import every session of Codex and Claude Code on this machine
+    /// Import the sessions of every agent on this machine
     #[arg(long)]
     pub all: bool,
+    #[command(flatten)]
+    pub agents: AgentsArguments,
+    /// Go on importing what is new, about a second after it is written, until
+    /// Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
+    /// Take the last import back: conversations that came with it are deleted,
+    /// those that grew are as they were. Conversations that went on are left alone
+    #[arg(long, conflicts_with_all = ["paths", "all", "agents", "since", "watch", "from"])]
+    pub undo: bool,
     /// Format of the files (default: recognised by content)
     #[arg(long, value_name = "FORMAT", value_parser = formats(), hide_possible_values = true)]
     pub from: Option<String>,

@@ -12,8 +12,10 @@ use crate::{
     commands::installation,
     desk::Flags,
     failure::{FAILED, Failure, UNREADABLE},
+    home::Home,
     output::{self, harmless, paint},
-    places::{self, AGENTS, AgentPlace, Candidate, Candidates, FolderFiles},
+    places::{self, AgentPlace, Candidate, Candidates, FolderFiles, Wanted},
+    settings::Settings,
 };
 
 /// How many broken sessions are listed, unless all are asked for.
@@ -23,18 +25,19 @@ pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
     if arguments.this_installation {
         return installation::tell(arguments.json, flags);
     }
+    let wanted = arguments.agents.wanted(&Settings::load(&Home::from_environment()?.config)?);
     let Candidates { files: candidates, missing, .. } =
-        places::candidates(AGENTS, &arguments.paths, FolderFiles::ByName);
+        places::candidates(&wanted, &arguments.paths, FolderFiles::ByName);
     for path in &missing {
         output::talk(&format!("{} does not exist", output::shown(path)));
     }
     let bar = output::progress(candidates.len(), "{bar:40} {pos}/{len} sessions");
-    let diagnosis = Diagnosis::of(&candidates, examine, || bar.inc(1));
+    let diagnosis = Diagnosis::of(&candidates, |candidate| examine(candidate, &wanted), || bar.inc(1));
     bar.finish_and_clear();
     if arguments.json {
         output::json_data(&diagnosis.to_json())?;
     } else {
-        for_people(&diagnosis, arguments.all)?;
+        for_people(&diagnosis, &wanted, arguments.all)?;
     }
     Ok(match (diagnosis.is_sound(), !missing.is_empty() && candidates.is_empty()) {
         (_, true) => UNREADABLE,
@@ -44,12 +47,15 @@ pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
 }
 
 /// Reads and examines a file. One that was not named and that no agent wrote need not be a session.
-fn examine(candidate: &Candidate) -> Option<FileState> {
-    let read = candidate.read(None);
+fn examine(candidate: &Candidate, wanted: &Wanted) -> Option<FileState> {
+    let mut read = candidate.read(None);
+    if let Ok(sessions) = &mut read {
+        sessions.retain(|session| wanted.wants(session));
+    }
     let agent = match &read {
         Ok(sessions) => {
-            let format = sessions.first().map_or("", |session| session.format);
-            AGENTS.iter().find(|agent| agent.format == format).map_or(format, |agent| agent.name)
+            let format = sessions.first()?.format;
+            AgentPlace::of(format).map_or(format, |agent| agent.name)
         }
         Err(_) => match candidate.agent {
             Some(agent) => agent.name,
@@ -65,17 +71,22 @@ fn words(health: Health) -> &'static str {
     match health {
         Health::Sound => "sound",
         Health::MendedByItsAgent => "mended by its own agent before sending",
+        Health::Broken => "broken; what its agent does about that is not known",
         Health::Refused => "refused by the provider",
         Health::CannotBeOpened => "cannot be opened by its agent",
     }
 }
 
-fn for_people(diagnosis: &Diagnosis, all: bool) -> Result<(), Failure> {
+fn for_people(diagnosis: &Diagnosis, wanted: &Wanted, all: bool) -> Result<(), Failure> {
     let (counts, total) = (diagnosis.counts(), diagnosis.total());
     if total.sessions == 0 {
         output::data("No sessions found. Looked in:")?;
-        for folder in AGENTS.iter().flat_map(AgentPlace::folders) {
-            output::data(&format!("  {}", output::shown(&folder)))?;
+        for agent in &wanted.agents {
+            let places = agent.looked_at();
+            let more =
+                if places.len() > 1 { format!(" and {} more", places.len() - 1) } else { String::new() };
+            let first = places.first().map(|place| output::shown(place)).unwrap_or_default();
+            output::data(&format!("  {}: {first}{more}", agent.name))?;
         }
         output::data("Give files or folders to look at: `rejoin doctor PATH…`.")?;
         return Ok(());
@@ -83,15 +94,15 @@ fn for_people(diagnosis: &Diagnosis, all: bool) -> Result<(), Failure> {
     let width = counts.keys().map(|agent| agent.len()).max().unwrap_or(0).max("agent".len());
     output::data(&paint(
         &format!(
-            "{:width$}  {:>8}  {:>6}  {:>11}  {:>7}  {:>10}  {:>10}",
-            "agent", "sessions", "sound", "self-mended", "refused", "won't open", "unreadable"
+            "{:width$}  {:>8}  {:>6}  {:>11}  {:>7}  {:>7}  {:>10}  {:>10}",
+            "agent", "sessions", "sound", "self-mended", "unclear", "refused", "won't open", "unreadable"
         ),
         output::DIM,
     ))?;
     for (agent, counts) in &counts {
-        let [sound, mended, refused, unopened] = Health::ALL.map(|health| counts.of(health));
+        let [sound, mended, unclear, refused, unopened] = Health::ALL.map(|health| counts.of(health));
         output::data(&format!(
-            "{agent:width$}  {:>8}  {sound:>6}  {mended:>11}  {refused:>7}  {unopened:>10}  {:>10}",
+            "{agent:width$}  {:>8}  {sound:>6}  {mended:>11}  {unclear:>7}  {refused:>7}  {unopened:>10}  {:>10}",
             counts.sessions, counts.unreadable
         ))?;
     }
@@ -99,7 +110,8 @@ fn for_people(diagnosis: &Diagnosis, all: bool) -> Result<(), Failure> {
     output::data("")?;
     let dead = total.of(Health::Refused) + total.of(Health::CannotBeOpened) + total.unreadable;
     let (sessions, mended) = (total.sessions, total.of(Health::MendedByItsAgent));
-    if dead == 0 {
+    let unclear = total.of(Health::Broken);
+    if dead + unclear == 0 {
         let mends = match mended {
             0 => String::new(),
             1 => String::from(" One of them is broken, and its own agent mends it."),
@@ -117,11 +129,18 @@ fn for_people(diagnosis: &Diagnosis, all: bool) -> Result<(), Failure> {
     ];
     let why =
         why.into_iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
-    output::data(&format!(
-        "{} {dead} of {sessions} cannot be resumed: {}. Nothing was changed.",
-        paint("broken:", output::ERROR),
-        why.collect::<Vec<_>>().join(", ")
-    ))?;
+    let broken = paint("broken:", output::ERROR);
+    if dead > 0 {
+        let why = why.collect::<Vec<_>>().join(", ");
+        output::data(&format!(
+            "{broken} {dead} of {sessions} cannot be resumed: {why}. Nothing was changed."
+        ))?;
+    }
+    if unclear > 0 {
+        let unknown = "what their own agents do about that is not known (in the table: unclear).";
+        let more = if dead > 0 { " more" } else { "" };
+        output::data(&format!("{broken} {unclear}{more} of {sessions} are broken, and {unknown}"))?;
+    }
     output::data("  rejoin check PATH                                says what is wrong and where")?;
     // The command is for a file that it can be used on.
     let formats: BTreeSet<&str> = diagnosis.files.iter().filter_map(first_dead).collect();
@@ -134,8 +153,9 @@ fn for_people(diagnosis: &Diagnosis, all: bool) -> Result<(), Failure> {
 
 /// The format of the first session in a file that cannot be resumed.
 fn first_dead(file: &FileState) -> Option<&'static str> {
-    let dead = file.sessions.as_ref().ok()?.iter().find(|session| !session.health.is_resumable())?;
-    AGENTS.iter().any(|agent| agent.format == dead.format).then_some(dead.format)
+    let dead =
+        file.sessions.as_ref().ok()?.iter().find(|session| session.health.is_resumable() != Some(true))?;
+    AgentPlace::of(dead.format).filter(|agent| agent.installs.is_some()).map(|agent| agent.format)
 }
 
 /// Lists the sessions that cannot be resumed.
@@ -149,7 +169,7 @@ fn list(files: &[FileState], most: usize) -> Result<(), Failure> {
     for file in files {
         match &file.sessions {
             Ok(sessions) => {
-                let mut dead = sessions.iter().filter(|session| !session.health.is_resumable());
+                let mut dead = sessions.iter().filter(|session| session.health.is_resumable() != Some(true));
                 dead.try_for_each(|session| add(file, described(session)))?;
             }
             Err(why) => add(file, format!("  {}", harmless(why)))?,

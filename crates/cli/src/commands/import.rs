@@ -1,7 +1,10 @@
 //! `rejoin import`: other agents' sessions into the store. The files are only read.
 //!
 //! In a folder every regular file is tried by its content. Files that are no sessions are counted by reason; none of them stops
-//! the others.
+//! the others. `journal.rs` remembers what each import did, so that it can be taken back; `watch.rs` goes on importing.
+
+mod journal;
+mod watch;
 
 use std::{collections::BTreeMap, io::BufReader, path::Path};
 
@@ -12,13 +15,14 @@ use rejoin::{
     store::StoreError,
 };
 
+use self::journal::Journal;
 use super::report;
 use crate::{
     args::ImportArguments,
     desk::{self, Desk, Flags},
     failure::{Failure, UNREADABLE},
     output::{self, harmless, paint, plural},
-    places::{self, AGENTS, Candidate, Candidates, FolderFiles},
+    places::{self, Candidate, Candidates, FolderFiles, Wanted},
     source,
 };
 
@@ -27,31 +31,52 @@ const OWN: &str = "jsonl";
 
 /// Imports every file; one that cannot be read does not stop the others.
 pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
-    let agents = if arguments.all { AGENTS } else { &[] };
+    let desk = Desk::new(flags)?;
+    if arguments.undo {
+        return journal::undo(&desk, arguments.json);
+    }
+    // `--agent` and `--watch` without paths mean what `--all` means.
+    let everywhere = arguments.all || arguments.paths.is_empty();
+    let named = !everywhere && arguments.agents.agents.is_empty();
+    let wanted = if named {
+        Wanted { since: arguments.agents.since(), ..Wanted::default() }
+    } else {
+        arguments.agents.wanted(&desk.settings)
+    };
     let Candidates { files: candidates, missing, passed_over } =
-        places::candidates(agents, &arguments.paths, FolderFiles::All);
+        places::candidates(&wanted, &arguments.paths, FolderFiles::All);
     for path in &missing {
         Failure::unreadable(path.display(), "there is no such file or folder", None).say();
     }
-    if candidates.is_empty() {
+    if candidates.is_empty() && !arguments.watch {
         output::talk("There is nothing to import.");
         return Ok(if arguments.paths.is_empty() { 0 } else { UNREADABLE });
     }
-    let desk = Desk::new(flags)?;
     let store = desk.write_store()?;
     let bar = output::progress(candidates.len(), "{bar:40} {pos}/{len} sessions");
     let mut import = Import {
         writer: desk::writer(&*store, "rejoin import"),
+        journal: Journal::open(&desk),
+        wanted: &wanted,
         json: arguments.json,
         counts: Counts::default(),
+        voice: Voice::Full,
     };
+    let mut watched = watch::Watched::default();
     passed_over.into_iter().for_each(|(path, reason)| import.counts.skip(&path, reason));
     for candidate in &candidates {
+        watched.note(&candidate.path);
         bar.suspend(|| import.file(candidate, arguments.from.as_deref()))?;
         bar.inc(1);
     }
     bar.finish_and_clear();
     desk::settle(&*store);
+    if arguments.watch {
+        let failed = import.counts.failed;
+        output::talk(&import.counts.sentence());
+        import.voice = Voice::News;
+        return watch::run(&mut import, watched, arguments).map(|()| u8::from(failed > 0));
+    }
     let counts = import.counts;
     if !arguments.json {
         output::talk(&counts.sentence());
@@ -108,10 +133,22 @@ impl Counts {
     }
 }
 
+/// How much is said about each file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Voice {
+    /// Everything.
+    Full,
+    /// Only what was added: the same file is read again and again.
+    News,
+}
+
 struct Import<'s> {
     writer: Writer<'s>,
+    journal: Journal,
+    wanted: &'s Wanted,
     json: bool,
     counts: Counts,
+    voice: Voice,
 }
 
 impl Import<'_> {
@@ -121,7 +158,7 @@ impl Import<'_> {
             Err(unread) => {
                 self.counts.skip(&candidate.path, unread.reason());
                 // Some file in a folder need not be a session. One that was named, or that an agent wrote, should be.
-                if candidate.agent.is_some() || candidate.named {
+                if (candidate.agent.is_some() || candidate.named) && self.voice == Voice::Full {
                     self.counts.unreadable += 1;
                     unread.failure(&candidate.path, from).say();
                 }
@@ -129,12 +166,13 @@ impl Import<'_> {
             }
         };
         let path = candidate.path.display().to_string();
-        sessions.iter().try_for_each(|session| self.session(&path, session))
+        let recent = sessions.iter().filter(|session| self.wanted.wants(session));
+        recent.collect::<Vec<_>>().into_iter().try_for_each(|session| self.session(&path, session))
     }
 
     fn session(&mut self, path: &str, session: &Session) -> Result<(), Failure> {
         self.counts.read += 1;
-        for finding in &session.findings {
+        for finding in session.findings.iter().filter(|_| self.voice == Voice::Full) {
             output::talk(&format!("{}: {}", harmless(path), report::line(finding)));
         }
         let imported =
@@ -143,6 +181,12 @@ impl Import<'_> {
             Ok(imported) => {
                 self.counts.new += usize::from(imported.new);
                 self.counts.grown += usize::from(!imported.new && imported.added > 0);
+                if let Some(growth) = imported.growth {
+                    self.journal.add(imported.id, path, growth);
+                }
+                if self.voice == Voice::News && imported.added == 0 {
+                    return Ok(());
+                }
                 self.tell(path, session, imported)
             }
             // Nothing more can be saved: the user should know at once.

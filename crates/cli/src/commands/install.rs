@@ -15,7 +15,7 @@ use crate::{
     failure::Failure,
     home::{self, Existing},
     output::{self, harmless},
-    places::{AGENTS, AgentPlace, NewSession},
+    places::{AGENTS, AgentPlace, Installed, Installs, NewSession},
 };
 
 /// How many ids are tried before it is given up: each is taken only if there is a copy under it already.
@@ -24,6 +24,7 @@ const ATTEMPTS: usize = 1000;
 /// Where a session file belongs: the agent, and the session that the file describes.
 pub struct AgentCopy {
     agent: &'static AgentPlace,
+    installs: Installs,
     new: NewSession,
 }
 
@@ -35,7 +36,7 @@ impl AgentCopy {
         model: Option<&str>,
         on_broken: OnBroken,
     ) -> Result<Result<(Self, Converted), ConvertError>, Failure> {
-        let agent = agent(to)?;
+        let (agent, installs) = agent(to)?;
         for attempt in 0..ATTEMPTS {
             let session = renamed(session, attempt);
             let converted = match convert::make(&session, to, Choice { model, max_tokens: None }, on_broken) {
@@ -43,8 +44,9 @@ impl AgentCopy {
                 Err(error) => return Ok(Err(error)),
             };
             let new = described(&converted.body, &session);
-            if !agent.has(&new.id) {
-                return Ok(Ok((Self { agent, new }, converted)));
+            let is_there = |home: PathBuf| installs(&new, &home).path.exists();
+            if !agent.has(&new.id) && !agent.home().is_some_and(is_there) {
+                return Ok(Ok((Self { agent, installs, new }, converted)));
             }
         }
         let what = format!("{} has {ATTEMPTS} copies of this conversation already", agent.name);
@@ -53,13 +55,12 @@ impl AgentCopy {
 
     /// Writes the file and prints the command that resumes the session.
     pub fn put(self, body: &str, json: bool) -> Result<(), Failure> {
-        let Self { agent, new } = self;
+        let Self { agent, installs, new } = self;
         let home = agent.home().ok_or_else(|| Failure::Usage {
             what: format!("the folder of {} is not known, because there is no home folder", agent.name),
             hint: None,
         })?;
-        let (place, command) = (agent.installs)(&new);
-        let path = home.join(place);
+        let Installed { path, command } = installs(&new, &home);
         if !home.exists() {
             let home = home.display();
             output::talk(&format!("{} was not used here before: creating {home}", agent.name));
@@ -78,16 +79,17 @@ impl AgentCopy {
     }
 }
 
-fn agent(to: Destination) -> Result<&'static AgentPlace, Failure> {
+fn agent(to: Destination) -> Result<(&'static AgentPlace, Installs), Failure> {
     let name = match to {
         Destination::Format(format) => format.name,
         Destination::Dialect(dialect) => dialect.name(),
     };
-    AGENTS.iter().find(|agent| agent.format == name).ok_or_else(|| {
-        let formats: Vec<String> = AGENTS.iter().map(|agent| format!("`--to {}`", agent.format)).collect();
+    AgentPlace::of(name).and_then(|agent| Some((agent, agent.installs?))).ok_or_else(|| {
+        let installed = AGENTS.iter().filter(|agent| agent.installs.is_some());
+        let formats: Vec<String> = installed.map(|agent| format!("`--to {}`", agent.format)).collect();
         Failure::usage(
-            format!("--install needs the format of an agent, which {name} is not"),
-            format!("use {}", formats.join(" or ")),
+            format!("--install needs the format of an agent that takes sessions, which {name} is not"),
+            format!("use one of {}", formats.join(", ")),
         )
     })
 }
@@ -101,15 +103,17 @@ fn renamed(session: &Session, attempt: usize) -> Cow<'_, Session> {
     Cow::Owned(Session { id, ..session.clone() })
 }
 
-/// What the first line of a written file says of it.
+/// What a written file says of itself, in its first line or, if it is one document, at its beginning.
 fn described(text: &str, session: &Session) -> NewSession {
-    let doc = text.lines().next().and_then(|line| Doc::parse(line).ok());
+    let first = text.lines().next().unwrap_or_default();
+    let doc = Doc::parse(first).or_else(|_| Doc::parse(text)).ok();
     let field = |name: &str| {
         let root = doc.as_ref()?.root()?;
-        let holder = root.get("payload").unwrap_or(root);
-        holder.get(name)?.as_str().map(Cow::into_owned)
+        let item = || root.get("item")?.get("data");
+        let holder = root.get("payload").or_else(|| root.get("info")).or_else(item).unwrap_or(root);
+        holder.get(name).or_else(|| root.get(name))?.as_str().map(Cow::into_owned)
     };
-    let began = field("timestamp").and_then(|time| time.parse().ok());
+    let began = field("timestamp").or_else(|| field("startTime")).and_then(|time| time.parse().ok());
     // A folder of another machine cannot be gone to.
     let directory = session.directory().map(PathBuf::from).filter(|directory| directory.is_dir());
     let directory = directory.or_else(|| env::current_dir().ok()).unwrap_or_default();

@@ -114,12 +114,24 @@ fn for_people(found: &Installation) -> Vec<String> {
         Some(why) => format!("          cannot be written: {why}"),
     });
     lines.extend(sandbox(&found.sandbox));
-    let folders = |agent: &'static AgentPlace| agent.folders().into_iter().map(|folder| (agent.name, folder));
-    let folders = AGENTS.iter().flat_map(folders);
-    lines.extend(
-        folders.map(|(agent, folder)| format!("{agent}: {}{}", folder.display(), there(folder.is_dir()))),
-    );
+    lines.push(String::from("sessions of agents are looked for in:"));
+    lines.extend(AGENTS.iter().map(places));
     lines
+}
+
+/// `Codex: /home/me/.codex/sessions`; if nothing is there, the first place that was looked at.
+fn places(agent: &AgentPlace) -> String {
+    let all = agent.looked_at();
+    let there: Vec<String> =
+        all.iter().filter(|place| place.exists()).map(|place| place.display().to_string()).collect();
+    match (there.is_empty(), all.split_first()) {
+        (true, Some((first, []))) => format!("  {}: {} (does not exist)", agent.name, first.display()),
+        (true, Some((first, others))) => {
+            let others = others.len();
+            format!("  {}: {} and {others} more (none exists)", agent.name, first.display())
+        }
+        _ => format!("  {}: {}", agent.name, there.join(", ")),
+    }
 }
 
 /// What commands that a model asks for can do on this machine.

@@ -56,6 +56,7 @@ pub fn run(arguments: CommandLine) -> Result<u8, Failure> {
         Command::Stats(arguments) => stats::run(&arguments, &flags),
         Command::Check(arguments) => check::run(&arguments, &flags),
         Command::Convert(arguments) => convert::run(&arguments, &flags),
+        Command::Move(arguments) => convert::run(&arguments.as_conversion(), &flags),
         Command::Doctor(arguments) => doctor::run(&arguments, &flags),
         Command::Import(arguments) => import::run(&arguments, &flags),
         Command::Copy(arguments) => copy::run(&arguments, &flags),

@@ -57,7 +57,7 @@ pub fn set(path: &Path, key: &Setting, value: &str) -> Result<(), Failure> {
             kept.parse::<i64>().map_or_else(|_| Value::from(kept.as_str()), Value::from)
         }
         // As it was written: 0.8 stays 0.8. A list is one.
-        Takes::Share | Takes::List | Takes::Rules => {
+        Takes::Share | Takes::List | Takes::Rules | Takes::Folders => {
             kept.parse().unwrap_or_else(|_| Value::from(kept.as_str()))
         }
         _ => Value::from(kept.as_str()),
@@ -154,7 +154,7 @@ fn plain(item: &Item, key: &Setting) -> Option<String> {
         Value::Float(number) => number.value().to_string(),
         Value::Boolean(flag) => flag.value().to_string(),
         Value::Datetime(time) => time.value().to_string(),
-        Value::Array(list) if matches!(key.takes, Takes::List | Takes::Rules) => {
+        Value::Array(list) if matches!(key.takes, Takes::List | Takes::Rules | Takes::Folders) => {
             list.to_string().trim().to_owned()
         }
         Value::Array(_) | Value::InlineTable(_) => return None,

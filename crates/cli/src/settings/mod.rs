@@ -7,7 +7,7 @@ mod file;
 #[cfg(feature = "mcp")]
 mod servers;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use file::{checked, set, unset};
 use rejoin::{
@@ -18,7 +18,11 @@ use rejoin::{
 #[cfg(feature = "mcp")]
 pub use servers::{ServerSettings, add_server, remove_server, servers};
 
-use crate::{failure::Failure, near};
+use crate::{
+    failure::Failure,
+    near,
+    places::{AGENTS, AgentPlace},
+};
 
 pub struct Setting {
     /// The name; a dot separates a table from a key in it.
@@ -48,6 +52,8 @@ enum Takes {
     List,
     /// A list of approval rules.
     Rules,
+    /// A list of agents' folders, each as `AGENT=FOLDER`.
+    Folders,
 }
 
 const fn key(name: &'static str, takes: Takes, usual: Option<&'static str>, about: &'static str) -> Setting {
@@ -197,6 +203,12 @@ pub const KEYS: &[Setting] = &[
     key("addresses.claude", Takes::Address, None, "address that answers with a Claude login"),
     key("addresses.github", Takes::Address, None, "address of GitHub's login"),
     key("addresses.github_api", Takes::Address, None, "address of GitHub's API, for Copilot"),
+    key(
+        "agent_folders",
+        Takes::Folders,
+        None,
+        "more folders with agents' sessions for `doctor` and `import`, such as codex=/backup/sessions",
+    ),
     key("color", Takes::OneOf(&["auto", "always", "never"]), Some("auto"), "when to use colours"),
     key("pager", Takes::Text, None, "pager for long output; `none` turns it off"),
 ];
@@ -256,10 +268,19 @@ impl Setting {
                 Ok(_) => Ok(plain.to_owned()),
                 Err(error) => Err(error.to_string()),
             },
-            Takes::List | Takes::Rules => {
+            Takes::List | Takes::Rules | Takes::Folders => {
                 let items = list(plain).ok_or_else(|| format!("`{value}` is not a list of texts"))?;
                 if self.takes == Takes::Rules {
                     Rules::parse(&items, &[]).map_err(|why| why.to_string())?;
+                }
+                if let Some(wrong) =
+                    items.iter().find(|item| self.takes == Takes::Folders && agent_folder(item).is_none())
+                {
+                    let agents: Vec<&str> = AGENTS.iter().map(|agent| agent.format).collect();
+                    return Err(format!(
+                        "`{wrong}` is not AGENT=FOLDER with one of these agents: {}",
+                        agents.join(", ")
+                    ));
                 }
                 Ok(array(&items))
             }
@@ -267,6 +288,18 @@ impl Setting {
             Takes::OneOf(words) => said(&format!("one of {}", words.join(", "))),
         }
     }
+}
+
+/// The agent and the folder that `AGENT=FOLDER` names.
+fn agent_folder(item: &str) -> Option<(&'static AgentPlace, PathBuf)> {
+    let (agent, folder) = item.split_once('=')?;
+    let folder = folder.trim();
+    let folder = match folder.strip_prefix("~/") {
+        Some(below) => std::env::home_dir()?.join(below),
+        None if folder.is_empty() => return None,
+        None => PathBuf::from(folder),
+    };
+    Some((AgentPlace::of(agent.trim())?, folder))
 }
 
 /// The texts of a list: a TOML array, or one text alone.
@@ -365,6 +398,11 @@ impl Settings {
     /// The texts of a list; none if it is not set.
     pub fn list(&self, name: &str) -> Vec<String> {
         self.value(name).and_then(list).unwrap_or_default()
+    }
+
+    /// More folders with the sessions of agents.
+    pub fn agent_folders(&self) -> Vec<(&'static AgentPlace, PathBuf)> {
+        self.list("agent_folders").iter().filter_map(|item| agent_folder(item)).collect()
     }
 
     pub fn is_on(&self, name: &str) -> bool {

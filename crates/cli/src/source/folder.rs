@@ -9,7 +9,7 @@ use std::{
 use rejoin::{Files, record::limits};
 
 /// The most files that are listed. A folder with more is no storage of one program.
-const MOST: usize = 100_000;
+pub const MOST: usize = 100_000;
 
 /// The files of a folder and of the folders in it. Links are not followed: they may lead anywhere.
 #[derive(Debug)]
@@ -41,7 +41,29 @@ impl Folder {
             }
         }
         paths.sort();
-        Some(Self { root: root.to_owned(), name: root.to_string_lossy().into_owned(), paths })
+        Some(Self::of(root, paths))
+    }
+
+    /// A folder whose files are known already, in order.
+    pub fn of(root: &Path, paths: Vec<String>) -> Self {
+        Self { root: root.to_owned(), name: root.to_string_lossy().into_owned(), paths }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folders directly in it, each with its files.
+    pub fn folders(&self) -> Vec<Self> {
+        let mut folders: Vec<Self> = Vec::new();
+        for path in &self.paths {
+            let Some((folder, rest)) = path.split_once('/') else { continue };
+            match folders.last_mut().filter(|last| last.root.ends_with(folder)) {
+                Some(last) => last.paths.push(rest.to_owned()),
+                None => folders.push(Self::of(&self.root.join(folder), vec![rest.to_owned()])),
+            }
+        }
+        folders
     }
 }
 

@@ -192,7 +192,18 @@ pub fn bare(arguments: &[&str]) -> Command {
             command.env_remove(&name);
         }
     }
-    for name in ["CODEX_HOME", "CLAUDE_CONFIG_DIR", "DISABLE_MESSAGE_SANITIZATION"] {
+    for name in [
+        "CODEX_HOME",
+        "CLAUDE_CONFIG_DIR",
+        "CODY_HOME",
+        "GEMINI_CLI_HOME",
+        "GOOSE_PATH_ROOT",
+        "LLM_USER_PATH",
+        "OPENCODE_DB",
+        "PI_CODING_AGENT_DIR",
+        "XZATOMA_HISTORY_DB",
+        "DISABLE_MESSAGE_SANITIZATION",
+    ] {
         command.env_remove(name);
     }
     command.env("TZ", "UTC");

@@ -1,0 +1,276 @@
+//! Where agents keep their sessions: `doctor` and `import` find them there, `move` puts them there, and an import is taken back.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
+
+mod support;
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Child, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use rusqlite::Connection;
+use serde_json::Value;
+use support::{Home, SOUND, has};
+
+/// The agents that a session can be moved to.
+const TAKING: &[&str] = &["codex", "claude-code", "cody", "gemini-cli", "pi", "opencode"];
+
+/// A home in which agents have sessions, each in its own place.
+fn agents() -> Home {
+    let home = Home::new("sqlite");
+    let source = home.file("sound.json", SOUND);
+    for agent in TAKING.iter().filter(|agent| **agent != "opencode") {
+        home.out(&["move", &source, "--to", agent]);
+    }
+    // What other programs wrote, by its form only.
+    home.file(
+        ".copilot/session-state/s1/events.jsonl",
+        concat!(
+            r#"{"type":"session.start","id":"1","timestamp":"2026-11-16T08:00:00.000Z","parentId":null,"data":{"sessionId":"s1","version":1,"producer":"copilot-agent","copilotVersion":"0.0.1","startTime":"2026-11-16T08:00:00.000Z"}}"#,
+            "\n",
+            r#"{"type":"user.message","id":"2","timestamp":"2026-11-16T08:00:01.000Z","parentId":"1","data":{"content":"hello copilot","attachments":[]}}"#,
+            "\n",
+            r#"{"type":"assistant.message","id":"3","timestamp":"2026-11-16T08:00:02.000Z","parentId":"2","data":{"messageId":"m","content":"hello person","toolRequests":[]}}"#,
+            "\n"
+        ),
+    );
+    let roo = ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks/t1";
+    home.file(
+        &format!("{roo}/api_conversation_history.json"),
+        r#"[{"role":"user","content":[{"type":"text","text":"hello roo"}],"ts":1763280000000},{"role":"assistant","content":[{"type":"text","text":"hello person"}],"ts":1763280001000}]"#,
+    );
+    home.file(
+        "here/.aider.chat.history.md",
+        "\n# aider chat started at 2026-11-16 08:00:00\n\n#### hello aider\n\nhello person\n",
+    );
+    home
+}
+
+fn found(home: &Home, arguments: &[&str]) -> Vec<(String, u64)> {
+    let ran = home.run(&[&["doctor", "--json"], arguments].concat());
+    let json: Value = serde_json::from_str(&ran.out).unwrap();
+    let agents = json["agents"].as_array().unwrap();
+    agents
+        .iter()
+        .map(|agent| (agent["agent"].as_str().unwrap().to_owned(), agent["sessions"].as_u64().unwrap()))
+        .collect()
+}
+
+#[test]
+fn doctor_looks_where_each_agent_keeps_its_sessions() {
+    let home = agents();
+    let names: Vec<String> = found(&home, &[]).into_iter().map(|(agent, _)| agent).collect();
+    let all = ["Claude Code", "Codex", "Copilot CLI", "Gemini CLI", "Roo Code", "aider", "cody", "pi"];
+    assert_eq!(names, all);
+    assert_eq!(found(&home, &["--agent", "pi", "--agent", "codex"]).len(), 2);
+    assert_eq!(found(&home, &["--agent", "droid"]), []);
+    let ran = home.run(&["doctor", "--agent", "codexx"]);
+    assert_eq!(ran.code, 2);
+    has(&ran.err, &["codexx", "codex"]);
+    // An empty list says where it looked.
+    has(
+        &home.out(&["doctor", "--agent", "droid"]),
+        &["No sessions found. Looked in:", "Droid: ", ".factory/sessions"],
+    );
+    has(
+        &home.out(&["doctor", "--self"]),
+        &["Roo Code: ", "roo-cline/tasks", "llm: ", "logs.db (does not exist)"],
+    );
+}
+
+#[test]
+fn only_what_changed_since() {
+    let home = agents();
+    let old = std::time::SystemTime::now() - Duration::from_secs(10 * 24 * 3600);
+    let rollout = home.lines(&["doctor", "--json", "--agent", "codex"])[0]["found"][0]["path"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    fs::File::options().append(true).open(&rollout).unwrap().set_modified(old).unwrap();
+    let names =
+        |since| found(&home, &["--since", since]).into_iter().map(|(agent, _)| agent).collect::<Vec<_>>();
+    let (week, month) = (names("7d"), names("30d"));
+    assert!(
+        !week.contains(&String::from("Codex")) && month.contains(&String::from("Codex")),
+        "{week:?} {month:?}"
+    );
+    has(&home.run(&["import", "--agent", "codex", "--since", "7d"]).err, &["There is nothing to import."]);
+    has(&home.run(&["import", "--agent", "codex", "--since", "30d"]).err, &["1 new"]);
+    assert_eq!(home.run(&["doctor", "--since", "yesterday"]).code, 2);
+}
+
+#[test]
+fn folders_from_the_settings_are_looked_at() {
+    let home = Home::new("sqlite");
+    let rollout = fs::read_to_string("../../examples/rollout.jsonl").unwrap();
+    home.file("backup/deep/rollout-2026.jsonl", rollout);
+    let folder = home.path("backup").display().to_string();
+    home.out(&["config", "set", "agent_folders", &format!("codex={folder}")]);
+    assert_eq!(found(&home, &[]), [(String::from("Codex"), 1)]);
+    assert_eq!(found(&home, &["--agent", "pi"]), []);
+    has(&home.run(&["import", "--all"]).err, &["1 new"]);
+    let wrong = home.run(&["config", "set", "agent_folders", "codexx=/tmp"]);
+    assert_eq!(wrong.code, 2);
+    has(&wrong.err, &["`codexx=/tmp` is not AGENT=FOLDER", "gemini-cli"]);
+}
+
+/// A session goes to every agent that takes one, and a second copy does not replace the first.
+#[test]
+fn a_session_moves_to_each_agent() {
+    let home = Home::new("sqlite");
+    let id = home.import("sound.json", SOUND);
+    for agent in TAKING {
+        let first = &home.lines(&["move", &id, "--to", agent, "--json"])[0];
+        let second = &home.lines(&["move", &id, "--to", agent, "--json"])[0];
+        assert_ne!(first["path"], second["path"], "{agent}");
+        assert_ne!(first["id"], second["id"], "{agent}");
+        for copy in [first, second] {
+            let path = copy["path"].as_str().unwrap();
+            assert!(Path::new(path).starts_with(home.path("")), "{path}");
+            let checked = &home.lines(&["check", "--json", path])[0];
+            assert_eq!((&checked["format"], &checked["sound"]), (&(*agent).into(), &true.into()), "{path}");
+            // The command names the session that was written.
+            let command = copy["command"].as_str().unwrap();
+            has(command, &[copy["id"].as_str().unwrap()]);
+        }
+        let said = home.out(&["move", &id, "--to", agent]);
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    let ran = home.run(&["move", &id, "--to", "markdown"]);
+    assert_eq!(ran.code, 2);
+    has(&ran.err, &["gemini-cli"]);
+}
+
+#[test]
+fn an_import_is_taken_back() {
+    Home::each(|home| {
+        let lines: Vec<String> =
+            fs::read_to_string("../../examples/rollout.jsonl").unwrap().lines().map(str::to_owned).collect();
+        let part = home.file("rollout-1.jsonl", lines[..lines.len() - 2].join("\n") + "\n");
+        let kept = home.import("kept.json", SOUND);
+        let id = home.lines(&["import", "--json", &part])[0]["id"].as_str().unwrap().to_owned();
+        let before = home.out(&["history", "show", &id]);
+        fs::write(&part, lines.join("\n") + "\n").unwrap();
+        home.out(&["import", &part]);
+        let after = home.out(&["history", "show", &id]);
+        assert_ne!(before, after);
+
+        // What had grown is as it was; importing again brings it back.
+        has(&home.out(&["import", "--undo"]), &[&id, "as it was before"]);
+        assert_eq!(home.out(&["history", "show", &id]), before);
+        home.out(&["import", &part]);
+        assert_eq!(home.out(&["history", "show", &id]), after);
+        home.out(&["import", "--undo"]);
+        assert_eq!(home.out(&["history", "show", &id]), before);
+        home.out(&["verify"]);
+
+        // The import before that one brought the conversation: it goes, unless it went on.
+        home.out(&["history", "rename", &id, "Mine"]);
+        let ran = home.run(&["import", "--undo"]);
+        assert_eq!(ran.code, 1, "{}", ran.err);
+        has(&ran.out, &["left alone: it went on after the import"]);
+        assert_eq!(home.lines(&["list", "--json"]).len(), 2);
+        assert!(home.out(&["history", "show", &kept]).contains("Two."));
+    });
+}
+
+#[test]
+fn a_new_conversation_goes_with_its_import() {
+    let home = Home::new("sqlite");
+    let file = home.file("sound.json", SOUND);
+    has(&home.run(&["import", "--undo"]).err, &["There is no import to take back."]);
+    home.out(&["import", &file]);
+    let gone = home.file("gone.json", SOUND.replace("Two.", "Three."));
+    home.out(&["import", &gone]);
+    fs::remove_file(&gone).unwrap();
+    // The only copy stays.
+    assert_eq!(home.run(&["import", "--undo", &file]).code, 2);
+    let ran = home.run(&["import", "--undo", "--store", &home.store]);
+    assert_eq!(ran.code, 1);
+    has(&ran.out, &["its file is gone, so this is the only copy"]);
+    fs::write(&gone, SOUND).unwrap();
+    home.out(&["import", "--undo"]);
+    home.out(&["import", "--undo"]);
+    assert_eq!(home.lines(&["list", "--json"]).len(), 0);
+    assert!(fs::read_to_string(&file).unwrap().contains("Two."));
+}
+
+/// A database of goose, while goose has it open.
+const GOOSE: &str = r#"
+    PRAGMA journal_mode = WAL;
+    CREATE TABLE sessions(id TEXT PRIMARY KEY, description TEXT, working_dir TEXT, model_config_json TEXT);
+    CREATE TABLE messages(id INTEGER PRIMARY KEY, message_id TEXT, session_id TEXT, role TEXT, content_json TEXT, created_timestamp INTEGER, metadata_json TEXT);
+    INSERT INTO sessions VALUES('20261116_1', 'Greeting', '/work', NULL);
+    INSERT INTO messages VALUES(1, 'm1', '20261116_1', 'user', '[{"type":"text","text":"hello goose"}]', 1, '{}');
+"#;
+
+/// A process whose lines are read as they come.
+struct Watching {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Watching {
+    fn start(home: &Home, arguments: &[&str]) -> Self {
+        let mut child = home.command(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let (send, lines) = mpsc::channel();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+        Self { child, lines }
+    }
+
+    fn next(&self) -> Value {
+        serde_json::from_str(&self.lines.recv_timeout(Duration::from_secs(30)).unwrap()).unwrap()
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What an agent writes is imported while it writes, from files and from databases.
+#[test]
+fn what_is_written_is_imported_as_it_is_written() {
+    let home = Home::new("sqlite");
+    let lines: Vec<String> =
+        fs::read_to_string("../../examples/rollout.jsonl").unwrap().lines().map(str::to_owned).collect();
+    let (first, rest) = lines.split_at(lines.len() - 2);
+    let name =
+        ".codex/sessions/2026/11/16/rollout-2026-11-16T08-00-00-5e0c1234-0000-7000-8000-000000000001.jsonl";
+    let rollout = home.file(name, first.join("\n") + "\n");
+    let watching = Watching::start(&home, &["import", "--watch", "--json"]);
+    let id = watching.next()["id"].clone();
+    // A new file, then a line that is written in two pieces.
+    home.file(".copilot/session-state/s1/events.jsonl", concat!(
+        r#"{"type":"session.start","id":"1","timestamp":"2026-11-16T08:00:00.000Z","parentId":null,"data":{"sessionId":"s1","version":1,"producer":"copilot-agent","copilotVersion":"0.0.1","startTime":"2026-11-16T08:00:00.000Z"}}"#, "\n",
+        r#"{"type":"user.message","id":"2","timestamp":"2026-11-16T08:00:01.000Z","parentId":"1","data":{"content":"hello copilot","attachments":[]}}"#, "\n"));
+    let new = watching.next();
+    assert_eq!((&new["format"], &new["new"]), (&"copilot-cli".into(), &true.into()));
+    let began = Instant::now();
+    let text = fs::read_to_string(&rollout).unwrap();
+    fs::write(&rollout, text + &rest.join("\n") + "\n").unwrap();
+    let grown = watching.next();
+    println!("imported after {:?}", began.elapsed());
+    assert_eq!((&grown["id"], &grown["new"]), (&id, &false.into()));
+    assert!(grown["added"].as_u64().unwrap() > 0);
+    let folder = home.path(".local/share/goose/sessions");
+    fs::create_dir_all(&folder).unwrap();
+    let goose = Connection::open(folder.join("sessions.db")).unwrap();
+    goose.execute_batch(GOOSE).unwrap();
+    let new = watching.next();
+    assert_eq!((&new["format"], &new["messages"]), (&"goose".into(), &1.into()));
+    goose.execute("INSERT INTO messages VALUES(2,'m2','20261116_1','assistant','[{\"type\":\"text\",\"text\":\"hello person\"}]',2,'{}')", []).unwrap();
+    assert_eq!(watching.next()["messages"], 2);
+    drop(watching);
+    // Search covers what was imported.
+    has(&home.out(&["history", "search", "hello copilot"]), &["hello copilot"]);
+}
