@@ -502,9 +502,30 @@ fn doctor() {
     let home = Home::new("sqlite");
     assert_snapshot!(shown(&home, &["doctor"]), @r#"
     No sessions found. Looked in:
-      ~/.codex/sessions
-      ~/.codex/archived_sessions
-      ~/.claude/projects
+      Codex: ~/.codex/sessions and 1 more
+      Claude Code: ~/.claude/projects
+      cody: ~/.cody/conversations
+      agent-orchestration-system: ./.agent-sessions
+      xzatoma: ~/.local/share/xzatoma/history.db
+      ploke: ./.ploke_history.md
+      Gemini CLI: ~/.gemini/tmp
+      Qwen Code: ~/.qwen/projects and 1 more
+      pi: ~/.pi/agent/sessions and 1 more
+      Copilot CLI: ~/.copilot/session-state
+      Cursor: ~/.cursor/projects
+      Droid: ~/.factory/sessions
+      Kiro: ~/.kiro/sessions
+      iFlow: ~/.iflow/projects
+      Cline: ~/.config/Code/User/globalStorage/saoudrizwan.claude-dev/tasks and 6 more
+      Roo Code: ~/.config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks and 5 more
+      opencode: ~/.local/share/opencode
+      goose: ~/.local/share/goose/sessions and 1 more
+      Crush: ./.crush/crush.db
+      llm: ~/.config/io.datasette.llm/logs.db
+      OpenHands: ~/.openhands/conversations and 1 more
+      mini-swe-agent: ~/.config/mini-swe-agent
+      aider: ./.aider.chat.history.md
+      SpecStory: ./.specstory/history
     Give files or folders to look at: `rejoin doctor PATH…`.
     "#);
 }
@@ -520,7 +541,7 @@ fn config() {
 
     --- on standard error
     error: there is no setting `nonsense`
-    hint: settings are: store, provider, model, api, base_url, auth, keyring, effort, system, agents_md, context_window, limits.requests, limits.seconds, limits.tokens, limits.retries, limits.answer_tokens, limits.silence_seconds, limits.tool_seconds, limits.tool_output, limits.output_kept, mode, allow, deny, sandbox.read, sandbox.network, tools.fetch, on_broken, persist_special_commands, max_tokens, min_retain_turns, prune_threshold, prune.keep_last, prune.max_age_seconds, prune.token_budget, prune.batch, compact, compact_threshold, compact.model, compact.tail_tokens, audit.full_arguments, addresses.chatgpt, addresses.claude, addresses.github, addresses.github_api, color, pager
+    hint: settings are: store, provider, model, api, base_url, auth, keyring, effort, system, agents_md, context_window, limits.requests, limits.seconds, limits.tokens, limits.retries, limits.answer_tokens, limits.silence_seconds, limits.tool_seconds, limits.tool_output, limits.output_kept, mode, allow, deny, sandbox.read, sandbox.network, tools.fetch, on_broken, persist_special_commands, max_tokens, min_retain_turns, prune_threshold, prune.keep_last, prune.max_age_seconds, prune.token_budget, prune.batch, compact, compact_threshold, compact.model, compact.tail_tokens, audit.full_arguments, addresses.chatgpt, addresses.claude, addresses.github, addresses.github_api, agent_folders, color, pager
     --- exit code 2
     "#);
     assert_snapshot!(shown(&home, &["config", "list"]), @r#"
@@ -568,6 +589,7 @@ fn config() {
     addresses.claude  -  not set
     addresses.github  -  not set
     addresses.github_api  -  not set
+    agent_folders  -  not set
     color  auto  default
     pager  -  not set
     "#);
