@@ -16,7 +16,10 @@ use std::{
 };
 
 use rejoin::{
-    Files, Input, InputError, ReadError, Session, Stream, installation::readable, record::limits, sessions,
+    Files, Input, InputError, ReadError, Session, Stream,
+    installation::readable,
+    record::limits,
+    sessions::{self, Likeness},
 };
 
 use self::{
@@ -26,6 +29,7 @@ use self::{
 use crate::{
     beside::Beside,
     failure::Failure,
+    meaning::quoted,
     stream::{self, ByteSource},
 };
 
@@ -102,12 +106,35 @@ impl Unread {
         let name = if path == "-" { String::from("standard input") } else { path.into_owned() };
         let (why, hint) = match self {
             Self::Io(error) => (error.to_string(), io_hint(error)),
+            Self::Format(ReadError::UnknownFormat) if place.is_file() => unknown(place),
             Self::Format(error) => (error.to_string(), hint(error, from)),
             Self::Packed(error) => (format!("it cannot be unpacked: {error}"), None),
             Self::Folder => (String::from("the folder may not be read"), None),
         };
         Failure::Unreadable { name, why, hint }
     }
+}
+
+/// What a file in an unknown format looks like, and what can be done.
+fn unknown(place: &Path) -> (String, Option<String>) {
+    let report = format!(
+        "`rejoin check --describe {}` prints its fields without their values, for a report",
+        quoted(&place.to_string_lossy())
+    );
+    let text = read_text(&place.to_string_lossy());
+    let Some(likeness) = text.ok().and_then(|text| Likeness::of(&text)) else {
+        return (ReadError::UnknownFormat.to_string(), Some(report));
+    };
+    let readers: Vec<String> = likeness.readers().map(|format| format!("`--from {format}`")).collect();
+    let others: Vec<String> = likeness.others().collect();
+    let near =
+        if others.is_empty() { String::new() } else { format!("it comes near to {}; ", others.join(", ")) };
+    let hint = if readers.is_empty() {
+        format!("{near}{report}")
+    } else {
+        format!("its text would be read with {}; {near}{report}", readers.join(" or "))
+    };
+    (format!("{}: {likeness}", ReadError::UnknownFormat), Some(hint))
 }
 
 impl From<ReadError> for Unread {
@@ -292,7 +319,7 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
             format!("name one: `--from {}` or `--from {}`", one.0, other.0)
         }
         ReadError::UnknownFormat => String::from(
-            "say what it is with `--from FORMAT`; `rejoin check --describe FILE` prints its fields without their values, for a report",
+            "save it in a file: `rejoin check --describe FILE` prints its fields without their values, for a report",
         ),
         ReadError::NoConversation(_) | ReadError::MostlyUnread { .. } if from.is_some() => {
             format!("leave `--from` out, or try another of {formats}")

@@ -48,7 +48,7 @@ pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
 
 /// Reads and examines a file. One that was not named and that no agent wrote need not be a session.
 fn examine(candidate: &Candidate, wanted: &Wanted) -> Option<FileState> {
-    let mut read = candidate.read(None);
+    let mut read = candidate.try_read(None);
     if let Ok(sessions) = &mut read {
         sessions.retain(|session| wanted.wants(session));
     }
@@ -63,6 +63,7 @@ fn examine(candidate: &Candidate, wanted: &Wanted) -> Option<FileState> {
             None => return None,
         },
     };
+    let read = read.map_err(|unread| unread.failure(&candidate.path, None));
     FileState::of(candidate.path.clone(), agent, read)
 }
 

@@ -18,10 +18,7 @@ pub use self::{
     installing::{Installed, Installs, NewSession},
     table::AGENTS,
 };
-use crate::{
-    failure::Failure,
-    source::{self, ReadEffort, Unread},
-};
+use crate::source::{self, ReadEffort, Unread};
 
 /// An agent whose sessions are looked for.
 #[derive(Debug)]
@@ -201,10 +198,6 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    pub fn read(&self, from: Option<&str>) -> Result<Vec<Session>, Failure> {
-        self.try_read(from).map_err(|unread| unread.failure(&self.path, from))
-    }
-
     /// Its conversations, or why there are none.
     pub fn try_read(&self, from: Option<&str>) -> Result<Vec<Session>, Unread> {
         if self.path.is_dir() && std::fs::read_dir(&self.path).is_err() {

@@ -84,13 +84,21 @@ impl FileShape {
         }
     }
 
-    /// The names of the fields that most values have, the most frequent first.
+    /// The names of the fields directly below a place, such as `messages[].`, the most frequent first.
     #[must_use]
-    pub fn fields(&self) -> Vec<&str> {
-        let is_field = |place: &&String| !place.is_empty() && !place.contains(['.', '[', '*']);
-        let mut fields: Vec<&String> = self.places.keys().filter(is_field).collect();
-        fields.sort_by_key(|place| std::cmp::Reverse(self.places[*place].values().sum::<usize>()));
-        fields.into_iter().map(String::as_str).collect()
+    pub fn fields(&self, below: &str) -> Vec<&str> {
+        let field = |place: &'_ String| {
+            let name = place.strip_prefix(below)?;
+            let is_name = !name.is_empty() && !name.contains(['.', '[', '*']);
+            is_name.then_some(place.len() - name.len())
+        };
+        let names = self.places.iter().filter_map(|(place, types)| {
+            let name = &place[field(place)?..];
+            Some((std::cmp::Reverse(types.values().sum::<usize>()), name))
+        });
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names.into_iter().map(|(_, name)| name).collect()
     }
 
     /// How many of the values have a field.

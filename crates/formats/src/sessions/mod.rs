@@ -18,6 +18,7 @@ mod lines;
 #[cfg(feature = "sqlite")]
 mod llm;
 mod markdown;
+mod nearest;
 mod notes;
 #[cfg(feature = "sqlite")]
 mod openai_agents;
@@ -35,6 +36,7 @@ pub mod turns;
 mod writing;
 mod xzatoma;
 
+pub use nearest::{Likeness, Nearest};
 pub use registry::{
     FORMATS, Format, Reading, claim_files, claims, detect, detect_lines, named, read, read_files, write,
 };
