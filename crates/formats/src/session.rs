@@ -1,6 +1,9 @@
 //! A conversation read from a source: its messages and their places, the context around them, and the findings.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Hash, Message, Native, Raw, Role, Salt, Text, Timestamp,
@@ -317,6 +320,7 @@ impl Session {
             parent: self.id.to_string(),
             path: None,
             entries: Vec::with_capacity(self.messages.len() + self.set_aside.len() + 1),
+            used: HashSet::new(),
         };
         let metadata = Metadata {
             conversation: self.id,
@@ -357,13 +361,19 @@ struct Import<'s> {
     /// The last entry on the path.
     path: Option<(EntryId, Hash)>,
     entries: Vec<Entry>,
+    /// The ids that derive from the source's own.
+    used: HashSet<EntryId>,
 }
 
 impl Import<'_> {
     fn append(&mut self, content: &Content, bytes: &str, detail: &Detail) {
         let kind = content.kind().expect("BUG: an import has content of a known kind");
         let source = detail.id.as_ref().map_or(self.parent.as_str(), Text::as_str);
-        let id = EntryId::derive(&self.session.id, source, bytes);
+        let mut id = EntryId::derive(&self.session.id, source, bytes);
+        // A source may give two messages the same id and the same bytes. Only one entry can have what derives from them.
+        if detail.id.is_some() && !self.used.insert(id) {
+            id = EntryId::derive(&self.session.id, &self.parent, bytes);
+        }
         let salt = Salt(id.as_uuid().into_bytes());
         let stamp = Stamp { id, timestamp: self.imported_at, salt, source_time: detail.time.clone() };
         let entry = self.chain.append_under(self.path, kind, content, stamp);

@@ -127,8 +127,23 @@ impl Chat {
         first.findings.splice(0..0, replaced_bytes(input));
         if let Some((error, last)) = error.zip(sessions.last_mut()) {
             last.findings.push(unreadable_rest(input, error, last.places.len()));
+            if let Some(rest) = self.rest(root, &input.text) {
+                let place =
+                    Place { offset: input.text.len() - rest.len(), ..building::nth(last.places.len()) };
+                let what = Aside::Raw(Text::new(rest));
+                last.set_aside.push(SetAside { place, after: last.messages.len(), what });
+            }
         }
         Ok(sessions)
+    }
+
+    /// The text after the last message or conversation, if the document was not cut off in one of them: those keep the rest
+    /// themselves.
+    fn rest<'t>(&self, root: Value<'_>, text: &'t str) -> Option<&'t str> {
+        let items = self.list(root).map_or(root, |(_, list)| list);
+        let last = items.items().last().filter(|last| !last.is_cut())?;
+        let end = if items.is_cut() { last.end() } else { items.end() };
+        text.get(end..).filter(|rest| !rest.trim().is_empty())
     }
 
     fn read_lines(&'static self, input: &Input) -> Result<Vec<Session>, ReadError> {
@@ -182,6 +197,9 @@ impl Chat {
         if !field.is_empty() && !root.is_cut() {
             let rest = render::with_field(root.raw(), field, "[]");
             builder.aside(building::nth(0), around(rest));
+        } else if !field.is_empty() {
+            let before = buffer.get(root.start()..list.start()).unwrap_or_default();
+            builder.aside(building::nth(0), Aside::Raw(Text::new(before)));
         }
         for (number, message) in list.items().enumerate() {
             let place = Place { offset: message.start(), ..building::nth(number) };
