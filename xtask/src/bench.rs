@@ -11,11 +11,11 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::run::{cargo, run};
 
-/// Runs all of them, or one: `conversation`, `rollout`, `resume`, `prompt`, `store`, `tokens`, `turn`. `store` and `turn` have parts: `append`, `import`,
+/// Runs all of them, or one: `conversation`, `formats`, `rollout`, `resume`, `prompt`, `store`, `tokens`, `turn`. `store` and `turn` have parts: `append`, `import`,
 /// `repeated`, `load`, `list`, `search`; and `next`, `load`, `start`, `size`. `peers` is run only if it is named.
 pub fn bench(name: Option<&str>, part: Option<&str>) -> Result<()> {
-    const NAMES: [&str; 8] =
-        ["conversation", "rollout", "resume", "prompt", "store", "tokens", "turn", "peers"];
+    const NAMES: [&str; 9] =
+        ["conversation", "formats", "rollout", "resume", "prompt", "store", "tokens", "turn", "peers"];
     if let Some(name) = name.filter(|name| !NAMES.contains(name)) {
         bail!("no benchmark `{name}`: there are {}", NAMES.join(", "));
     }
@@ -26,6 +26,7 @@ pub fn bench(name: Option<&str>, part: Option<&str>) -> Result<()> {
     };
     for (package, bench) in [
         ("rejoin-formats", "conversation"),
+        ("rejoin-formats", "formats"),
         ("rejoin-cli", "rollout"),
         ("rejoin-cli", "resume"),
         ("rejoin-cli", "prompt"),
