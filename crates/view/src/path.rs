@@ -4,11 +4,9 @@
 //! about their calls. The last compaction on the path hides what it replaced, and a `prune` entry replaces results by
 //! tombstones. Every other kind of entry is skipped here.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
+use hashbrown::{HashMap, HashSet};
 use rejoin_record::{
     Block, BlockKind, CallId, Content, Entry, EntryId, Kind, MediaSource, Message, StandIn, StandInResults,
     Text, ToolResult, Tree, UnreadResult,
@@ -103,6 +101,8 @@ pub struct Walk {
     findings: Vec<(EntryId, Finding)>,
     /// A turn of ours is in progress: a call in it runs only after an entry that records its start.
     in_turn: bool,
+    /// Whether a person was asked about any call.
+    has_asked: bool,
     /// The compaction that counts.
     cut: Option<Cut>,
     /// The place of its summary.
@@ -246,6 +246,8 @@ impl Walk {
     /// Takes what is known of the entries that were left out before the next one, if this is a part of a conversation.
     pub fn cross(&mut self, tree: &Tree<'_>, next: EntryId) {
         let Some(gap) = tree.gap_before(next) else { return };
+        let is_unread = |known: &&StandIn| matches!(known.results, StandInResults::Unread(_));
+        self.unread.reserve(gap.stand_ins.iter().filter(is_unread).count());
         for StandIn { entry, number, results, message, .. } in &gap.stand_ins {
             self.next_number = *number;
             self.foreseen += 1;
@@ -424,36 +426,47 @@ impl Walk {
 
     /// Replaces results by tombstones.
     fn prune(&mut self, results: &[CallAt]) {
-        let mut tools: HashMap<&CallId, &Text> = HashMap::new();
+        let tombstones = self.tombstones(results);
+        self.prunes += usize::from(!tombstones.is_empty());
+        // The results of one message follow each other, so that it is copied once.
+        for of_message in tombstones.chunk_by(|one, next| one.place == next.place) {
+            let place = of_message[0].place;
+            let mut message = without_spans(&self.messages[place], |_| {});
+            for Tombstone { block, text, .. } in of_message {
+                if let BlockKind::ToolResult(result) = &mut message.blocks[*block].kind {
+                    result.content = vec![Block::text(text.clone())];
+                }
+            }
+            self.messages[place] = Arc::new(message);
+        }
+    }
+
+    /// The tombstones of results that were not pruned before. From now on they are.
+    fn tombstones(&mut self, results: &[CallAt]) -> Vec<Tombstone> {
+        let mut tools: HashMap<&CallId, &Text> = HashMap::with_capacity(results.len());
         for call in self.messages.iter().flat_map(|message| message.tool_calls()) {
             tools.insert(&call.id, &call.name);
         }
-        let mut changed: HashMap<usize, Message> = HashMap::new();
+        self.pruned.reserve(results.len());
+        let mut tombstones = Vec::with_capacity(results.len());
         for at in results {
             let (Some(&place), Ok(block)) = (self.calls.places.get(&at.entry), usize::try_from(at.block))
             else {
                 continue;
             };
-            if self.pruned.contains(&(at.entry, at.block)) {
-                continue;
-            }
             let message = &self.messages[place];
             let Some(result) = message.blocks.get(block).and_then(Block::as_result) else { continue };
+            if !self.pruned.insert((at.entry, at.block)) {
+                continue;
+            }
             let called = result.call_id.as_ref().and_then(|id| tools.get(id).copied());
             let tool = result.name.as_ref().or(called).map_or("a tool", |name| name.as_str());
             let bytes = self.unread.remove(&at.entry).map(|unread| unread.bytes);
             let bytes = bytes.unwrap_or_else(|| size_of(&result.content) as u64);
-            let text = tombstone(tool, bytes, self.numbers[place]);
-            let pruned = changed.entry(place).or_insert_with(|| without_spans(message, |_| {}));
-            if let BlockKind::ToolResult(result) = &mut pruned.blocks[block].kind {
-                result.content = vec![Block::text(Text::from(text))];
-                self.pruned.insert((at.entry, at.block));
-            }
+            let text = Text::from(tombstone(tool, bytes, self.numbers[place]));
+            tombstones.push(Tombstone { place, block, text });
         }
-        self.prunes += usize::from(!changed.is_empty());
-        for (place, message) in changed {
-            self.messages[place] = Arc::new(message);
-        }
+        tombstones
     }
 
     fn turn(&mut self, state: TurnState, call: Option<(EntryId, u64)>) {
@@ -466,6 +479,7 @@ impl Walk {
             }
             (TurnState::CallRunning, Some((entry, block))) => self.calls.set(entry, block, Fate::Started),
             (TurnState::CallAwaitingApproval, Some((entry, block))) => {
+                self.has_asked = true;
                 self.calls.set(entry, block, Fate::AwaitingApproval);
             }
             (TurnState::Ended | TurnState::Interrupted, _) => self.in_turn = false,
@@ -605,6 +619,12 @@ impl Walk {
         self.stale
     }
 
+    /// Whether a person was asked about any call. If not, no call waits for approval.
+    #[must_use]
+    pub fn has_asked(&self) -> bool {
+        self.has_asked
+    }
+
     /// What is known about one call.
     #[must_use]
     pub fn fate(&self, entry: EntryId, block: usize) -> Option<Fate> {
@@ -655,7 +675,16 @@ fn without_spans(message: &Message, change: impl Fn(&mut ToolResult)) -> Message
     Message { native: None, blocks, role: message.role.clone(), form: message.form }
 }
 
-/// What a view shows in the place of a result.
+/// What a view shows in the place of a pruned result.
+struct Tombstone {
+    /// The place of its message.
+    place: usize,
+    /// Its block in that message.
+    block: usize,
+    text: Text,
+}
+
+/// The text of a tombstone.
 fn tombstone(tool: &str, bytes: u64, number: usize) -> String {
     format!(
         "[The result of {tool} ({bytes} bytes) was left out to save room. It is kept: call recall with {{\"message\": {number}}} \

@@ -5,7 +5,7 @@
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Raw, Salt, Timestamp, ToolCall, Tree,
     chain::Stamp,
-    content::{CallAt, Closed, ClosedCall, Compacted, Decision, Metadata, Turn, TurnState},
+    content::{CallAt, Closed, ClosedCall, Compacted, Decision, Metadata, Prune, Turn, TurnState},
 };
 use rejoin_view::{
     LastWord, OnBroken, PathState, Rule,
@@ -173,6 +173,32 @@ fn a_compaction_hides_what_it_replaced() {
     // Nothing in place of a summary: then it hides, and that is all.
     writer.append(Kind::Compacted, compacted("", None));
     assert_eq!(texts(&writer), [""; 0]);
+}
+
+/// Results that share a message become tombstones in any order, each once, and those that are not named stay.
+#[test]
+fn each_named_result_becomes_a_tombstone() {
+    let mut writer = Writer::new();
+    writer.message(calling(["a", "b", "c", "d"].map(String::from)));
+    let mut three = Message::tool("a", "of a");
+    for (id, text) in [("b", "of b"), ("c", "of c")] {
+        three.blocks.extend(Message::tool(id, text).blocks);
+    }
+    let three = writer.message(three);
+    let one = writer.message(Message::tool("d", "of d"));
+    let named = [(three, 0), (one, 0), (three, 2), (three, 0), (three, 7)];
+    let results = named.map(|(entry, block)| CallAt { entry, block }).to_vec();
+    writer.append(Kind::Prune, Content::Prune(Prune { results }));
+    let history = path(&Tree::new(&writer.entries)).history;
+    let shown: Vec<String> = history
+        .messages()
+        .iter()
+        .flat_map(|message| message.tool_results())
+        .map(|result| result.content[0].as_text().unwrap().to_string())
+        .collect();
+    let tombstone = |text: &String| text.starts_with("[The result of") && text.contains("(4 bytes)");
+    assert!([0, 2, 3].iter().all(|place| tombstone(&shown[*place])), "{shown:?}");
+    assert_eq!(shown[1], "of b");
 }
 
 fn texts(writer: &Writer) -> Vec<String> {

@@ -35,6 +35,9 @@ const DIGEST: usize = 22;
 /// A piece ends when it is as long as this.
 const PIECE: usize = 1 << 16;
 
+/// The most messages that room is made for because the first piece announces them. What it says is not trusted with more memory.
+const FORESEEN: usize = 1 << 18;
+
 /// The entries that a checkpoint has to save, at least. Reading fewer is quick.
 const WORTH: usize = if cfg!(debug_assertions) { 20 } else { 500 };
 
@@ -337,15 +340,19 @@ impl Checkpoint {
         if Tail::of(newest) != self.newest {
             return None;
         }
-        let mut before = None;
         let mut gaps = EntryGaps::with_capacity(self.earlier.len() + 1);
-        let numbers = self.earlier.iter().map(|(_, number)| *number).chain([self.number]);
-        let mut left = self.stand_ins.into_iter().peekable();
-        for (entry, number) in earlier.iter().chain(&later[..1]).zip(numbers) {
-            let seq = entry.envelope().seq;
-            let stand_ins = std::iter::from_fn(|| left.next_if(|stand_in| stand_in.seq < seq)).collect();
-            gaps.insert(entry.id(), EntryGap { before, number, stand_ins });
-            before = Some(entry.id());
+        let mut left = self.stand_ins;
+        let mut from_seq = |seq: u64| match left.partition_point(|known| known.seq < seq) {
+            0 => std::mem::take(&mut left),
+            place => left.split_off(place),
+        };
+        from_seq(self.from);
+        // From the end: most messages are in one gap near the beginning, and that one gets the list without copying it.
+        for place in (0..=earlier.len()).rev() {
+            let before = place.checked_sub(1).map(|place| &earlier[place]);
+            let stand_ins = from_seq(before.map_or(0, |before| before.envelope().seq));
+            let number = self.earlier.get(place).map_or(self.number, |(_, number)| *number);
+            gaps.insert(entries[place].id(), EntryGap { before: before.map(Entry::id), number, stand_ins });
         }
         Some(Part { from: self.from, gaps, newest: self.newest })
     }
@@ -386,10 +393,26 @@ impl Checkpoint {
         pieces.into_iter().map(|piece| format!("{}{piece}", short_name(&piece, DIGEST))).collect()
     }
 
-    /// Reads it from its pieces, which `pieces` hands out.
+    /// Reads it from its pieces, which `pieces` hands out. Each is parsed before the next is read, so that only one is in memory.
     fn read(pieces: impl FnOnce(EachPiece<'_>)) -> Option<Self> {
-        let (head, stand_ins) = head_and_stand_ins(pieces)?;
-        let doc = Doc::parse(vouched_for(&head)?).ok()?;
+        let (mut begun, mut is_sound) = (None, true);
+        pieces(&mut |piece| {
+            is_sound = match &mut begun {
+                None => {
+                    begun = Self::begin(&piece);
+                    begun.is_some()
+                }
+                Some((read, _)) => add_stand_ins(&piece, &mut read.stand_ins).is_some(),
+            };
+            if is_sound { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        let (read, messages) = begun.filter(|_| is_sound)?;
+        (read.stand_ins.len() == messages).then_some(read)
+    }
+
+    /// Reads its first piece, which says how many messages the others hold.
+    fn begin(head: &str) -> Option<(Self, usize)> {
+        let doc = Doc::parse(vouched_for(head)?).ok()?;
         let fields: Vec<Value<'_>> = doc.root()?.items().collect();
         let &[version, seq, id, hash, from, number, messages_kept, earlier] = fields.as_slice() else {
             return None;
@@ -406,13 +429,9 @@ impl Checkpoint {
         let places = || earlier.iter().map(|(seq, _)| *seq).chain([from]);
         let is_rising = places().zip(places().skip(1)).all(|(one, next)| one < next);
         let newest = Tail { seq: seq.as_u64()?, id, hash };
-        (is_rising && stand_ins.len() == count(messages_kept)?).then_some(Self {
-            newest,
-            from,
-            number: count(number)?,
-            earlier,
-            stand_ins,
-        })
+        let (number, messages) = (count(number)?, count(messages_kept)?);
+        let stand_ins = Vec::with_capacity(messages.min(FORESEEN));
+        is_rising.then_some((Self { newest, from, number, earlier, stand_ins }, messages))
     }
 }
 
@@ -420,24 +439,6 @@ impl Checkpoint {
 fn vouched_for(piece: &str) -> Option<&str> {
     let (digest, text) = piece.split_at_checked(DIGEST)?;
     (short_name(text, DIGEST) == digest).then_some(text)
-}
-
-/// The first piece, and the messages of all others. Each is parsed before the next is read, so that only one is in memory.
-fn head_and_stand_ins(pieces: impl FnOnce(EachPiece<'_>)) -> Option<(String, Vec<StandIn>)> {
-    let (mut head, mut found) = (None, Some(Vec::new()));
-    pieces(&mut |piece| {
-        if head.is_none() {
-            head = Some(piece);
-            return ControlFlow::Continue(());
-        }
-        let is_sound = found.as_mut().is_some_and(|found| add_stand_ins(&piece, found).is_some());
-        if is_sound {
-            return ControlFlow::Continue(());
-        }
-        found = None;
-        ControlFlow::Break(())
-    });
-    head.zip(found)
 }
 
 /// Adds the messages of a piece. None if it is not as it was kept.

@@ -80,6 +80,11 @@ impl Composer {
 
     /// Reads the entries that are new in the conversation.
     pub(super) fn read(&mut self, conversation: &Conversation) {
+        self.read_with(conversation, None);
+    }
+
+    /// The same, where the content of one of them is known. A long one need not be parsed.
+    pub(super) fn read_with(&mut self, conversation: &Conversation, mut known: Option<(EntryId, Content)>) {
         let entries = conversation.entries();
         let continues = entries.len() >= self.walked
             && self.walked.checked_sub(1).map(|last| entries[last].id()) == self.last
@@ -92,7 +97,8 @@ impl Composer {
             self.read_all(conversation);
         }
         for entry in &entries[self.walked..] {
-            self.walk.add(entry, Content::of(entry));
+            let content = known.take_if(|(id, _)| *id == entry.id());
+            self.walk.add(entry, content.map_or_else(|| Content::of(entry), |(_, content)| content));
         }
         self.walked = entries.len();
         self.last = entries.last().map(rejoin_record::Entry::id);
@@ -151,6 +157,7 @@ impl Composer {
     /// Hands new messages to the repairer, with what is known about their calls.
     fn push(&mut self) {
         let messages = self.walk.messages();
+        self.repairer.reserve(messages.len().saturating_sub(self.pushed));
         loop {
             while self.walk.sent().get(self.seals).is_some_and(|sent| *sent <= self.pushed) {
                 self.repairer.seal();
@@ -199,6 +206,10 @@ impl Composer {
 
     /// The calls that wait for approval, and those after them that did not start because of that.
     pub(super) fn awaiting_approval(&mut self) -> Vec<CallAt> {
+        // A turn that prunes results would otherwise repair all messages twice: here, and again after it.
+        if !self.walk.has_asked() {
+            return Vec::new();
+        }
         let open = self.unanswered();
         let fate = |call: &ClosedCall| self.walk.fate(call.entry, usize::try_from(call.block).ok()?);
         let asked: Vec<EntryId> = open

@@ -165,7 +165,7 @@ impl Worker {
             (self.fit.sum, self.fit.counted, self.fit.list) = (0, 0, list);
         }
         if !std::mem::replace(&mut self.fit.knows_estimates, true) {
-            self.ledger.know(self.conversation.known_estimates(self.composer.walk()));
+            self.ledger.know(self.conversation.known_estimates(self.composer.walk()), messages.len());
         }
         for (message, entry) in messages.iter().zip(entries).skip(self.fit.counted) {
             self.fit.sum += self.ledger.message(*entry, message);
@@ -557,8 +557,9 @@ impl Worker {
         for at in &pruned.results {
             self.ledger.forget(at.entry);
         }
-        self.conversation.append(&Content::Prune(Prune { results: pruned.results.clone() }));
-        self.composer.read(&self.conversation);
+        let content = Content::Prune(Prune { results: pruned.results.clone() });
+        let entry = self.conversation.append(&content).entry.id();
+        self.composer.read_with(&self.conversation, Some((entry, content)));
     }
 }
 

@@ -8,6 +8,9 @@ use std::{ops::Range, sync::Arc};
 use rejoin_record::Text;
 use rejoin_view::List;
 
+/// The most bytes of room that is kept for the next piece of text.
+const KEPT: usize = 1 << 16;
+
 /// The text of a list of messages, without its brackets.
 #[derive(Debug, Clone)]
 pub struct Scroll {
@@ -132,7 +135,10 @@ impl Scroll {
     pub fn settle(&mut self) {
         if !self.fresh.is_empty() {
             self.absorb();
-            self.settled.push(Arc::from(std::mem::take(&mut self.fresh)));
+            self.settled.push(Arc::from(self.fresh.as_str()));
+            // The next piece is about as long, so its text need not grow again.
+            self.fresh.clear();
+            self.fresh.shrink_to(KEPT);
             self.hashed = 0;
         }
     }

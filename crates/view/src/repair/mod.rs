@@ -174,6 +174,12 @@ impl Repairer {
         Self { policy, ..Self::default() }
     }
 
+    /// Makes room for messages that are about to be added.
+    pub fn reserve(&mut self, messages: usize) {
+        self.pending.reserve(messages);
+        self.pairing.reserve(messages);
+    }
+
     /// Adds a message, with what is known about its calls, by block.
     pub fn push(&mut self, message: Arc<Message>, fates: &[(usize, Fate)]) {
         let index = self.base + self.pending.len();

@@ -265,9 +265,11 @@ impl TokenLedger {
         counter.scaled(plain)
     }
 
-    /// Takes the estimates of messages that were counted before, unless it counts by a tokenizer.
-    pub fn know(&mut self, estimates: impl Iterator<Item = (EntryId, u64)>) {
+    /// Takes the estimates of messages that were counted before, unless it counts by a tokenizer. There will be counts of about
+    /// `messages` messages.
+    pub fn know(&mut self, estimates: impl Iterator<Item = (EntryId, u64)>, messages: usize) {
         if !self.counter.is_exact() {
+            self.counts.reserve(messages);
             self.counts.extend(estimates);
         }
     }
