@@ -3,9 +3,10 @@
 use std::{borrow::Cow, env, path::PathBuf};
 
 use rejoin::{
-    Choice, ConvertError, Converted, OnBroken, Session,
+    Choice, ConvertError, OnBroken, Session,
     engine::{Clock as _, SystemClock},
     record::{ConversationId, json::Doc},
+    sessions::{FileContent, Written},
     shape::InstalledSession,
 };
 
@@ -34,17 +35,17 @@ impl AgentCopy {
         to: Destination,
         model: Option<&str>,
         on_broken: OnBroken,
-    ) -> Result<Result<(Self, Converted), ConvertError>, Failure> {
+    ) -> Result<Result<(Self, Written), ConvertError>, Failure> {
         let agent = agent(to)?;
         for attempt in 0..ATTEMPTS {
             let session = renamed(session, attempt);
-            let converted = match convert::make(&session, to, Choice { model, max_tokens: None }, on_broken) {
-                Ok(converted) => converted,
+            let written = match convert::make(&session, to, Choice { model, max_tokens: None }, on_broken) {
+                Ok(written) => written,
                 Err(error) => return Ok(Err(error)),
             };
-            let new = described(&converted.body, &session);
+            let new = described(file(&written.content), &session);
             if !agent.has(&new.id) {
-                return Ok(Ok((Self { agent, new }, converted)));
+                return Ok(Ok((Self { agent, new }, written)));
             }
         }
         let what = format!("{} has {ATTEMPTS} copies of this conversation already", agent.name);
@@ -52,8 +53,8 @@ impl AgentCopy {
     }
 
     /// Writes the file and prints the command that resumes the session.
-    pub fn put(self, body: &str, json: bool) -> Result<(), Failure> {
-        let Self { agent, new } = self;
+    pub fn put(self, content: &FileContent, json: bool) -> Result<(), Failure> {
+        let (Self { agent, new }, body) = (self, file(content));
         let home = agent.home().ok_or_else(|| Failure::Usage {
             what: format!("the folder of {} is not known, because there is no home folder", agent.name),
             hint: None,
@@ -76,6 +77,11 @@ impl AgentCopy {
             InstalledSession { agent: name, format, id, path: &path, directory, command: &command };
         output::json_data(&installed.to_json())
     }
+}
+
+/// The text of a session file.
+fn file(content: &FileContent) -> &str {
+    content.as_text().expect("BUG: only agents that keep sessions in files are in the table")
 }
 
 fn agent(to: Destination) -> Result<&'static AgentPlace, Failure> {
