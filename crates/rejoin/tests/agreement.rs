@@ -260,7 +260,7 @@ impl Talk {
         let written = sessions::write(&session, format, OnBroken::Keep, &writing).unwrap();
         self.made += 1;
         let name = format!("exported {}", self.made);
-        let read = match &written.content {
+        let found = match &written.content {
             FileContent::Text(text) => {
                 sessions::read(&Input::new(name, text.as_bytes()).unwrap(), Some(format))
             }
@@ -268,7 +268,7 @@ impl Talk {
                 sessions::read_database(&rows.to_database(&name).unwrap(), Some(format))
             }
         };
-        let Some(session) = read.ok().and_then(|mut read| read.pop()) else { return };
+        let Some(session) = found.ok().and_then(|mut found| found.pop()) else { return };
         let writer = Writer { store: &**store, clock: &SystemClock, command: "test" };
         writer.import(&session).unwrap();
         assert_eq!(writer.import(&session).unwrap().added, 0, "importing twice adds nothing");

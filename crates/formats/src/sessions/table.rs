@@ -467,5 +467,13 @@ pub const FORMATS: &[Format] = &[
 ];
 
 /// The formats of agents that give a model their own instructions, which are not passed on to another agent.
-pub(super) const AGENTS: [&str; 6] =
-    ["claude-code", codex::FORMAT, cody::FORMAT, gemini_cli::FORMAT, pi::FORMAT, copilot_cli::FORMAT];
+pub(super) const AGENTS: [&str; 8] = [
+    "claude-code",
+    codex::FORMAT,
+    cody::FORMAT,
+    gemini_cli::FORMAT,
+    pi::FORMAT,
+    copilot_cli::FORMAT,
+    goose::FORMAT,
+    xzatoma::FORMAT,
+];
