@@ -222,8 +222,9 @@ impl Rows {
 
     fn in_memory(&self) -> Result<Connection, RowsError> {
         let mut connection = Connection::open_in_memory()?;
-        connection.execute_batch(self.schema)?;
+        // One transaction for all of it is much faster.
         let transaction = connection.transaction()?;
+        transaction.execute_batch(self.schema)?;
         self.insert(&transaction)?;
         transaction.commit()?;
         Ok(connection)
