@@ -77,9 +77,15 @@ pub enum Existing {
     Kept,
 }
 
-/// Writes a file as [`write`] does, and the folders above it, which only their owner can open.
-pub fn write_with_folders(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
+/// Makes the folders above a file, which only their owner can open.
+pub fn make_folders_of(path: &Path) -> io::Result<()> {
     PrivateFolder::new(folder_of(path)).make()?;
+    Ok(())
+}
+
+/// Writes a file as [`write`] does, and the folders above it.
+pub fn write_with_folders(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
+    make_folders_of(path)?;
     write(path, bytes, existing)
 }
 

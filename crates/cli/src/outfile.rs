@@ -9,7 +9,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rejoin::store::Location;
+use rejoin::{
+    sessions::{FileContent, Rows},
+    store::Location,
+};
 
 use crate::{
     args::{Destination, OutputArguments},
@@ -85,14 +88,21 @@ pub fn check(output: &OutputArguments, source: &Untouched) -> Result<(), Failure
 
 /// Writes a report: JSON that replaces whatever was in the file.
 pub fn put_report(path: &Path, json: &str) -> Result<(), Failure> {
-    write(path, json, true, Existing::Replaced).map_err(|why| Failure::unwritable(path.display(), &why))
+    write_text(path, json, true, Existing::Replaced).map_err(|why| Failure::unwritable(path.display(), &why))
 }
 
-fn write(path: &Path, text: &str, is_json: bool, existing: Existing) -> io::Result<()> {
+fn write_text(path: &Path, text: &str, is_json: bool, existing: Existing) -> io::Result<()> {
     if is_stream(path) {
         return write_to_stream(path, text, is_json);
     }
     home::write(path, format!("{text}\n").as_bytes(), existing)
+}
+
+fn write_bytes(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
+    if is_stream(path) {
+        return stream::open_to_write(path)?.write_all(bytes);
+    }
+    home::write(path, bytes, existing)
 }
 
 fn is_stream(path: &Path) -> bool {
@@ -106,14 +116,40 @@ fn write_to_stream(path: &Path, text: &str, is_json: bool) -> io::Result<()> {
     stream.write_all(text.as_bytes()).and_then(|()| stream.write_all(b"\n"))
 }
 
-/// Writes a result to the file, and says so; without a file it goes to standard output.
-pub fn put(output: &OutputArguments, to: Destination, text: &str, what: &str) -> Result<(), Failure> {
-    let text = text.trim_end_matches('\n');
-    let Some(path) = file(output) else {
-        return if to.is_json() { output::json_data(text) } else { output::raw_data(text) };
+/// Fails if the result is a database and goes to a terminal.
+pub fn check_content(output: &OutputArguments, content: &FileContent) -> Result<(), Failure> {
+    let FileContent::Rows(rows) = content else { return Ok(()) };
+    let is_terminal = match file(output) {
+        Some(path) => is_stream(path) && stream::open_to_write(path).is_ok_and(|stream| stream.is_terminal()),
+        None => io::stdout().is_terminal(),
     };
+    if !is_terminal {
+        return Ok(());
+    }
+    let what = format!("{} keeps conversations in a database, which cannot be printed", rows.agent());
+    Err(Failure::usage(what, "save it with `-o FILE`"))
+}
+
+/// Writes a result to the file, and says so; without a file it goes to standard output.
+pub fn put(
+    output: &OutputArguments,
+    to: Destination,
+    content: &FileContent,
+    what: &str,
+) -> Result<(), Failure> {
     let existing = if output.force { Existing::Replaced } else { Existing::Kept };
-    match write(path, text, to.is_json(), existing) {
+    let (path, written) = match (file(output), content) {
+        (None, FileContent::Text(text)) => {
+            let text = text.trim_end_matches('\n');
+            return if to.is_json() { output::json_data(text) } else { output::raw_data(text) };
+        }
+        (None, FileContent::Rows(rows)) => return output::bytes(&database(rows)?),
+        (Some(path), FileContent::Text(text)) => {
+            (path, write_text(path, text.trim_end_matches('\n'), to.is_json(), existing))
+        }
+        (Some(path), FileContent::Rows(rows)) => (path, write_bytes(path, &database(rows)?, existing)),
+    };
+    match written {
         Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Err(exists(path)),
         Err(why) => Err(Failure::unwritable(path.display(), &why)),
         Ok(()) => {
@@ -121,6 +157,11 @@ pub fn put(output: &OutputArguments, to: Destination, text: &str, what: &str) ->
             Ok(())
         }
     }
+}
+
+fn database(rows: &Rows) -> Result<Vec<u8>, Failure> {
+    let large = "leave out what is no longer needed, or split the conversation";
+    rows.to_bytes().map_err(|why| Failure::failed(format!("no database can be made of it: {why}"), large))
 }
 
 fn exists(path: &Path) -> Failure {

@@ -189,6 +189,12 @@ pub fn json_data(text: &str) -> Result<(), Failure> {
     print_exactly(text, true)
 }
 
+/// Writes bytes that are no text, such as a database. The caller makes sure that no terminal gets them.
+pub fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| closed_or(&error))
+}
+
 /// Data as a terminal gets it: JSON stays the same JSON, other text gets visible escapes.
 pub fn for_terminal(text: &str, is_json: bool) -> Cow<'_, str> {
     if is_json { json::steady(text) } else { escaped_lines(text) }

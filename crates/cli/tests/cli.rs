@@ -556,6 +556,41 @@ fn convert_writes_session_files() {
     assert!(err(&wrong).contains("claude-code"), "{}", err(&wrong));
 }
 
+/// A database goes to a file or into a pipe, and what was written is read like any other source.
+#[test]
+fn convert_writes_databases() {
+    let home = Home::new();
+    let source = home.file("rollout.jsonl", format!("{ROLLOUT}{CALL}\n"));
+    for format in ["goose", "llm", "xzatoma"] {
+        let piped = rejoin(&["convert", &source, "--to", format]);
+        assert_eq!(code(&piped), 0, "{format} {}", err(&piped));
+        assert!(piped.stdout.starts_with(b"SQLite format 3\0"), "{format}");
+        let piped = home.file(&format!("{format}-piped.db"), &piped.stdout);
+        let saved = home.path(&format!("{format}.db")).display().to_string();
+        let save = ["convert", &source, "--to", format, "-o", &saved];
+        let done = rejoin(&save);
+        assert_eq!(code(&done), 0, "{format} {}", err(&done));
+        assert!(done.stdout.is_empty(), "{format}");
+        for copy in [&piped, &saved] {
+            let checked = rejoin(&["check", "--json", copy]);
+            let json: Value = serde_json::from_str(&out(&checked)).unwrap();
+            assert_eq!(json["format"], format);
+            assert_eq!(json["sound"], true, "{json}");
+            assert_eq!(json["calls"], 1, "{json}");
+        }
+        // What is there is only replaced if that is asked for.
+        let before = fs::read(&saved).unwrap();
+        let refused = rejoin(&save);
+        assert_eq!(code(&refused), 1, "{format}");
+        assert!(err(&refused).contains("already exists"), "{}", err(&refused));
+        assert_eq!(fs::read(&saved).unwrap(), before, "{format}");
+        let forced = rejoin(&["convert", &source, "--to", format, "-o", &saved, "--force"]);
+        assert_eq!(code(&forced), 0, "{format} {}", err(&forced));
+    }
+    let installed = rejoin(&["convert", &source, "--to", "goose", "--install"]);
+    assert_eq!(code(&installed), 2);
+}
+
 /// A fork is read with what lies beside it; a path in a transcript opens nothing else.
 #[test]
 fn a_fork_finds_its_parent() {

@@ -123,7 +123,7 @@ fn run(name: &str, page: &str, desk: &Desk) -> (usize, usize) {
             ran.err
         );
         // What changes something says so on stderr; what goes into a file is not printed.
-        let quiet = ["config set", "set-", "logout", "rename", "delete", "erase", ">"];
+        let quiet = ["config set", "set-", "logout", "rename", "delete", "erase", ">", " -o "];
         let prints = line.starts_with("rejoin ") && !quiet.iter().any(|word| line.contains(word));
         assert!(!ran.out.is_empty() || !prints, "{name}:{at}: {line} printed nothing");
     }

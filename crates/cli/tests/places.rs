@@ -19,7 +19,8 @@ use serde_json::Value;
 use support::{Home, SOUND, has};
 
 /// The agents that a session can be moved to.
-const TAKING: &[&str] = &["codex", "claude-code", "cody", "gemini-cli", "pi", "opencode"];
+const TAKING: &[&str] =
+    &["codex", "claude-code", "cody", "gemini-cli", "pi", "opencode", "goose", "llm", "xzatoma"];
 
 /// A home in which agents have sessions, each in its own place.
 fn agents() -> Home {

@@ -164,7 +164,7 @@ fn convert() {
 
     --- on standard error
     error: invalid value 'nonsense' for '--to <DIALECT|FORMAT>'
-      [possible values: openai-chat, openai-responses, anthropic, gemini, ollama, mistral, bedrock, claude-code, codex, cody, gemini-cli, pi, opencode, turns, jsonl, markdown]
+      [possible values: openai-chat, openai-responses, anthropic, gemini, ollama, mistral, bedrock, claude-code, codex, cody, xzatoma, gemini-cli, pi, opencode, goose, llm, turns, jsonl, markdown]
 
     For more information, try '--help'.
     --- exit code 2

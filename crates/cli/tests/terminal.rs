@@ -87,6 +87,22 @@ fn stored_text_cannot_steer_a_terminal() {
     });
 }
 
+/// A terminal cannot show a database, so it gets none; a pipe does.
+#[test]
+fn a_database_is_not_printed_on_a_terminal() {
+    let home = Home::new("sqlite");
+    let id = home.import("chat.json", SOUND);
+    for arguments in [
+        &["convert", &id, "--to", "goose"][..],
+        &["convert", &id, "--to", "llm", "-o", "/dev/tty"],
+        &["history", "export", &id, "--to", "xzatoma"],
+    ] {
+        let printed = on_terminal(home.command(arguments));
+        assert_harmless(arguments, &printed);
+        has(&printed, &["a database, which cannot be printed", "hint: save it with `-o FILE`"]);
+    }
+}
+
 /// Names of others are shown so that a person can tell two of them apart.
 #[test]
 fn what_cannot_be_seen_in_a_name_is_shown() {

@@ -166,20 +166,21 @@ pub fn convert_with(
     Choice { model, max_tokens }: Choice<'_>,
     on_broken: OnBroken,
 ) -> Result<Converted, ConvertError> {
-    repaired(session, on_broken, |view| {
+    let (body, findings) = repaired(session, on_broken, |view| {
         let model = model.map(str::to_owned);
         let target = Target { model, max_tokens, ..Target::of(&session.context) };
         let encoded = dialect.wire().encode(view, &target)?;
         Ok((encoded.body, encoded.findings))
-    })
+    })?;
+    Ok(Converted { body, findings })
 }
 
 /// Repairs a session and passes the view to `make`. Findings get their places in the source.
-pub(crate) fn repaired(
+pub(crate) fn repaired<T>(
     session: &Session,
     on_broken: OnBroken,
-    make: impl FnOnce(&SoundView) -> Result<(String, Vec<Finding>), TooLarge>,
-) -> Result<Converted, ConvertError> {
+    make: impl FnOnce(&SoundView) -> Result<(T, Vec<Finding>), TooLarge>,
+) -> Result<(T, Vec<Finding>), ConvertError> {
     let refused = |findings: Vec<Finding>| {
         let found = findings.into_iter().map(|finding| session.place(finding));
         ConvertError::Refused(session.findings.iter().cloned().chain(found).collect())
@@ -189,11 +190,11 @@ pub(crate) fn repaired(
     if on_broken == OnBroken::Refuse && session.findings.iter().any(Finding::is_problem) {
         return Err(refused(repaired.findings));
     }
-    let (body, notes) = make(&repaired.view).map_err(|mut error| {
+    let (made, notes) = make(&repaired.view).map_err(|mut error| {
         error.at = session.source_position(error.at);
         error
     })?;
     let mut findings = session.findings.clone();
     findings.extend(repaired.findings.into_iter().chain(notes).map(|finding| session.place(finding)));
-    Ok(Converted { body, findings })
+    Ok((made, findings))
 }

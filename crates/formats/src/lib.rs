@@ -1,7 +1,7 @@
 //! Providers' bodies and other tools' session files: from bytes to messages and back.
 //!
 //! `wire/` has one folder for each provider's dialect: reading, writing and streams. `messages/` reads the lists of messages
-//! that several dialects share. `sessions/` lists the formats that conversations are read from. Nothing here opens a file or a socket: bytes
+//! that several dialects share. `sessions/` lists the formats that conversations are read from. Nothing here opens a file or a socket, other than the databases of other programs: bytes
 //! come in, bytes go out.
 //!
 //! To add a dialect, add a folder under `wire/` and a line to `wire/registry.rs`; to add a session format, a line to

@@ -459,7 +459,8 @@ fn what_is_written_is_read_again() {
             let target = sessions::named(target).unwrap();
             let writing = Writing { model: Some("m"), now: Timestamp::UNIX_EPOCH, directory: "/w" };
             let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
-            let again = read(target.name, &written.body);
+            let written = written.content.into_text().unwrap();
+            let again = read(target.name, &written);
             sound(&again);
             // Reasoning of another provider is not passed on, and neither are instructions of another agent. Calls may get
             // other ids.
@@ -475,7 +476,7 @@ fn what_is_written_is_read_again() {
                 // What repair adds has no marker.
                 told.filter(|told| !told.is_empty() && told != "=" && told != "alfa").collect::<Vec<String>>()
             };
-            assert_eq!(spoken(&again), spoken(&session), "{format} to {}\n{}", target.name, written.body);
+            assert_eq!(spoken(&again), spoken(&session), "{format} to {}\n{}", target.name, written);
             assert_eq!(again.title(), session.title());
         }
     }

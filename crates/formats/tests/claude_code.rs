@@ -69,7 +69,7 @@ fn written(session: &Session, policy: OnBroken) -> String {
     let format = sessions::named("claude-code").unwrap();
     let now = Timestamp::from_second(1_700_000_000).unwrap();
     let writing = Writing { model: None, now, directory: "/work" };
-    sessions::write(session, format, policy, &writing).unwrap().body
+    sessions::write(session, format, policy, &writing).unwrap().content.into_text().unwrap()
 }
 
 fn read_text(text: &str) -> Session {

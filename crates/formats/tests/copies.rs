@@ -19,7 +19,9 @@ fn read(text: &str) -> Session {
 fn copy(session: &Session, format: &str, model: Option<&str>) -> Converted {
     let now = "2026-11-16T09:00:00Z".parse::<Timestamp>().unwrap();
     let writing = Writing { model, now, directory: "/here" };
-    sessions::write(session, sessions::named(format).unwrap(), OnBroken::Keep, &writing).unwrap()
+    let format = sessions::named(format).unwrap();
+    let written = sessions::write(session, format, OnBroken::Keep, &writing).unwrap();
+    Converted { body: written.content.into_text().unwrap(), findings: written.findings }
 }
 
 fn lines(text: &str) -> Vec<Value> {

@@ -205,13 +205,13 @@ fn opencode_exports_are_written() {
     ] {
         let session = all(path).remove(0);
         let written = sessions::write(&session, format, OnBroken::Keep, &writing).unwrap();
-        let again =
-            sessions::read(&Input::new("written.json", written.body.as_bytes()).unwrap(), None).unwrap();
-        assert_eq!(messages(&again[0]), wanted, "{path}: {}", written.body);
+        let written = written.content.into_text().unwrap();
+        let again = sessions::read(&Input::new("written.json", written.as_bytes()).unwrap(), None).unwrap();
+        assert_eq!(messages(&again[0]), wanted, "{path}: {}", written);
         assert_eq!(again[0].context.model().as_deref(), Some("m1"));
         assert_sound(&again[0]);
         // Every field that the import demands.
-        let export: serde_json::Value = serde_json::from_str(&written.body).unwrap();
+        let export: serde_json::Value = serde_json::from_str(&written).unwrap();
         for name in ["id", "slug", "title", "version", "time"] {
             assert!(!export["info"][name].is_null(), "{path}: {name}");
         }

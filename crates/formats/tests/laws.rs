@@ -19,7 +19,7 @@ use rejoin_record::{
 use rejoin_view::{Finding, History, KnownCall, OnBroken, Repairer, Rule, path::Walk, repair};
 use testkit::{
     bodies::{self, Body, Shape},
-    fuzz::{Target as Way, accounted, fates, reshape::reshape, seeds},
+    fuzz::{Target as Way, accounted, fates, read_back, reshape::reshape, seeds},
     scan,
 };
 
@@ -279,6 +279,31 @@ proptest! {
     }
 }
 
+proptest! {
+    // Making a database costs more than encoding a request.
+    #![proptest_config(testkit::law_cases(4))]
+
+    /// A conversation that an agent's database holds keeps every text, every result, and who answers whom.
+    #[test]
+    fn stored(body in any_body()) {
+        let Some(session) = session(&body.json, body.shape.name()) else { return Ok(()) };
+        let writing = Writing { model: None, now: Timestamp::UNIX_EPOCH, directory: "/" };
+        for name in ["goose", "llm", "xzatoma"] {
+            let format = sessions::named(name).unwrap();
+            for policy in POLICIES {
+                let written = sessions::write(&session, format, policy, &writing).unwrap();
+                let again = read_back(&written.content, format).unwrap().pop().unwrap();
+                // The laws above hold for the other dialects.
+                let to = Dialect::OpenAiChat;
+                let out = converted(&again, to, OnBroken::Keep).body;
+                if let Err(problem) = conserves(&body, &out, to, policy) {
+                    prop_assert!(false, "{name} {policy:?}: {problem}\n{out}");
+                }
+            }
+        }
+    }
+}
+
 /// Every dialect's checker accepts a session, under every policy.
 fn is_accepted(session: &Session) -> Result<(), TestCaseError> {
     for to in Dialect::all() {
@@ -524,14 +549,13 @@ impl Recorded {
         let stored =
             sessions::jsonl::session_of(session.id, self.entries.iter().cloned().zip(1..), Vec::new());
         let is_foreign = |format: &&Format| format.read.as_ref().is_some_and(|reading| !reading.own);
-        let formats: Vec<&Format> =
+        let formats: Vec<&'static Format> =
             FORMATS.iter().filter(is_foreign).filter(|format| format.write.is_some()).collect();
         let format = formats[which % formats.len()];
         let writing = Writing { model: Some("m"), now: Timestamp::UNIX_EPOCH, directory: "/" };
-        let text = sessions::write(&stored, format, OnBroken::Keep, &writing).unwrap().body;
-        let input = Input::new("exported", text.as_bytes()).unwrap();
+        let written = sessions::write(&stored, format, OnBroken::Keep, &writing).unwrap();
         // Of a conversation without messages, nothing may be left to read.
-        let Ok(mut read) = sessions::read(&input, Some(format)) else { return };
+        let Ok(mut read) = read_back(&written.content, format) else { return };
         let Some(read) = read.pop() else { return };
         self.entries = read.to_entries(Timestamp::UNIX_EPOCH);
     }

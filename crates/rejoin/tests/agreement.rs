@@ -21,7 +21,7 @@ use rejoin::{
         },
         verify::verify,
     },
-    sessions::{self, FORMATS, Format, Writing},
+    sessions::{self, FORMATS, FileContent, Format, Writing},
     store::{
         Query,
         SessionState::{Interrupted, WaitingForApproval, WaitingForTools},
@@ -252,17 +252,23 @@ impl Talk {
     fn export_and_import(&mut self, which: usize, place: &mut Place) {
         let is_foreign =
             |format: &&Format| format.read.as_ref().is_some_and(|read| !read.own) && format.write.is_some();
-        let formats: Vec<&Format> = FORMATS.iter().filter(is_foreign).collect();
+        let formats: Vec<&'static Format> = FORMATS.iter().filter(is_foreign).collect();
         let format = formats[which % formats.len()];
         let store = place.store();
         let session = read(&**store, self.id, Mode::Recover).unwrap().session;
         let writing = Writing { model: Some("m"), now: Timestamp::UNIX_EPOCH, directory: "/" };
-        let text = sessions::write(&session, format, OnBroken::Keep, &writing).unwrap().body;
+        let written = sessions::write(&session, format, OnBroken::Keep, &writing).unwrap();
         self.made += 1;
-        let input = Input::new(format!("exported {}", self.made), text.as_bytes()).unwrap();
-        let Some(session) = sessions::read(&input, Some(format)).ok().and_then(|mut read| read.pop()) else {
-            return;
+        let name = format!("exported {}", self.made);
+        let found = match &written.content {
+            FileContent::Text(text) => {
+                sessions::read(&Input::new(name, text.as_bytes()).unwrap(), Some(format))
+            }
+            FileContent::Rows(rows) => {
+                sessions::read_database(&rows.to_database(&name).unwrap(), Some(format))
+            }
         };
+        let Some(session) = found.ok().and_then(|mut found| found.pop()) else { return };
         let writer = Writer { store: &**store, clock: &SystemClock, command: "test" };
         writer.import(&session).unwrap();
         assert_eq!(writer.import(&session).unwrap().added, 0, "importing twice adds nothing");

@@ -8,7 +8,7 @@ use rejoin_formats::{
     Context, ConvertError, Dialect, Input, ReadError, Session, Target,
     accounting::report,
     convert,
-    sessions::{self, FORMATS, Format, Writing},
+    sessions::{self, FORMATS, FileContent, Format, Writing},
 };
 use rejoin_record::{ArgumentsClass, CallId, Content, Entry, Message, Timestamp, ToolResult, verify::verify};
 use rejoin_view::{Fate, Finding, OnBroken, Rule, repair};
@@ -54,7 +54,7 @@ pub fn work(session: &Session) {
         }
     }
     for format in FORMATS.iter().filter(|format| format.write.is_some()) {
-        let _ = sessions::write(session, format, OnBroken::Keep, &WRITING).map(|file| file.body.len());
+        let _ = sessions::write(session, format, OnBroken::Keep, &WRITING).is_ok();
     }
 }
 
@@ -389,18 +389,18 @@ fn written(session: &Session, format: &'static Format) -> Result<(), Broken> {
             Err(ConvertError::TooLarge(_)) => continue,
             Err(error) => return Err(Broken::new(format!("write {}", format.name), error.to_string())),
         };
-        let text = written.body;
-        if format.read.is_none() || text.trim().is_empty() {
+        if format.read.is_none() || written.content.as_text().is_some_and(|text| text.trim().is_empty()) {
             continue;
         }
+        let text = match &written.content {
+            FileContent::Text(text) => text.clone(),
+            FileContent::Rows(rows) => format!("{rows:?}"),
+        };
         let broken = |what: &str, detail: String| {
             let law = format!("write {}: {what}", format.name);
             Err(Broken::new(law, format!("{policy:?}: {detail}\n{}", shown(&text))))
         };
-        let read = Input::new("written.jsonl", text.as_bytes())
-            .map_err(Into::into)
-            .and_then(|input| sessions::read(&input, Some(format)));
-        let sessions = match read {
+        let sessions = match read_back(&written.content, format) {
             Ok(sessions) => sessions,
             // What was not understood goes along as it came; there may be nothing else in the file.
             Err(ReadError::MostlyUnread { .. } | ReadError::Foreign { .. }) if is_unread(session) => continue,
@@ -418,6 +418,19 @@ fn written(session: &Session, format: &'static Format) -> Result<(), Broken> {
         }
     }
     Ok(())
+}
+
+/// The conversations in what was written in a format.
+///
+/// # Errors
+/// If nothing can be read from it.
+pub fn read_back(content: &FileContent, format: &'static Format) -> Result<Vec<Session>, ReadError> {
+    match content {
+        FileContent::Text(text) => {
+            sessions::read(&Input::new("written.jsonl", text.as_bytes())?, Some(format))
+        }
+        FileContent::Rows(rows) => sessions::read_database(&rows.to_database("written.db")?, Some(format)),
+    }
 }
 
 /// What has to be in a written file: everything but the instructions of another agent, each of which a finding names.

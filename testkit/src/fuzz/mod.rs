@@ -26,6 +26,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
+pub use conversation::read_back;
 pub use guard::{guarded, watched};
 use rejoin_record::Message;
 use rejoin_view::Fate;

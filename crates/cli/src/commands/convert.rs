@@ -3,10 +3,10 @@
 use std::fmt::Display;
 
 use rejoin::{
-    Choice, ConvertError, Converted, Finding, OnBroken, Session, checkers, convert_with,
+    Choice, ConvertError, Finding, OnBroken, Session, checkers, convert_with,
     engine::{Clock as _, Mode, SystemClock},
     record::Entry,
-    sessions::{self, Writing},
+    sessions::{self, FileContent, Writing, Written},
     shape,
 };
 
@@ -44,14 +44,14 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
         lines.iter().for_each(|line| output::talk(line));
         Ok::<(), Failure>(())
     };
-    let put = |text: &str| {
+    let put = |content: &FileContent| {
         let written = output::plural(session.messages.len(), "message");
-        outfile::put(&arguments.output, to, text, &written)
+        outfile::put(&arguments.output, to, content, &written)
     };
     let InstallArguments { install, json, .. } = arguments.place;
     if let Some(entries) = subject.record.as_deref().filter(|_| is_own(to) && !install) {
         tell(session.findings.clone(), Finding::deed)?;
-        return put(&verbatim(entries)).map(|()| 0);
+        return put(&FileContent::Text(verbatim(entries))).map(|()| 0);
     }
     let choice = Choice { model: arguments.model.as_deref(), max_tokens: arguments.max_tokens };
     let made = if install {
@@ -60,13 +60,16 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
         make(session, to, choice, on_broken).map(|made| (None, made))
     };
     match made {
-        Ok((copy, Converted { body, findings, .. })) => {
-            say_what_is_refused(to, &body);
+        Ok((copy, Written { content, findings })) => {
+            if copy.is_none() {
+                outfile::check_content(&arguments.output, &content)?;
+            }
+            say_what_is_refused(to, &content);
             // The report first: once the body is written, the work is done.
             tell(findings, Finding::deed)?;
             match copy {
-                Some(copy) => copy.put(&body, json)?,
-                None => put(&body)?,
+                Some(copy) => copy.put(&content, json)?,
+                None => put(&content)?,
             }
             Ok(0)
         }
@@ -84,17 +87,22 @@ pub fn make(
     to: Destination,
     choice: Choice<'_>,
     on_broken: OnBroken,
-) -> Result<Converted, ConvertError> {
+) -> Result<Written, ConvertError> {
     match to {
-        Destination::Dialect(dialect) => convert_with(session, dialect, choice, on_broken),
+        Destination::Dialect(dialect) => {
+            let converted = convert_with(session, dialect, choice, on_broken)?;
+            Ok(Written::text(converted.body, converted.findings))
+        }
         Destination::Format(format) => {
             let directory = std::env::current_dir().unwrap_or_default();
             let directory = directory.to_string_lossy();
             let writing = Writing { model: choice.model, now: SystemClock.now(), directory: &directory };
             let mut written = sessions::write(session, format, on_broken, &writing)?;
-            if !to.is_json() {
+            if let FileContent::Text(text) = &mut written.content
+                && !to.is_json()
+            {
                 // It is made to be looked at, also on a terminal.
-                written.body = output::harmless_lines(&written.body);
+                *text = output::harmless_lines(text);
             }
             Ok(written)
         }
@@ -103,8 +111,8 @@ pub fn make(
 
 /// Says what the provider would still refuse in a request: settings that only its caller can choose, or that the source
 /// brought with it. The messages themselves are mended.
-pub fn say_what_is_refused(to: Destination, body: &str) {
-    let Destination::Dialect(dialect) = to else { return };
+pub fn say_what_is_refused(to: Destination, content: &FileContent) {
+    let (Destination::Dialect(dialect), FileContent::Text(body)) = (to, content) else { return };
     let checker = checkers::named(dialect.name()).expect("BUG: a dialect without a checker");
     let verdict = checker.check(body.as_bytes());
     for violation in &verdict.violations {

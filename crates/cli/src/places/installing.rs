@@ -88,6 +88,22 @@ pub fn opencode(new: &NewSession, home: &Path) -> Installed {
     Installed { path, command }
 }
 
+/// These three keep all conversations in one database.
+pub fn xzatoma(new: &NewSession, home: &Path) -> Installed {
+    // A variable names the file itself.
+    let path = if home.is_file() { home.to_owned() } else { home.join("history.db") };
+    Installed { path, command: format!("xzatoma chat --resume {}", new.id) }
+}
+
+pub fn goose(new: &NewSession, home: &Path) -> Installed {
+    let path = home.join("sessions/sessions.db");
+    Installed { path, command: new.there(&format!("goose session --resume --session-id {}", new.id)) }
+}
+
+pub fn llm(new: &NewSession, home: &Path) -> Installed {
+    Installed { path: home.join("logs.db"), command: format!("llm chat --cid {}", new.id) }
+}
+
 /// The short name that Gemini CLI gave a folder.
 fn registered(home: &Path, directory: &str) -> Option<String> {
     let text = fs::read_to_string(home.join("projects.json")).ok()?;

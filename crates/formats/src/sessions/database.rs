@@ -25,7 +25,11 @@ impl Database {
     pub fn open(name: &str, path: &Path) -> Result<Self, ReadError> {
         // A log beside the copy is taken in when it is opened, so it has to be writable.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        Self::of(name, Connection::open_with_flags(path, flags).map_err(failed)?)
+    }
+
+    /// Reads through a connection that nothing else uses.
+    pub(super) fn of(name: &str, connection: Connection) -> Result<Self, ReadError> {
         connection.pragma_update(None, "query_only", true).map_err(failed)?;
         // What a schema says is data, never an order.
         connection.pragma_update(None, "trusted_schema", false).map_err(failed)?;

@@ -308,5 +308,5 @@ pub fn write(session: &Session, _: &SoundView, writing: &Writing<'_>) -> Result<
         text.push_str(&entry.to_line());
         text.push('\n');
     }
-    Ok(Written { text, findings: Vec::new() })
+    Ok(Written::text(text, Vec::new()))
 }

@@ -51,7 +51,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, _: &Writing<'_>) -> Res
             }
         }
     }
-    Ok(Written { text: out, findings: Vec::new() })
+    Ok(Written::text(out, Vec::new()))
 }
 
 fn heading(out: &mut String, who: &str, time: Option<&Text>) {

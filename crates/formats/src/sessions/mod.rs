@@ -29,7 +29,11 @@ mod ploke;
 mod prometheus;
 pub mod registry;
 pub mod resend;
+#[cfg(feature = "sqlite")]
+pub mod rows;
 pub(crate) mod sample;
+#[cfg(feature = "sqlite")]
+mod spoken;
 mod table;
 mod trajectories;
 pub mod turns;
@@ -42,6 +46,10 @@ pub use registry::{
 };
 pub use resend::Resent;
 pub use sample::{Claim, Sample};
-pub use writing::{Writing, Written};
+pub use writing::{FileContent, Writing, Written};
 #[cfg(feature = "sqlite")]
-pub use {database::Database, registry::read_database};
+pub use {
+    database::Database,
+    registry::read_database,
+    rows::{Rows, RowsError},
+};

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     accounting::{Known, Refuse, account, likeness},
-    convert::{ConvertError, Converted, repaired},
+    convert::{ConvertError, repaired},
     input::{Files, Input, Stream},
     session::{ReadError, Session},
     wire::TooLarge,
@@ -250,7 +250,7 @@ fn chosen(
     surest(&claims)?.ok_or(ReadError::UnknownFormat)
 }
 
-/// Repairs a session and writes it as a file of a format. The positions of findings refer to the source.
+/// Repairs a session and writes it in a format, as a file or as rows of a database. The positions of findings refer to the source.
 ///
 /// # Errors
 /// If the setting refuses a broken conversation, or the size limits of the format's dialect do.
@@ -262,15 +262,15 @@ pub fn write(
     format: &Format,
     on_broken: OnBroken,
     writing: &Writing<'_>,
-) -> Result<Converted, ConvertError> {
+) -> Result<Written, ConvertError> {
     let write = format.write.expect("BUG: asked to write a format that is only read");
     let (session, left_out) = instructions::without_those_of_others(session, format.name, &AGENTS);
-    let mut converted = repaired(&session, on_broken, |view| {
+    let (content, mut findings) = repaired(&session, on_broken, |view| {
         let written = write(&session, view, writing)?;
-        Ok((written.text, written.findings))
+        Ok((written.content, written.findings))
     })?;
-    converted.findings.extend(left_out);
-    Ok(converted)
+    findings.extend(left_out);
+    Ok(Written { content, findings })
 }
 
 /// Nothing looks like a conversation: because it is not JSON, or because it is something else.

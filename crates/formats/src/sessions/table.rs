@@ -7,7 +7,7 @@ use super::{
     },
     chats, claude_code, codex, cody, goose, inspect, jsonl, markdown, notes, opencode, openhands,
     orchestration, ploke, prometheus,
-    registry::{Agent, FilesReading, Format, ReadStream, ReadText, Reading},
+    registry::{Agent, FilesReading, Format, ReadStream, ReadText, Reading, Write},
     sample::{Claim, Sample},
     trajectories, turns, xzatoma,
 };
@@ -145,6 +145,16 @@ const GOOSE: Reading = {
     reading
 };
 
+/// Databases are only written where they can be read.
+#[cfg(feature = "sqlite")]
+const XZATOMA_WRITER: Option<Write> = Some(xzatoma::write);
+#[cfg(feature = "sqlite")]
+const GOOSE_WRITER: Option<Write> = Some(goose::write);
+#[cfg(not(feature = "sqlite"))]
+const XZATOMA_WRITER: Option<Write> = None;
+#[cfg(not(feature = "sqlite"))]
+const GOOSE_WRITER: Option<Write> = None;
+
 /// Every format, in the order in which they are tried.
 pub const FORMATS: &[Format] = &[
     Format {
@@ -201,7 +211,7 @@ pub const FORMATS: &[Format] = &[
             plain_reading(|_| None, Some(xzatoma::read), xzatoma::read_stream, xzatoma::KNOWN)
                 .with_files(xzatoma::SUBAGENTS),
         )),
-        write: None,
+        write: XZATOMA_WRITER,
         agent: None,
     },
     Format {
@@ -294,7 +304,7 @@ pub const FORMATS: &[Format] = &[
         name: goose::FORMAT,
         about: "a session of goose: its database, an older `.jsonl` file or an export",
         read: Some(GOOSE),
-        write: None,
+        write: GOOSE_WRITER,
         agent: None,
     },
     #[cfg(feature = "sqlite")]
@@ -306,7 +316,10 @@ pub const FORMATS: &[Format] = &[
         crush::KNOWN,
     ),
     #[cfg(feature = "sqlite")]
-    database(llm::FORMAT, "the database of `llm`, `logs.db`", llm::sniff, llm::read, llm::KNOWN),
+    Format {
+        write: Some(llm::write),
+        ..database(llm::FORMAT, "the database of `llm`, `logs.db`", llm::sniff, llm::read, llm::KNOWN)
+    },
     #[cfg(feature = "sqlite")]
     database(
         openai_agents::FORMAT,
@@ -454,5 +467,13 @@ pub const FORMATS: &[Format] = &[
 ];
 
 /// The formats of agents that give a model their own instructions, which are not passed on to another agent.
-pub(super) const AGENTS: [&str; 6] =
-    ["claude-code", codex::FORMAT, cody::FORMAT, gemini_cli::FORMAT, pi::FORMAT, copilot_cli::FORMAT];
+pub(super) const AGENTS: [&str; 8] = [
+    "claude-code",
+    codex::FORMAT,
+    cody::FORMAT,
+    gemini_cli::FORMAT,
+    pi::FORMAT,
+    copilot_cli::FORMAT,
+    goose::FORMAT,
+    xzatoma::FORMAT,
+];

@@ -121,7 +121,7 @@ pub fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Resu
         text.push_str(&turn.raw_if("metadata", metadata.as_deref()).finish());
         text.push('\n');
     }
-    Ok(Written { text, findings })
+    Ok(Written::text(text, findings))
 }
 
 /// A conversation in turns, each of which begins with a user's message: what formats that store turns are written from.

@@ -3,6 +3,9 @@
 use rejoin_record::Timestamp;
 use rejoin_view::Finding;
 
+#[cfg(feature = "sqlite")]
+use super::rows::Rows;
+
 /// What a session file needs and its conversation does not contain. No writer asks for the time or a folder itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Writing<'w> {
@@ -14,11 +17,52 @@ pub struct Writing<'w> {
     pub directory: &'w str,
 }
 
-/// A session file.
+/// A session in the form of an agent.
 #[derive(Debug, Clone)]
 pub struct Written {
-    /// Its text.
-    pub text: String,
-    /// What had to be changed, at the positions of the view's messages.
+    /// What to store.
+    pub content: FileContent,
+    /// What had to be changed: at the positions of the view's messages in what a writer returns, at those of the source in
+    /// what [`write`](super::write) returns.
     pub findings: Vec<Finding>,
+}
+
+/// What to store for an agent.
+#[derive(Debug, Clone)]
+pub enum FileContent {
+    /// The text of a file.
+    Text(String),
+    /// Rows of the agent's database.
+    #[cfg(feature = "sqlite")]
+    Rows(Rows),
+}
+
+impl Written {
+    /// A file with this text.
+    #[must_use]
+    pub fn text(text: String, findings: Vec<Finding>) -> Self {
+        Self { content: FileContent::Text(text), findings }
+    }
+}
+
+impl FileContent {
+    /// The text of the file. `None` if it is a database.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            #[cfg(feature = "sqlite")]
+            Self::Rows(_) => None,
+        }
+    }
+
+    /// The text of the file, without copying it. `None` if it is a database.
+    #[must_use]
+    pub fn into_text(self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text),
+            #[cfg(feature = "sqlite")]
+            Self::Rows(_) => None,
+        }
+    }
 }

@@ -14,7 +14,7 @@ fn written(session: &Session) -> (String, Vec<Finding>) {
     let writing = Writing { model: None, now, directory: "/home/me" };
     let format = sessions::named("claude-code").unwrap();
     let out = sessions::write(session, format, OnBroken::Keep, &writing).unwrap();
-    (out.body, out.findings)
+    (out.content.into_text().unwrap(), out.findings)
 }
 
 fn parsed(text: &str) -> Vec<serde_json::Value> {

@@ -118,5 +118,9 @@ fn beside(session: &Session) -> Vec<&str> {
 fn written(session: &Session, format: &str) -> String {
     let now = Timestamp::from_second(1_763_200_000).unwrap();
     let writing = Writing { model: None, now, directory: "/w" };
-    sessions::write(session, sessions::named(format).unwrap(), OnBroken::Keep, &writing).unwrap().body
+    sessions::write(session, sessions::named(format).unwrap(), OnBroken::Keep, &writing)
+        .unwrap()
+        .content
+        .into_text()
+        .unwrap()
 }

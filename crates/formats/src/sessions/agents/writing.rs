@@ -11,7 +11,7 @@ use rejoin_view::{Action, Finding, Position, Rule};
 use crate::session::{Session, instant};
 
 /// The findings about a file that is made of a request: only a request declares tools and settings.
-pub(super) fn findings(
+pub(in crate::sessions) fn findings(
     session: &Session,
     mut found: Vec<Finding>,
     body: Value<'_>,
@@ -31,12 +31,12 @@ pub(super) fn findings(
 }
 
 /// Instructions as a text of a person, for files that have no place for them.
-pub(super) fn as_said(instructions: &str) -> String {
+pub(in crate::sessions) fn as_said(instructions: &str) -> String {
     format!("<system>{instructions}</system>")
 }
 
 /// JSON on one line: a string cannot hold a line break, so all of them are between values.
-pub(super) fn one_line(json: &str) -> Cow<'_, str> {
+pub(in crate::sessions) fn one_line(json: &str) -> Cow<'_, str> {
     if json.contains(['\n', '\r']) { json.replace(['\n', '\r'], " ").into() } else { json.into() }
 }
 
@@ -46,19 +46,19 @@ pub(super) fn text_parts(text: &str) -> String {
 }
 
 /// The times of the lines, which never go back.
-pub(super) struct Clock<'s> {
+pub(in crate::sessions) struct Clock<'s> {
     session: &'s Session,
     now: Timestamp,
 }
 
 impl<'s> Clock<'s> {
-    pub(super) fn new(session: &'s Session, now: Timestamp) -> Self {
+    pub(in crate::sessions) fn new(session: &'s Session, now: Timestamp) -> Self {
         let first = session.details.iter().find_map(|detail| instant(detail.time.as_ref()?));
         Self { session, now: first.unwrap_or(now) }
     }
 
     /// The time of a message of the source, or that of the line before.
-    pub(super) fn at(&mut self, source: Option<usize>) -> Timestamp {
+    pub(in crate::sessions) fn at(&mut self, source: Option<usize>) -> Timestamp {
         let detail = source.and_then(|index| self.session.details.get(index));
         let time = detail.and_then(|detail| instant(detail.time.as_ref()?));
         self.now = time.map_or(self.now, |time| time.max(self.now));

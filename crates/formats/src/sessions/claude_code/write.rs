@@ -71,7 +71,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
         transcript.message(message, source);
     }
     transcript.title();
-    Ok(Written { text: transcript.text, findings })
+    Ok(Written::text(transcript.text, findings))
 }
 
 /// Fields around the messages that have no place in a transcript.

@@ -75,7 +75,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
     if let Some(title) = session.title() {
         rollout.event("thread_name_updated", "thread_name", title);
     }
-    Ok(Written { text: rollout.out, findings: rollout.findings })
+    Ok(Written::text(rollout.out, rollout.findings))
 }
 
 /// The payloads of the lines of one type in a source that is itself a rollout, as `look` sees them, each with the number of

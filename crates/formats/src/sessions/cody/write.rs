@@ -61,7 +61,7 @@ pub(in crate::sessions) fn write(
         let turn = Object::new().number("timestamp", millis).list("items", items);
         text.push_str(&line("turn", turn.object("metadata", metadata)));
     }
-    Ok(Written { text, findings })
+    Ok(Written::text(text, findings))
 }
 
 /// An item as cody stores it: the output of a tool is an object.

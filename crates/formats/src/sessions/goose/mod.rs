@@ -5,6 +5,8 @@
 
 #[cfg(feature = "sqlite")]
 mod database;
+#[cfg(feature = "sqlite")]
+mod write;
 
 use std::sync::Arc;
 
@@ -27,6 +29,8 @@ use crate::{
 
 #[cfg(feature = "sqlite")]
 pub(crate) use database::{read as read_database, sniff as sniff_database};
+#[cfg(feature = "sqlite")]
+pub(crate) use write::write;
 
 /// The name of the format.
 pub const FORMAT: &str = "goose";

@@ -41,7 +41,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
     for (message, source) in messages.iter().zip(encoded.sources.iter().copied()) {
         export.message(*message, source, &mut findings);
     }
-    Ok(Written { text: export.finish(), findings })
+    Ok(Written::text(export.finish(), findings))
 }
 
 /// The result of a call.

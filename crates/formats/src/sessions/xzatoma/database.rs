@@ -24,7 +24,7 @@ pub(super) const READING: DatabaseReading = DatabaseReading { sniff, read };
 const CONVERSATIONS: [&str; 6] = ["id", "title", "created_at", "updated_at", "model", "messages"];
 
 /// The title of a conversation that has none.
-const UNTITLED: &str = "New Conversation";
+pub(super) const UNTITLED: &str = "New Conversation";
 
 fn sniff(database: &Database) -> Option<Claim> {
     let has_all = database.has("conversations", &CONVERSATIONS);

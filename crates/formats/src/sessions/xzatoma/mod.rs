@@ -1,13 +1,15 @@
 //! `xzatoma`: the database `history.db`. Every row of `conversations` is a conversation, and so is every run that came in over HTTP,
 //! of which `acp_runs` holds the question and the answer.
 //!
-//! `database.rs` reads the tables, `message.rs` the messages in them. The conversations of sub-agents are in another store, a folder
+//! `database.rs` reads the tables, `message.rs` the messages in them; `write.rs` writes a conversation. The conversations of sub-agents are in another store, a folder
 //! that the library `sled` writes; it is recognised and refused.
 
 #[cfg(feature = "sqlite")]
 mod database;
 #[cfg(feature = "sqlite")]
 mod message;
+#[cfg(feature = "sqlite")]
+mod write;
 
 use super::{
     registry::{FilesReading, Reading},
@@ -18,6 +20,9 @@ use crate::{
     input::{Files, Input, Stream},
     session::{ReadError, Session},
 };
+
+#[cfg(feature = "sqlite")]
+pub(super) use write::write;
 
 /// The name of the format.
 pub(super) const FORMAT: &str = "xzatoma";

@@ -29,7 +29,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
     let encoded = Dialect::Gemini.wire().encode(view, &target)?;
     let doc = Doc::of(&encoded.body);
     let Some(body) = doc.root() else {
-        return Ok(Written { text: String::new(), findings: encoded.findings });
+        return Ok(Written::text(String::new(), encoded.findings));
     };
     let own = ["contents", "systemInstruction", "system_instruction", "model"];
     let found = findings(session, encoded.findings.clone(), body, &own);
@@ -69,7 +69,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
         let set = Object::new().object("$set", Object::new().text("summary", title));
         log.line(set);
     }
-    Ok(Written { text: log.text, findings: found })
+    Ok(Written::text(log.text, found))
 }
 
 /// A model's message whose results are still to come.

@@ -32,7 +32,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
     let encoded = Dialect::Anthropic.wire().encode(view, &target)?;
     let doc = Doc::of(&encoded.body);
     let Some(body) = doc.root() else {
-        return Ok(Written { text: String::new(), findings: encoded.findings });
+        return Ok(Written::text(String::new(), encoded.findings));
     };
     let own = ["messages", "system", "model", "max_tokens"];
     let found = findings(session, encoded.findings.clone(), body, &own);
@@ -62,7 +62,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
         let time = file.clock.at(None);
         file.line("session_info", time, |line| line.text("name", title));
     }
-    Ok(Written { text: file.text, findings: found })
+    Ok(Written::text(file.text, found))
 }
 
 struct File<'s> {

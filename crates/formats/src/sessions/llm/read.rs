@@ -1,7 +1,4 @@
-//! `llm`: the database of the command-line tool `llm`, `logs.db`, in both of its forms.
-//!
-//! Since 0.32 a conversation is a thread: a chain of messages that are named by their hashes, each with parts. Older conversations
-//! are rows of `responses`, each with a prompt, an answer, the results that the prompt carried and the calls that the answer made.
+//! Reads the threads and the older conversations of a database.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,24 +11,17 @@ use rejoin_record::{
 };
 use rusqlite::types::ValueRef;
 
-use super::{
-    building::{self, SessionBuilder, as_text, beside, call, item, medium, opaque, result, thought},
-    database::Database,
-    lines::text_of,
-    sample::Claim,
-};
+use super::FORMAT;
 use crate::{
-    accounting::Known,
     session::{Aside, Detail, ReadError, Session},
+    sessions::{
+        building::{self, SessionBuilder, as_text, beside, call, item, medium, opaque, result, thought},
+        database::Database,
+        lines::text_of,
+        sample::Claim,
+    },
     wire::{base64, render},
 };
-
-/// The name of the format.
-pub const FORMAT: &str = "llm";
-
-/// What a provider said beside the text, and the pieces of a text that is put together from fragments.
-pub(crate) const KNOWN: &[Known] =
-    &[Known::fields("parts.provider_metadata parts.text_ref provider_metadata")];
 
 /// Whether a database is that of `llm`.
 pub(crate) fn sniff(database: &Database) -> Option<Claim> {
