@@ -91,7 +91,7 @@ pub fn opencode(new: &NewSession, home: &Path) -> Installed {
 /// These three keep all conversations in one database.
 pub fn xzatoma(new: &NewSession, home: &Path) -> Installed {
     // A variable names the file itself.
-    let path = if home.is_file() { home.to_owned() } else { home.join("history.db") };
+    let path = if home.extension().is_some() { home.to_owned() } else { home.join("history.db") };
     Installed { path, command: format!("xzatoma chat --resume {}", new.id) }
 }
 
