@@ -480,3 +480,17 @@ fn what_is_written_is_read_again() {
         }
     }
 }
+
+/// Gemini CLI deletes sessions that were last updated more than 30 days ago.
+#[test]
+fn an_old_session_is_written_as_updated_now() {
+    let (format, name) = LINES.iter().find(|(format, _)| *format == "pi").unwrap();
+    let session = fixture(format, name);
+    let now: Timestamp = "2099-01-02T03:04:05Z".parse().unwrap();
+    let writing = Writing { model: None, now, directory: "/w" };
+    let target = sessions::named("gemini-cli").unwrap();
+    let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
+    let header = written.body.lines().next().unwrap();
+    assert!(header.contains(r#""lastUpdated":"2099-01-02T03:04:05.000Z""#), "{header}");
+    assert!(!header.contains(r#""startTime":"2099"#), "{header}");
+}

@@ -107,7 +107,9 @@ impl Log<'_> {
         let folder = session.directory().unwrap_or_else(|| writing.directory.to_owned());
         let time = self.time(Some(0));
         let header = Object::new().text("sessionId", &self.id).text("projectHash", short_name(&folder, 32));
-        self.line(header.text("startTime", &time).text("lastUpdated", &time).text("kind", "main"));
+        // The program deletes sessions that were last updated more than 30 days ago, as soon as it is started.
+        let updated = format!("{:.3}", writing.now);
+        self.line(header.text("startTime", &time).text("lastUpdated", updated).text("kind", "main"));
     }
 
     fn time(&mut self, source: Option<usize>) -> String {
