@@ -9,7 +9,7 @@ use std::{
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::Program;
+use super::{Program, directory};
 use crate::peers::{agents::PROMPT, install, provider::Provider};
 
 pub fn install(folder: &Path) -> Result<Box<dyn Program>> {
@@ -57,8 +57,18 @@ impl Program for Pi {
     }
 
     fn place(&self, home: &Path, session: &Path) -> Result<Result<String, String>> {
+        let text = fs::read_to_string(session)?;
+        let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+        let mut header: Value = serde_json::from_str(first).unwrap_or_default();
+        // Without a terminal it refuses a session about a folder that does not exist.
+        let is_elsewhere = header["cwd"].as_str().is_some_and(|cwd| !Path::new(cwd).is_dir());
         let place = home.join("session.jsonl");
-        fs::copy(session, &place)?;
+        if is_elsewhere {
+            header["cwd"] = json!(directory(home));
+            fs::write(&place, format!("{header}\n{rest}"))?;
+        } else {
+            fs::write(&place, text)?;
+        }
         Ok(Ok(place.to_string_lossy().into_owned()))
     }
 

@@ -121,7 +121,7 @@ impl Request {
         problems
     }
 
-    /// Whether every call has its result before anything else is said, and every result its call.
+    /// Whether every call has its result before anything else is said, every result its call, in the same order.
     pub fn is_sound(&self) -> bool {
         let mut open = Vec::new();
         let mut calls = 0;
@@ -141,8 +141,10 @@ impl Request {
                 }
                 Piece::Result { call, .. } => {
                     answering = true;
-                    let Some(at) = open.iter().position(|open| Some(*open) == *call) else { return false };
-                    open.remove(at);
+                    if open.is_empty() || open.first() != call.as_ref() {
+                        return false;
+                    }
+                    open.remove(0);
                 }
             }
         }
