@@ -494,3 +494,23 @@ fn an_old_session_is_written_as_updated_now() {
     assert!(header.contains(r#""lastUpdated":"2099-01-02T03:04:05.000Z""#), "{header}");
     assert!(!header.contains(r#""startTime":"2099"#), "{header}");
 }
+
+/// Gemini CLI joins user messages that follow each other, and Gemini refuses results beside a text.
+#[test]
+fn a_user_text_after_results_stays_a_turn_of_its_own_in_gemini_cli() {
+    let source = r#"{"messages": [{"role": "user", "content": "alfa"},
+        {"role": "assistant", "content": null, "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "bravo"}, {"role": "user", "content": "charlie"}]}"#;
+    let session = read("openai-chat", source);
+    let target = sessions::named("gemini-cli").unwrap();
+    let writing = Writing { model: None, now: Timestamp::UNIX_EPOCH, directory: "/w" };
+    let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
+    let kinds: Vec<&str> =
+        written.body.lines().filter_map(|line| line.split_once(r#""type":""#)?.1.split('"').next()).collect();
+    assert_eq!(kinds, ["user", "gemini", "gemini", "user"], "{}", written.body);
+    assert!(written.findings.iter().any(|finding| finding.rule == Rule::RoleOrder));
+    let last = read("openai-chat", &source.replace(r#", {"role": "user", "content": "charlie"}"#, ""));
+    let written = sessions::write(&last, target, OnBroken::Keep, &writing).unwrap();
+    assert!(!written.body.contains("interrupted"), "{}", written.body);
+}

@@ -10,7 +10,7 @@ use rejoin_record::{
     hash::short_name,
     json::{Doc, Object, Value, list},
 };
-use rejoin_view::SoundView;
+use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 
 use super::FORMAT;
 use crate::{
@@ -23,6 +23,10 @@ use crate::{
     wire::{TooLarge, registry::Dialect},
 };
 
+/// What the program itself puts after results that no model has answered. Without it, the program would join the results and the
+/// next text of a person into one content, which Gemini refuses.
+const INTERRUPTED: &str = "[The previous response was interrupted before it completed.]";
+
 pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
     let model = writing.model.map(str::to_owned);
     let target = Target { model: model.clone(), closes: false, ..Target::of(&session.context) };
@@ -32,7 +36,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
         return Ok(Written { text: String::new(), findings: encoded.findings });
     };
     let own = ["contents", "systemInstruction", "system_instruction", "model"];
-    let found = findings(session, encoded.findings.clone(), body, &own);
+    let mut found = findings(session, encoded.findings.clone(), body, &own);
     let mut log = Log {
         text: String::new(),
         id: EntryId::derive(&session.id, FORMAT, "session").to_string(),
@@ -60,6 +64,11 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
             let rest: Vec<String> =
                 strange.into_iter().chain(said).map(|part| one_line(part.raw()).into_owned()).collect();
             if !rest.is_empty() {
+                if log.separate(source) {
+                    let at = source.map_or_else(Position::default, Position::message);
+                    let finding = Finding::new(Rule::RoleOrder, at, Action::Inserted);
+                    found.push(finding.because("Gemini CLI would join it with the results before it"));
+                }
                 log.user(&list(rest), source);
             }
         }
@@ -128,6 +137,18 @@ impl Log<'_> {
         let time = self.time(source);
         let line = self.begin("user", &time).raw("content", parts);
         self.line(line);
+    }
+
+    /// Has a model end its turn if there are only results so far. True if it had to.
+    fn separate(&mut self, source: Option<usize>) -> bool {
+        let unanswered = self.open.as_ref().is_some_and(|open| !open.calls.is_empty());
+        self.close();
+        if unanswered {
+            let time = self.time(source);
+            let line = self.begin("gemini", &time).raw("content", &text_parts(INTERRUPTED));
+            self.line(line);
+        }
+        unanswered
     }
 
     fn model(&mut self, parts: &[Value<'_>], source: Option<usize>) {
