@@ -23,6 +23,9 @@ const PROJECT: &str = "w";
 /// The id of a session that names none.
 const NO_ID: &str = "0194f3a2-0000-4000-8000-00000000c0de";
 
+/// What stands for an answer to results, so that the next user message stays a turn of its own. rejoin writes it too.
+const INTERRUPTED: &str = "[The previous response was interrupted before it completed.]";
+
 pub fn install(folder: &Path) -> Result<Box<dyn Program>> {
     Ok(Box::new(GeminiCli(install::gemini_cli(folder)?)))
 }
@@ -122,6 +125,6 @@ impl Program for GeminiCli {
     }
 
     fn adds(&self, text: &str) -> bool {
-        text.starts_with("<session_context>")
+        text.starts_with("<session_context>") || text == INTERRUPTED
     }
 }

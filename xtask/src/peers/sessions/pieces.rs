@@ -52,8 +52,8 @@ impl Request {
         Self { pieces, ..Self::default() }
     }
 
-    /// Reads a body of a dialect; none if the dialect or the body is not understood. User texts for which `is_instruction`
-    /// holds are instructions.
+    /// Reads a body of a dialect; none if the dialect or the body is not understood. Texts for which `is_instruction` holds are
+    /// instructions, whoever says them.
     pub fn read(dialect: &str, body: &Value, is_instruction: &dyn Fn(&str) -> bool) -> Option<Self> {
         let mut request = Self::default();
         match dialect {
@@ -62,8 +62,7 @@ impl Request {
             "openai-chat" => request.openai_chat(body)?,
             _ => return None,
         }
-        let is_own =
-            |piece: &mut Piece| matches!(piece, Piece::Text(Speaker::User, text) if is_instruction(text));
+        let is_own = |piece: &mut Piece| matches!(piece, Piece::Text(_, text) if is_instruction(text));
         let own = request.pieces.extract_if(.., is_own).filter_map(Piece::into_text);
         request.instructions.extend(own);
         request.join();
@@ -310,7 +309,7 @@ fn answered(response: &Value) -> String {
     match fields.as_slice() {
         [Value::String(text)] => text.clone(),
         [Value::Array(texts)] if texts.iter().all(Value::is_string) => {
-            texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
+            texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n\n")
         }
         _ => response.to_string(),
     }
