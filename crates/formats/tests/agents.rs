@@ -514,3 +514,48 @@ fn a_user_text_after_results_stays_a_turn_of_its_own_in_gemini_cli() {
     let written = sessions::write(&last, target, OnBroken::Keep, &writing).unwrap();
     assert!(!written.body.contains("interrupted"), "{}", written.body);
 }
+
+/// After a resume, Gemini CLI 0.61.0 writes the results of all calls of a message beside each of them.
+#[test]
+fn gemini_cli_may_repeat_results_beside_every_call() {
+    let response = |id: &str, word: &str| {
+        format!(r#"{{"functionResponse":{{"id":"{id}","name":"ls","response":{{"output":"{word}"}}}}}}"#)
+    };
+    let both = format!("[{},{}]", response("c1", "bravo"), response("c2", "charlie"));
+    let call =
+        |id: &str| format!(r#"{{"id":"{id}","name":"ls","args":{{}},"result":{both},"status":"success"}}"#);
+    let log = format!(
+        "{}\n{}\n{}\n{}\n",
+        r#"{"sessionId":"5e","projectHash":"x","startTime":"2026-11-16T08:00:00.000Z","kind":"main"}"#,
+        r#"{"id":"m1","type":"user","content":[{"text":"alfa"}]}"#,
+        format_args!(
+            r#"{{"id":"m2","type":"gemini","content":"","toolCalls":[{},{}]}}"#,
+            call("c1"),
+            call("c2")
+        ),
+        format_args!(r#"{{"id":"m2_response","type":"user","content":{both}}}"#),
+    );
+    let session = read("gemini-cli", &log);
+    assert_eq!(told(&session), ["user: alfa", "assistant: ls>c1 ls>c2", "tool: c1=bravo c2=charlie"]);
+    assert_eq!(rules(&session), [""; 0]);
+}
+
+/// After a resume, Gemini CLI keeps results by the ids of their calls, so two calls must not share one.
+#[test]
+fn ids_of_calls_are_unique_in_a_session_for_gemini_cli() {
+    let turn = |word: &str| {
+        format!(
+            r#"{{"role":"user","parts":[{{"text":"alfa"}}]}},
+            {{"role":"model","parts":[{{"functionCall":{{"id":"c1","name":"ls","args":{{}}}}}}]}},
+            {{"role":"user","parts":[{{"functionResponse":{{"id":"c1","name":"ls","response":{{"output":"{word}"}}}}}}]}},
+            {{"role":"model","parts":[{{"text":"delta"}}]}}"#
+        )
+    };
+    let session = read("gemini", &format!(r#"{{"contents": [{}, {}]}}"#, turn("bravo"), turn("charlie")));
+    let writing = Writing { model: None, now: Timestamp::UNIX_EPOCH, directory: "/w" };
+    let target = sessions::named("gemini-cli").unwrap();
+    let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
+    let again = read("gemini-cli", &written.body);
+    let results: Vec<String> = told(&again).into_iter().filter(|told| told.starts_with("tool")).collect();
+    assert_eq!(results, ["tool: c1=bravo", "tool: ls-5-0=charlie"], "{}", written.body);
+}

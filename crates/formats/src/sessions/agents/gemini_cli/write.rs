@@ -3,7 +3,7 @@
 //! A result stands in the message of its call and nowhere else: with a message of its own as well, as the program writes it, the
 //! resumed request would hold it twice.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use rejoin_record::{
     EntryId,
@@ -44,6 +44,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
         model: model.or_else(|| session.context.model()),
         messages: 0,
         open: None,
+        ids: HashSet::new(),
     };
     log.header(session, writing);
     let system = ["systemInstruction", "system_instruction"].iter().find_map(|name| body.given(name));
@@ -104,6 +105,8 @@ struct Log<'s> {
     model: Option<String>,
     messages: usize,
     open: Option<Open>,
+    /// The ids of calls so far.
+    ids: HashSet<String>,
 }
 
 impl Log<'_> {
@@ -185,7 +188,9 @@ impl Log<'_> {
         let calls = calls.map(|(place, call)| {
             let given = call.given("id").and_then(Value::as_str).map(Cow::into_owned);
             let name = call.word("name").into_owned();
-            let id = given.clone().unwrap_or_else(|| format!("{name}-{number}-{place}"));
+            // After a resume the program keeps results by id, and would keep the last one for all calls of one id.
+            let unused = given.clone().filter(|id| self.ids.insert(id.clone()));
+            let id = unused.unwrap_or_else(|| format!("{name}-{number}-{place}"));
             let args =
                 call.get("args").map_or_else(|| String::from("{}"), |args| one_line(args.raw()).into_owned());
             Call { id, given, name, args, result: None, failed: false }
