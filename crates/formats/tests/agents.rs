@@ -559,3 +559,21 @@ fn ids_of_calls_are_unique_in_a_session_for_gemini_cli() {
     let results: Vec<String> = told(&again).into_iter().filter(|told| told.starts_with("tool")).collect();
     assert_eq!(results, ["tool: c1=bravo", "tool: ls-5-0=charlie"], "{}", written.body);
 }
+
+/// opencode sends only the system prompt of the last user message, and its import wants to know whose part an attachment is.
+#[test]
+fn opencode_gets_instructions_as_a_text_and_attachments_of_a_message() {
+    let source = r#"{"system": "alfa", "messages": [{"role": "user", "content": "bravo"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "camera", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}]}]},
+        {"role": "assistant", "content": "charlie"}, {"role": "user", "content": "delta"}]}"#;
+    let session = read("anthropic", source);
+    let writing = Writing { model: None, now: Timestamp::UNIX_EPOCH, directory: "/w" };
+    let target = sessions::named("opencode").unwrap();
+    let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
+    assert_eq!(written.body.matches("<system>alfa</system>").count(), 1, "{}", written.body);
+    assert!(!written.body.contains(r#""system":"#) && !written.body.contains(r#""messageID":"""#));
+    let told = told(&read("opencode", &written.body));
+    assert_eq!(told.first().map(String::as_str), Some("user: alfa bravo"), "{told:?}");
+}

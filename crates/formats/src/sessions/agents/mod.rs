@@ -16,6 +16,6 @@ pub(super) mod kiro;
 mod parts;
 pub(super) mod pi;
 pub(super) mod qwen_code;
-mod writing;
+pub(super) mod writing;
 
 pub(super) use parts::document_of;

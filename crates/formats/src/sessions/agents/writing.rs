@@ -31,7 +31,7 @@ pub(super) fn findings(
 }
 
 /// Instructions as a text of a person, for files that have no place for them.
-pub(super) fn as_said(instructions: &str) -> String {
+pub(in crate::sessions) fn as_said(instructions: &str) -> String {
     format!("<system>{instructions}</system>")
 }
 
