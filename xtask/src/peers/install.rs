@@ -22,7 +22,7 @@ pub const GEMINI_CLI: &str = "0.61.0";
 /// opencode, from the npm registry.
 pub const OPENCODE: &str = "1.18.33";
 
-/// pi, from the npm registry: the last version that can be installed. Versions 1.0 to 1.5 need a package that is not there.
+/// pi, from the npm registry: the last version that can be installed. Versions 1.0 to 1.5 need packages that are not there.
 pub const PI: &str = "0.87.1";
 
 /// Node.js, from the npm registry: pi needs 22.19 or newer.
