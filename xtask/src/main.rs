@@ -29,7 +29,8 @@ const HELP: &str = "cargo xtask COMMAND
                       minutes and disk space), `tokens`, `turn [PART]`; only if named `peers`, against rig-core (needs the network once)
   docs                write docs/reference from the registries and the command line
   loopback [OPTIONS]  start a provider on 127.0.0.1 that speaks every provider's API, for any client: `loopback --help`
-  peers [NAME]        give what rejoin writes to Codex CLI, Claude Code and mistral-common (needs npm, python3, the network once)
+  peers [NAME]        give what rejoin writes to Codex CLI, Claude Code, Gemini CLI, opencode, pi and mistral-common; `sessions`: only
+                      Gemini CLI, opencode and pi (needs npm, python3, git, the network once)
   wasm                build the library for wasm32-unknown-unknown, if that target is installed
 ";
 

@@ -1,7 +1,7 @@
 //! Handing what rejoin writes to programs that others wrote, and seeing that they take it.
 //!
 //! Our own checkers are written from what is known of a provider; a peer is a second opinion that shares nothing with us:
-//! the Codex CLI and Claude Code resume sessions that rejoin wrote, mistral-common validates bodies that rejoin wrote, and MCP
+//! the Codex CLI, Claude Code, Gemini CLI, opencode and pi resume sessions that rejoin wrote, mistral-common validates bodies that rejoin wrote, and MCP
 //! servers and clients of others talk with rejoin. All are installed under `target/peers/`, once. Each run first gives the peers something broken, so that a peer that accepts everything is
 //! noticed.
 
@@ -15,6 +15,7 @@ mod mistral;
 mod provider;
 mod rejoin;
 mod sent;
+mod sessions;
 mod transcript;
 
 use std::{
@@ -53,15 +54,24 @@ struct Failure {
     evidence: Vec<(&'static str, String)>,
 }
 
+/// The peers beside the programs of [`sessions`].
 const PEERS: &[&str] = &["codex", "claude-code", "mistral", "mcp"];
+
+/// Stands for all programs of [`sessions`].
+const SESSIONS: &str = "sessions";
 
 pub fn peers(arguments: &[String]) -> Result<()> {
     // Only what is written by hand here: shows that the peers can say yes and no, without rejoin.
     let (selftest, named): (Vec<&str>, Vec<&str>) =
         arguments.iter().map(String::as_str).partition(|argument| *argument == "--selftest");
-    if let Some(other) = named.iter().find(|name| !PEERS.contains(name)) {
-        bail!("no peer `{other}`: there are {}, and --selftest", PEERS.join(", "));
+    let programs = sessions::PROGRAMS.iter().map(|(name, _)| *name);
+    let all: Vec<&str> = PEERS.iter().copied().chain(programs.clone()).collect();
+    if let Some(other) = named.iter().find(|name| !all.contains(name) && **name != SESSIONS) {
+        bail!("no peer `{other}`: there are {}, {SESSIONS}, and --selftest", all.join(", "));
     }
+    let is_named = |peer: &str| {
+        named.contains(&peer) || named.contains(&SESSIONS) && programs.clone().any(|name| name == peer)
+    };
     // The folder is named to programs that run elsewhere.
     let folder = std::path::absolute(FOLDER)?;
     let failed = folder.join("failed");
@@ -73,7 +83,7 @@ pub fn peers(arguments: &[String]) -> Result<()> {
 
     let mut verdicts = Vec::new();
     let mut missing = Vec::new();
-    for peer in PEERS.iter().filter(|peer| named.is_empty() || named.contains(peer)) {
+    for peer in all.iter().filter(|peer| named.is_empty() || is_named(peer)) {
         match ask(peer, &folder, rejoin.as_ref()) {
             Ok(more) => verdicts.extend(more),
             Err(error) => missing.push(format!("{error:#}")),
@@ -115,7 +125,12 @@ fn ask(peer: &str, folder: &Path, rejoin: Option<&rejoin::Rejoin>) -> Result<Vec
             Ok(vec![agents::ask(&claude::ClaudeCode(install::claude_code(folder)?), &work, rejoin)?])
         }
         "mcp" => mcp::ask(folder, rejoin),
-        _ => mistral::ask(folder, rejoin),
+        "mistral" => mistral::ask(folder, rejoin),
+        _ => {
+            let (_, install) =
+                sessions::PROGRAMS.iter().find(|(name, _)| *name == peer).context("BUG: a peer is listed")?;
+            Ok(vec![sessions::ask(*install, folder, &work, rejoin)?])
+        }
     }
 }
 

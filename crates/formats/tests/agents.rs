@@ -481,3 +481,100 @@ fn what_is_written_is_read_again() {
         }
     }
 }
+
+/// Gemini CLI deletes sessions that were last updated more than 30 days ago.
+#[test]
+fn an_old_session_is_written_as_updated_now() {
+    let (format, name) = LINES.iter().find(|(format, _)| *format == "pi").unwrap();
+    let session = fixture(format, name);
+    let now: Timestamp = "2099-01-02T03:04:05Z".parse().unwrap();
+    let writing = Writing { model: None, now, directory: "/w" };
+    let target = sessions::named("gemini-cli").unwrap();
+    let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
+    let header = written.body.lines().next().unwrap();
+    assert!(header.contains(r#""lastUpdated":"2099-01-02T03:04:05.000Z""#), "{header}");
+    assert!(!header.contains(r#""startTime":"2099"#), "{header}");
+}
+
+/// Gemini CLI joins user messages that follow each other, and Gemini refuses results beside a text.
+#[test]
+fn a_user_text_after_results_stays_a_turn_of_its_own_in_gemini_cli() {
+    let source = r#"{"messages": [{"role": "user", "content": "alfa"},
+        {"role": "assistant", "content": null, "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "bravo"}, {"role": "user", "content": "charlie"}]}"#;
+    let session = read("openai-chat", source);
+    let target = sessions::named("gemini-cli").unwrap();
+    let writing = Writing { model: None, now: Timestamp::UNIX_EPOCH, directory: "/w" };
+    let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
+    let kinds: Vec<&str> =
+        written.body.lines().filter_map(|line| line.split_once(r#""type":""#)?.1.split('"').next()).collect();
+    assert_eq!(kinds, ["user", "gemini", "gemini", "user"], "{}", written.body);
+    assert!(written.findings.iter().any(|finding| finding.rule == Rule::RoleOrder));
+    let last = read("openai-chat", &source.replace(r#", {"role": "user", "content": "charlie"}"#, ""));
+    let written = sessions::write(&last, target, OnBroken::Keep, &writing).unwrap();
+    assert!(!written.body.contains("interrupted"), "{}", written.body);
+}
+
+/// After a resume, Gemini CLI 0.61.0 writes the results of all calls of a message beside each of them.
+#[test]
+fn gemini_cli_may_repeat_results_beside_every_call() {
+    let response = |id: &str, word: &str| {
+        format!(r#"{{"functionResponse":{{"id":"{id}","name":"ls","response":{{"output":"{word}"}}}}}}"#)
+    };
+    let both = format!("[{},{}]", response("c1", "bravo"), response("c2", "charlie"));
+    let call =
+        |id: &str| format!(r#"{{"id":"{id}","name":"ls","args":{{}},"result":{both},"status":"success"}}"#);
+    let log = format!(
+        "{}\n{}\n{}\n{}\n",
+        r#"{"sessionId":"5e","projectHash":"x","startTime":"2026-11-16T08:00:00.000Z","kind":"main"}"#,
+        r#"{"id":"m1","type":"user","content":[{"text":"alfa"}]}"#,
+        format_args!(
+            r#"{{"id":"m2","type":"gemini","content":"","toolCalls":[{},{}]}}"#,
+            call("c1"),
+            call("c2")
+        ),
+        format_args!(r#"{{"id":"m2_response","type":"user","content":{both}}}"#),
+    );
+    let session = read("gemini-cli", &log);
+    assert_eq!(told(&session), ["user: alfa", "assistant: ls>c1 ls>c2", "tool: c1=bravo c2=charlie"]);
+    assert_eq!(rules(&session), [""; 0]);
+}
+
+/// After a resume, Gemini CLI keeps results by the ids of their calls, so two calls must not share one.
+#[test]
+fn ids_of_calls_are_unique_in_a_session_for_gemini_cli() {
+    let turn = |word: &str| {
+        format!(
+            r#"{{"role":"user","parts":[{{"text":"alfa"}}]}},
+            {{"role":"model","parts":[{{"functionCall":{{"id":"c1","name":"ls","args":{{}}}}}}]}},
+            {{"role":"user","parts":[{{"functionResponse":{{"id":"c1","name":"ls","response":{{"output":"{word}"}}}}}}]}},
+            {{"role":"model","parts":[{{"text":"delta"}}]}}"#
+        )
+    };
+    let session = read("gemini", &format!(r#"{{"contents": [{}, {}]}}"#, turn("bravo"), turn("charlie")));
+    let writing = Writing { model: None, now: Timestamp::UNIX_EPOCH, directory: "/w" };
+    let target = sessions::named("gemini-cli").unwrap();
+    let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
+    let again = read("gemini-cli", &written.body);
+    let results: Vec<String> = told(&again).into_iter().filter(|told| told.starts_with("tool")).collect();
+    assert_eq!(results, ["tool: c1=bravo", "tool: ls-5-0=charlie"], "{}", written.body);
+}
+
+/// opencode sends only the system prompt of the last user message, and its import wants to know whose part an attachment is.
+#[test]
+fn opencode_gets_instructions_as_a_text_and_attachments_of_a_message() {
+    let source = r#"{"system": "alfa", "messages": [{"role": "user", "content": "bravo"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "camera", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}]}]},
+        {"role": "assistant", "content": "charlie"}, {"role": "user", "content": "delta"}]}"#;
+    let session = read("anthropic", source);
+    let writing = Writing { model: None, now: Timestamp::UNIX_EPOCH, directory: "/w" };
+    let target = sessions::named("opencode").unwrap();
+    let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
+    assert_eq!(written.body.matches("<system>alfa</system>").count(), 1, "{}", written.body);
+    assert!(!written.body.contains(r#""system":"#) && !written.body.contains(r#""messageID":"""#));
+    let told = told(&read("opencode", &written.body));
+    assert_eq!(told.first().map(String::as_str), Some("user: alfa bravo"), "{told:?}");
+}

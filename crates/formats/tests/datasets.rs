@@ -168,7 +168,8 @@ fn a_real_opencode_storage_folder() {
 fn opencode_exports_are_written() {
     let format = sessions::named("opencode").unwrap();
     let writing = sessions::Writing { model: Some("p/m1"), now: Timestamp::UNIX_EPOCH, directory: "/p" };
-    // Thoughts of another provider are not passed on; a call without a result gets one that says so.
+    // Thoughts of another provider are not passed on; a call without a result gets one that says so; instructions are a text of
+    // the user, because opencode would not send them on otherwise.
     for (path, wanted) in [
         (
             "opencode/sound.json",
@@ -195,8 +196,7 @@ fn opencode_exports_are_written() {
         (
             "inspect/log.json",
             &[
-                "system ATTACHED",
-                "user QUESTION",
+                "user <system>ATTACHED QUESTION",
                 "assistant LOOKING !c1:bash",
                 "tool =c1:OUTPUT",
                 "assistant ANSWER",

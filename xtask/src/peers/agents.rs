@@ -174,7 +174,7 @@ fn resumed<A: Agent>(
 }
 
 /// A new home for the agent, with a folder to work in.
-fn fresh_home(work: &Path) -> Result<std::path::PathBuf> {
+pub fn fresh_home(work: &Path) -> Result<std::path::PathBuf> {
     let home = work.join("home");
     if home.exists() {
         fs::remove_dir_all(&home)?;

@@ -21,9 +21,14 @@ pub struct Conversation {
 }
 
 impl Conversation {
+    /// Whether it is a session of an agent, whose instructions are not for another agent.
+    pub fn is_of_an_agent(&self) -> bool {
+        AGENTS.contains(&&*self.format)
+    }
+
     /// The title in a list: how the first user message begins, if there is one.
     pub fn title(&self) -> Option<String> {
-        if AGENTS.contains(&&*self.format) {
+        if self.is_of_an_agent() {
             return Some(SESSION_TITLE.to_owned());
         }
         let first = said(&self.text).into_iter().find(|said| said.speaker == Speaker::User)?;

@@ -16,6 +16,18 @@ pub const CODEX: &str = "0.166.0";
 /// Claude Code, from the npm registry.
 pub const CLAUDE_CODE: &str = "2.1.325";
 
+/// Gemini CLI, from the npm registry.
+pub const GEMINI_CLI: &str = "0.61.0";
+
+/// opencode, from the npm registry.
+pub const OPENCODE: &str = "1.18.33";
+
+/// pi, from the npm registry: the last version that can be installed. Versions 1.0 to 1.5 need packages that are not there.
+pub const PI: &str = "0.87.1";
+
+/// Node.js, from the npm registry: pi needs 22.19 or newer.
+pub const NODE: &str = "24.21.0";
+
 /// mistral-common, from PyPI: the newest version, and one with the rules that the hosted service applies.
 pub const MISTRAL: [&str; 2] = ["1.13.0", "1.8.5"];
 
@@ -69,6 +81,50 @@ pub fn codex(folder: &Path) -> Result<PathBuf> {
 
 pub fn claude_code(folder: &Path) -> Result<PathBuf> {
     npm(&folder.join(format!("claude-code-{CLAUDE_CODE}")), "@anthropic-ai", "claude-code", CLAUDE_CODE)
+}
+
+/// The script of Gemini CLI, for Node.js 20 or newer.
+pub fn gemini_cli(folder: &Path) -> Result<PathBuf> {
+    let script = "@google/gemini-cli/bundle/gemini.js";
+    npm_files(
+        &folder.join(format!("gemini-cli-{GEMINI_CLI}")),
+        &[&format!("@google/gemini-cli@{GEMINI_CLI}")],
+        script,
+    )
+}
+
+/// The program of opencode. The package is a launcher, as others are.
+pub fn opencode(folder: &Path) -> Result<PathBuf> {
+    let program = format!("opencode-{}/bin/opencode", machine());
+    npm_files(&folder.join(format!("opencode-{OPENCODE}")), &[&format!("opencode-ai@{OPENCODE}")], &program)
+}
+
+/// The Node.js and the script of pi.
+pub fn pi(folder: &Path) -> Result<(PathBuf, PathBuf)> {
+    let (home, node) = (folder.join(format!("pi-{PI}-{NODE}")), format!("node-{}", machine()));
+    let packages = [&*format!("@earendil-works/pi-coding-agent@{PI}"), &*format!("{node}@{NODE}")];
+    let script = npm_files(&home, &packages, "@earendil-works/pi-coding-agent/dist/bundle/cli.js")?;
+    Ok((npm_files(&home, &packages, &format!("{node}/bin/node"))?, script))
+}
+
+/// This machine, as packages of npm name it.
+fn machine() -> String {
+    let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
+    format!("{system}-{}", if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" })
+}
+
+/// A file of the packages that npm installs together.
+fn npm_files(home: &Path, packages: &[&str], file: &str) -> Result<PathBuf> {
+    let path = home.join("node_modules").join(file);
+    if !path.is_file() {
+        fs::create_dir_all(home)?;
+        let mut command = Command::new("npm");
+        command.args(["install", "--no-save", "--no-audit", "--no-fund", "--loglevel", "error", "--prefix"]);
+        command.arg(home).args(packages);
+        installed(command, "npm", "Node.js brings it: https://nodejs.org")?;
+        ensure!(path.is_file(), "npm installed {packages:?} in {}, but not {file}", home.display());
+    }
+    Ok(path)
 }
 
 /// The program of an npm package.

@@ -1,5 +1,5 @@
-//! The provider that a resumed agent talks to: answers one turn of the Responses or the Messages API, whatever it is asked, and
-//! keeps what it was sent. The server is testkit's.
+//! The provider that a resumed agent talks to: answers one turn of any API that an agent uses, whatever it is asked, and keeps
+//! what it was sent. The server is testkit's.
 
 use serde_json::{Value, json};
 use testkit::loopback::scripted::{Answer, Asked, Server};
@@ -33,16 +33,21 @@ fn answer(asked: &Asked) -> Answer {
         return Answer::of(426, "text/plain", "");
     }
     let Some(events) = events(asked) else { return Answer::of(404, "text/plain", "") };
-    let event = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or(""));
+    let event = |event: &Value| match event["type"].as_str() {
+        Some(name) => format!("event: {name}\ndata: {event}\n\n"),
+        None => format!("data: {event}\n\n"),
+    };
     Answer::stream(&events.iter().map(event).collect::<String>())
 }
 
 /// The answer to a turn; none to anything else.
 fn events(asked: &Asked) -> Option<Vec<Value>> {
     let path = asked.line.strip_prefix("POST ")?.split('?').next()?;
-    match path.rsplit('/').next()? {
+    let last = path.rsplit('/').next()?;
+    match last {
         "responses" => Some(responses_events()),
         "messages" => Some(messages_events()),
+        _ if last.ends_with(":streamGenerateContent") => Some(gemini_events()),
         _ => None,
     }
 }
@@ -79,6 +84,14 @@ fn messages_events() -> Vec<Value> {
     ]
 }
 
+fn gemini_events() -> Vec<Value> {
+    let content = json!({"role": "model", "parts": [{"text": REPLY}]});
+    let usage = json!({"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2});
+    vec![
+        json!({"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "usageMetadata": usage}),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use std::{
@@ -104,6 +117,9 @@ mod tests {
         assert!(ask("GET /v1/models HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
         let answer = ask("POST /v1/messages?beta=true HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}");
         assert!(answer.contains("event: message_stop\n") && answer.contains(REPLY), "{answer}");
-        assert_eq!(provider.turns(), ["{\"input\":1}", "{}"]);
+        let turn = "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse";
+        let answer = ask(&format!("POST {turn} HTTP/1.1\r\nContent-Length: 2\r\n\r\n[]"));
+        assert!(answer.contains("data: {\"candidates\":") && answer.contains(REPLY), "{answer}");
+        assert_eq!(provider.turns(), ["{\"input\":1}", "{}", "[]"]);
     }
 }

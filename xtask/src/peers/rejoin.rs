@@ -90,6 +90,32 @@ impl Rejoin {
         Ok(Ok(Installed { id: field("id")?, directory: field("directory")?.into(), text }))
     }
 
+    /// What `rejoin convert FILE --to …` makes of a file whose format it has to recognise, or why it failed.
+    pub fn reads(&self, file: &Path, to: &str) -> Result<Result<String, String>> {
+        let mut command = Command::new(&self.program);
+        command.arg("convert").arg(file).args(["--to", to]);
+        self.done(command)
+    }
+
+    /// What `rejoin check FILE` finds wrong with a file whose format it has to recognise.
+    pub fn check_file(&self, file: &Path) -> Result<Result<(), String>> {
+        let mut command = Command::new(&self.program);
+        command.arg("check").arg(file);
+        Ok(self.done(command)?.map(drop))
+    }
+
+    /// What a command prints, or what it complains about if it fails.
+    fn done(&self, mut command: Command) -> Result<Result<String, String>> {
+        let output = command.stdin(Stdio::null()).output()?;
+        let [stdout, stderr] =
+            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        Ok(if output.status.success() {
+            Ok(stdout)
+        } else {
+            Err(format!("{command:?}: {}\n{stdout}{stderr}", output.status))
+        })
+    }
+
     /// What rejoin's own checker finds wrong with a request body.
     pub fn check(&self, work: &Path, dialect: &str, body: &str) -> Result<Result<(), String>> {
         let file = work.join("request.json");

@@ -15,7 +15,10 @@ use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 use crate::{
     convert::Target,
     session::{Session, instant},
-    sessions::writing::{Writing, Written},
+    sessions::{
+        agents::writing::as_said,
+        writing::{Writing, Written},
+    },
     wire::{TooLarge, registry::Dialect},
 };
 
@@ -58,6 +61,8 @@ struct Export<'w> {
     directory: String,
     model: String,
     provider: String,
+    /// The system prompt, until it is written. A message has a field for it, but opencode sends only that of the last user
+    /// message, which is the one that continues the session.
     system: Option<String>,
     /// The result of each call, by the call's id.
     results: HashMap<String, Answer>,
@@ -67,6 +72,15 @@ struct Export<'w> {
     parent: String,
     count: usize,
     messages: Vec<String>,
+}
+
+/// The message that a part belongs to.
+#[derive(Clone, Copy)]
+struct Owner<'m> {
+    message: &'m str,
+    at: Position,
+    /// Its time, in milliseconds.
+    ms: u64,
 }
 
 impl<'w> Export<'w> {
@@ -110,9 +124,14 @@ impl<'w> Export<'w> {
         let plain = message.get("content").and_then(Value::as_str);
         let plain = plain.map(|text| Object::new().text("type", "text").text("text", text).finish());
         let blocks = blocks(message);
-        let fields: Vec<String> = plain
+        let system = if assistant { None } else { self.system.take() };
+        let system =
+            system.map(|text| Object::new().text("type", "text").text("text", as_said(&text)).finish());
+        let owner = Owner { message: &id, at, ms };
+        let fields: Vec<String> = system
             .into_iter()
-            .chain(blocks.into_iter().filter_map(|block| self.part(block, ms, at, findings)))
+            .chain(plain)
+            .chain(blocks.into_iter().filter_map(|block| self.part(block, owner, findings)))
             .collect();
         for fields in fields {
             let ids = Object::new().text("id", self.id("prt")).text("sessionID", &self.id);
@@ -141,18 +160,15 @@ impl<'w> Export<'w> {
         } else {
             self.parent.clone_from(&id);
             let model = Object::new().text("providerID", &self.provider).text("modelID", &self.model);
-            info.text("role", "user")
-                .object("time", time)
-                .text("agent", "build")
-                .object("model", model)
-                .text_if("system", self.system.as_ref())
+            info.text("role", "user").object("time", time).text("agent", "build").object("model", model)
         };
         let message = Object::new().object("info", info).list("parts", parts);
         self.messages.push(message.finish());
     }
 
     /// The fields of a part, as an object.
-    fn part(&self, block: Value<'_>, ms: u64, at: Position, findings: &mut Vec<Finding>) -> Option<String> {
+    fn part(&self, block: Value<'_>, owner: Owner<'_>, findings: &mut Vec<Finding>) -> Option<String> {
+        let Owner { message, at, ms } = owner;
         let kind = block.word("type");
         let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
         Some(match &*kind {
@@ -187,7 +203,11 @@ impl<'w> Export<'w> {
                         let state =
                             state.text("status", "completed").raw("input", input).text("output", output);
                         let state = state.text("title", "").raw("metadata", "{}").object("time", time);
-                        if media.is_empty() { state } else { state.list("attachments", self.attached(media)) }
+                        if media.is_empty() {
+                            state
+                        } else {
+                            state.list("attachments", self.attached(media, message))
+                        }
                     }
                     // The repair pass gives every call a result.
                     None => state.text("status", "pending").raw("input", input).text("raw", ""),
@@ -205,11 +225,11 @@ impl<'w> Export<'w> {
     }
 
     /// Files in a result, which have ids as well.
-    fn attached(&self, media: &[String]) -> Vec<String> {
+    fn attached(&self, media: &[String], message: &str) -> Vec<String> {
         let with_ids = media.iter().enumerate().map(|(number, fields)| {
             let id = format!("prt_{:012x}{}", 0, short_name(&format!("{} {number} {fields}", self.id), 14));
             let mut part =
-                Object::new().text("id", id).text("sessionID", &self.id).text("messageID", "").finish();
+                Object::new().text("id", id).text("sessionID", &self.id).text("messageID", message).finish();
             part.pop();
             format!("{part},{}", &fields[1..])
         });

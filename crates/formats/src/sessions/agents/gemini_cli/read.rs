@@ -179,7 +179,8 @@ impl Telling {
                 call(id.as_deref(), name.as_deref(), own.get("args"))
             }));
         }
-        let results: Vec<Block> = calls.iter().flat_map(|call| self.results(*call, text)).collect();
+        let ids: Vec<Option<Text>> = calls.iter().map(|call| named(*call).0).collect();
+        let results: Vec<Block> = calls.iter().flat_map(|call| self.results(*call, &ids, text)).collect();
         let answers = role == Role::User && has(&blocks, |kind| matches!(kind, BlockKind::ToolResult(_)));
         let role = if answers { Role::Tool } else { role };
         let id = root.given("id").and_then(Value::as_str);
@@ -193,22 +194,34 @@ impl Telling {
         })
     }
 
-    /// The results beside a call.
-    fn results(&self, own: Value<'_>, text: &Arc<str>) -> Vec<Block> {
+    /// The results beside a call. After a resume, each call of a message has the results of all of them: `ids` names these calls.
+    fn results(&self, own: Value<'_>, ids: &[Option<Text>], text: &Arc<str>) -> Vec<Block> {
         let Some(given) = own.given("result") else { return Vec::new() };
         let (id, name) = named(own);
         let parts = unplaced(self.reader.parts(given, &Role::Tool, text, 0));
         let failed = own.says("status", "error");
         let (mut results, others): (Vec<Block>, Vec<Block>) =
             parts.into_iter().partition(|block| block.as_result().is_some());
+        let own_id = id.as_ref();
+        let is_of_another = |block: &Block| {
+            let answered = block.as_result().and_then(|result| result.call_id.as_ref()).map(|id| id.as_str());
+            let other = |id: &Text| Some(id.as_str()) == answered && Some(id) != own_id;
+            ids.iter().flatten().any(other)
+        };
+        if results.iter().any(is_of_another) {
+            results.retain(|block| !is_of_another(block));
+            if results.is_empty() && others.is_empty() {
+                return Vec::new();
+            }
+        }
         if results.is_empty() {
             // An empty list is a result as well: the call ran and gave nothing.
             return vec![result(id.as_deref(), name.as_deref(), others, failed)];
         }
         for block in &mut results {
             if let BlockKind::ToolResult(result) = &mut block.kind {
-                let own_id = || id.as_deref().map(rejoin_record::CallId::from);
-                result.call_id = result.call_id.take().or_else(own_id);
+                let call_id = || id.as_deref().map(rejoin_record::CallId::from);
+                result.call_id = result.call_id.take().or_else(call_id);
                 result.is_error |= failed;
             }
         }

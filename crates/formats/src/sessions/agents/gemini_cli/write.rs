@@ -3,14 +3,14 @@
 //! A result stands in the message of its call and nowhere else: with a message of its own as well, as the program writes it, the
 //! resumed request would hold it twice.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use rejoin_record::{
     EntryId,
     hash::short_name,
     json::{Doc, Object, Value, list},
 };
-use rejoin_view::SoundView;
+use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 
 use super::FORMAT;
 use crate::{
@@ -23,6 +23,10 @@ use crate::{
     wire::{TooLarge, registry::Dialect},
 };
 
+/// What the program itself puts after results that no model has answered. Without it, the program would join the results and the
+/// next text of a person into one content, which Gemini refuses.
+const INTERRUPTED: &str = "[The previous response was interrupted before it completed.]";
+
 pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
     let model = writing.model.map(str::to_owned);
     let target = Target { model: model.clone(), closes: false, ..Target::of(&session.context) };
@@ -32,7 +36,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
         return Ok(Written::text(String::new(), encoded.findings));
     };
     let own = ["contents", "systemInstruction", "system_instruction", "model"];
-    let found = findings(session, encoded.findings.clone(), body, &own);
+    let mut found = findings(session, encoded.findings.clone(), body, &own);
     let mut log = Log {
         text: String::new(),
         id: EntryId::derive(&session.id, FORMAT, "session").to_string(),
@@ -40,6 +44,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
         model: model.or_else(|| session.context.model()),
         messages: 0,
         open: None,
+        ids: HashSet::new(),
     };
     log.header(session, writing);
     let system = ["systemInstruction", "system_instruction"].iter().find_map(|name| body.given(name));
@@ -60,6 +65,11 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
             let rest: Vec<String> =
                 strange.into_iter().chain(said).map(|part| one_line(part.raw()).into_owned()).collect();
             if !rest.is_empty() {
+                if log.separate(source) {
+                    let at = source.map_or_else(Position::default, Position::message);
+                    let finding = Finding::new(Rule::RoleOrder, at, Action::Inserted);
+                    found.push(finding.because("Gemini CLI would join it with the results before it"));
+                }
                 log.user(&list(rest), source);
             }
         }
@@ -95,6 +105,8 @@ struct Log<'s> {
     model: Option<String>,
     messages: usize,
     open: Option<Open>,
+    /// The ids of calls so far.
+    ids: HashSet<String>,
 }
 
 impl Log<'_> {
@@ -107,7 +119,9 @@ impl Log<'_> {
         let folder = session.directory().unwrap_or_else(|| writing.directory.to_owned());
         let time = self.time(Some(0));
         let header = Object::new().text("sessionId", &self.id).text("projectHash", short_name(&folder, 32));
-        self.line(header.text("startTime", &time).text("lastUpdated", &time).text("kind", "main"));
+        // The program deletes sessions that were last updated more than 30 days ago, as soon as it is started.
+        let updated = format!("{:.3}", writing.now);
+        self.line(header.text("startTime", &time).text("lastUpdated", updated).text("kind", "main"));
     }
 
     fn time(&mut self, source: Option<usize>) -> String {
@@ -126,6 +140,18 @@ impl Log<'_> {
         let time = self.time(source);
         let line = self.begin("user", &time).raw("content", parts);
         self.line(line);
+    }
+
+    /// Has a model end its turn if there are only results so far. True if it had to.
+    fn separate(&mut self, source: Option<usize>) -> bool {
+        let unanswered = self.open.as_ref().is_some_and(|open| !open.calls.is_empty());
+        self.close();
+        if unanswered {
+            let time = self.time(source);
+            let line = self.begin("gemini", &time).raw("content", &text_parts(INTERRUPTED));
+            self.line(line);
+        }
+        unanswered
     }
 
     fn model(&mut self, parts: &[Value<'_>], source: Option<usize>) {
@@ -162,7 +188,9 @@ impl Log<'_> {
         let calls = calls.map(|(place, call)| {
             let given = call.given("id").and_then(Value::as_str).map(Cow::into_owned);
             let name = call.word("name").into_owned();
-            let id = given.clone().unwrap_or_else(|| format!("{name}-{number}-{place}"));
+            // After a resume the program keeps results by id, and would keep the last one for all calls of one id.
+            let unused = given.clone().filter(|id| self.ids.insert(id.clone()));
+            let id = unused.unwrap_or_else(|| format!("{name}-{number}-{place}"));
             let args =
                 call.get("args").map_or_else(|| String::from("{}"), |args| one_line(args.raw()).into_owned());
             Call { id, given, name, args, result: None, failed: false }
