@@ -1,7 +1,7 @@
 //! What reading each session format costs, next to parsing the same bytes into `serde_json::Value`.
 //!
 //! A fixture of each format is made large: its messages are repeated under new ids, each after the one before, and its texts are
-//! made as long as those of real sessions. For a format that is not JSON the same bytes are parsed as one JSON string. The best
+//! made as long as those of real sessions. A format that is not JSON is compared with the same conversation as a request. The best
 //! rounds of both are compared.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may")]
@@ -13,9 +13,14 @@ use std::{
     path::Path,
 };
 
-use rejoin_formats::{Input, input::Stream, sessions};
+use rejoin_formats::{Choice, Dialect, Input, Session, convert_with, input::Stream, sessions};
+use rejoin_view::OnBroken;
 use serde_json::Value;
 use testkit::timing::best;
+
+/// The allocator of the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The size of a file, about.
 const BYTES: usize = 8 * 1024 * 1024;
@@ -112,7 +117,7 @@ fn measure(format: &str, text: &str) {
             drop(black_box(sessions::read(&input, None)));
         }
     };
-    let values = Values::of(text);
+    let values = Values::of(text, &found);
     let [value, read] = best(9, [&|| values.parse(), &read]);
     let ratio = read.as_secs_f64() / value.as_secs_f64();
     let size = text.len() as f64 / 1e6;
@@ -127,13 +132,16 @@ enum Values<'t> {
 }
 
 impl<'t> Values<'t> {
-    fn of(text: &'t str) -> Self {
+    fn of(text: &'t str, sessions: &[Session]) -> Self {
         if serde_json::from_str::<Value>(text).is_ok() {
             Self::Document(text)
         } else if text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()) {
             Self::Lines(text)
         } else {
-            Self::Text(serde_json::to_string(text).unwrap())
+            let choice = Choice { model: Some("m"), max_tokens: None };
+            let request =
+                |session| convert_with(session, Dialect::OpenAiChat, choice, OnBroken::Keep).unwrap().body;
+            Self::Text(format!("[{}]", sessions.iter().map(request).collect::<Vec<_>>().join(",")))
         }
     }
 
@@ -163,7 +171,8 @@ fn large(text: &str) -> String {
     }
     let values: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
     let Ok(mut values) = values else {
-        return text.repeat(BYTES / text.len() + 1);
+        let long: String = text.lines().map(|line| lengthened(line) + "\n").collect();
+        return long.repeat(BYTES / long.len() + 1);
     };
     values.iter_mut().for_each(|value| lengthen(value, None));
     // The first line may say what the file is.
@@ -173,10 +182,16 @@ fn large(text: &str) -> String {
     lines.map(|value| value.to_string() + "\n").collect()
 }
 
+/// A line of Markdown; one of plain words becomes long.
+fn lengthened(line: &str) -> String {
+    let plain = line.starts_with(char::is_alphabetic) && line.split_whitespace().count() > 2;
+    if plain { format!("{line} ").repeat(TEXT / line.len() + 1) } else { line.to_owned() }
+}
+
 /// Makes texts as long as those of real sessions.
 fn lengthen(value: &mut Value, name: Option<&str>) {
     match value {
-        Value::String(text) if text.split_whitespace().count() > 3 && name != Some("timestamp") => {
+        Value::String(text) if text.split_whitespace().count() > 1 && name != Some("timestamp") => {
             // A string may hold JSON, which stays what it is.
             if serde_json::from_str::<Value>(text).is_err() {
                 *text = format!("{text} ").repeat(TEXT / text.len().max(1) + 1);

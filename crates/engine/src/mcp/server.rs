@@ -37,6 +37,9 @@ const HANDSHAKE: Duration = Duration::from_secs(60);
 /// How often a server is started again without a call that worked in between.
 const RESTARTS: u32 = 3;
 
+/// The most problems of a server that are told one by one.
+const TOLD: usize = 3;
+
 /// The most tools of a server, and the most pages that it may list them in.
 const MOST_TOOLS: usize = 512;
 const MOST_PAGES: usize = 100;
@@ -254,7 +257,10 @@ impl Server {
                 )),
                 McpPhase::Ready => {}
             }
-            news.extend(state.notes.iter().map(|note| format!("the MCP server `{name}`: {note}")));
+            news.extend(state.notes.iter().take(TOLD).map(|note| format!("the MCP server `{name}`: {note}")));
+            if let Some(more) = state.notes.len().checked_sub(TOLD).filter(|more| *more > 0) {
+                news.push(format!("the MCP server `{name}`: {more} more like this, which its status lists"));
+            }
             news.retain(|text| !state.told.contains(text));
             state.told.extend(news.iter().cloned());
             false

@@ -139,6 +139,7 @@ impl Talking {
         let words = table::words(rest);
         if let Some(provider) = words.first() {
             words.iter().try_for_each(|word| name_alone(word))?;
+            providers::check_name(provider, self.desk.settings.value("base_url"), None)?;
             // Model, API and address belong to the provider before.
             let chosen = Talk {
                 provider: Some(provider.clone()),
