@@ -7,7 +7,7 @@ use rejoin::{record::Timestamp, store::Location};
 use super::choices::{formats, found_agents, time};
 use crate::{
     completing,
-    places::{AGENTS, AgentPlace, Wanted},
+    places::{AGENTS, AgentPlace, LookFor},
     settings::Settings,
 };
 
@@ -41,13 +41,13 @@ impl AgentsArguments {
     }
 
     /// The agents that were named, or all of them.
-    pub fn wanted(&self, settings: &Settings) -> Wanted {
+    pub fn wanted(&self, settings: &Settings) -> LookFor {
         let is_wanted = |agent: &&AgentPlace| {
             self.agents.is_empty() || self.agents.iter().any(|name| name == agent.format)
         };
         let mut folders = settings.agent_folders();
-        folders.retain(|(agent, _)| is_wanted(&agent));
-        Wanted { agents: AGENTS.iter().filter(is_wanted).collect(), folders, since: self.since() }
+        folders.retain(|(agent, _)| is_wanted(agent));
+        LookFor { agents: AGENTS.iter().filter(is_wanted).collect(), folders, since: self.since() }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     failure::{FAILED, Failure, UNREADABLE},
     home::Home,
     output::{self, harmless, paint},
-    places::{self, AgentPlace, Candidate, Candidates, FolderFiles, Wanted},
+    places::{self, AgentPlace, Candidate, Candidates, FolderFiles, LookFor},
     settings::Settings,
 };
 
@@ -47,7 +47,7 @@ pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
 }
 
 /// Reads and examines a file. One that was not named and that no agent wrote need not be a session.
-fn examine(candidate: &Candidate, wanted: &Wanted) -> Option<FileState> {
+fn examine(candidate: &Candidate, wanted: &LookFor) -> Option<FileState> {
     let mut read = candidate.try_read(None);
     if let Ok(sessions) = &mut read {
         sessions.retain(|session| wanted.wants(session));
@@ -78,7 +78,7 @@ fn words(health: Health) -> &'static str {
     }
 }
 
-fn for_people(diagnosis: &Diagnosis, wanted: &Wanted, all: bool) -> Result<(), Failure> {
+fn for_people(diagnosis: &Diagnosis, wanted: &LookFor, all: bool) -> Result<(), Failure> {
     let (counts, total) = (diagnosis.counts(), diagnosis.total());
     if total.sessions == 0 {
         output::data("No sessions found. Looked in:")?;

@@ -22,7 +22,7 @@ use crate::{
     desk::{self, Desk, Flags},
     failure::{Failure, UNREADABLE},
     output::{self, harmless, paint, plural},
-    places::{self, Candidate, Candidates, FolderFiles, Wanted},
+    places::{self, Candidate, Candidates, FolderFiles, LookFor},
     source,
 };
 
@@ -39,7 +39,7 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     let everywhere = arguments.all || arguments.paths.is_empty();
     let named = !everywhere && arguments.agents.agents.is_empty();
     let wanted = if named {
-        Wanted { since: arguments.agents.since(), ..Wanted::default() }
+        LookFor { since: arguments.agents.since(), ..LookFor::default() }
     } else {
         arguments.agents.wanted(&desk.settings)
     };
@@ -145,7 +145,7 @@ enum Voice {
 struct Import<'s> {
     writer: Writer<'s>,
     journal: Journal,
-    wanted: &'s Wanted,
+    wanted: &'s LookFor,
     json: bool,
     counts: Counts,
     voice: Voice,

@@ -161,7 +161,7 @@ impl AgentPlace {
 
 /// Whose sessions are looked for, and which of them.
 #[derive(Debug, Default, Clone)]
-pub struct Wanted {
+pub struct LookFor {
     pub agents: Vec<&'static AgentPlace>,
     /// More folders of agents, from the settings.
     pub folders: Vec<(&'static AgentPlace, PathBuf)>,
@@ -169,7 +169,7 @@ pub struct Wanted {
     pub since: Option<SystemTime>,
 }
 
-impl Wanted {
+impl LookFor {
     /// Whether the newest message of a session is recent enough. A file may hold many; a message need not have a time.
     pub fn wants(&self, session: &Session) -> bool {
         let since = self.since.and_then(|since| jiff::Timestamp::try_from(since).ok());
@@ -236,7 +236,7 @@ pub enum FolderFiles {
 const ENDINGS: &[&str] = &["jsonl", "json", "traj", "db", "gz", "zst", "zip", "eval"];
 
 /// The sessions of agents, and the files of the given paths.
-pub fn candidates(wanted: &Wanted, paths: &[String], chosen: FolderFiles) -> Candidates {
+pub fn candidates(wanted: &LookFor, paths: &[String], chosen: FolderFiles) -> Candidates {
     let likely = |path: &Path| {
         chosen == FolderFiles::All
             || path.extension().is_some_and(|kind| ENDINGS.iter().any(|ending| kind == *ending))
