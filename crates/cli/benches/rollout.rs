@@ -1,5 +1,6 @@
 //! `rejoin check` of a large rollout: its time as a ratio to parsing the same lines into `serde_json::Value`, its peak memory
-//! as a ratio to the file. Run by `cargo xtask bench`; `REJOIN_BENCH_MB` sets the size.
+//! as a ratio to the file. Run by `cargo xtask bench`; `REJOIN_BENCH_MB` sets the size. With the argument `doctor`: the same for
+//! `rejoin doctor` over many small rollouts.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may")]
 
@@ -16,7 +17,14 @@ use std::{
 /// How often both are done, one after the other; the best of each counts.
 const ROUNDS: usize = 9;
 
+/// How many sessions `rejoin doctor` looks at, and how large each is.
+const SESSIONS: usize = 10_000;
+const SESSION_BYTES: usize = 20_000;
+
 fn main() {
+    if std::env::args().any(|argument| argument == "doctor") {
+        return doctor();
+    }
     let megabytes = std::env::var("REJOIN_BENCH_MB").ok().and_then(|size| size.parse().ok()).unwrap_or(100);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rollout.jsonl");
@@ -25,7 +33,7 @@ fn main() {
     let (mut value, mut time, mut peak) = (Duration::MAX, Duration::MAX, 0);
     for _ in 0..ROUNDS {
         value = value.min(timed(|| values(&path)));
-        let (took, most) = check(&path);
+        let (took, most) = process(Command::new(env!("CARGO_BIN_EXE_rejoin")).arg("check").arg(&path));
         time = time.min(took);
         peak = peak.max(most);
     }
@@ -57,15 +65,39 @@ fn values(path: &Path) -> usize {
     }
 }
 
-/// Time and peak memory of one run.
-fn check(path: &Path) -> (Duration, u64) {
+/// `rejoin doctor` over many sessions, in the folders of their days.
+fn doctor() {
+    let home = tempfile::tempdir().unwrap();
+    let text = testkit::varied::rollout(SESSION_BYTES);
+    let mut paths = Vec::new();
+    for number in 0..SESSIONS {
+        let folder =
+            home.path().join(format!(".codex/sessions/2026/{:02}/{:02}", number % 12 + 1, number % 28 + 1));
+        fs::create_dir_all(&folder).unwrap();
+        let path =
+            folder.join(format!("rollout-2026-01-01T00-00-00-0199aaaa-0000-7000-8000-{number:012}.jsonl"));
+        fs::write(&path, &text).unwrap();
+        paths.push(path);
+    }
+    let (mut value, mut time, mut peak) = (Duration::MAX, Duration::MAX, 0);
+    for _ in 0..ROUNDS / 3 {
+        value = value.min(timed(|| paths.iter().map(|path| values(path)).sum()));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rejoin"));
+        let (took, most) =
+            process(command.args(["doctor", "--json"]).env("HOME", home.path()).env_remove("CODEX_HOME"));
+        time = time.min(took);
+        peak = peak.max(most);
+    }
+    println!("\n{SESSIONS} rollouts of {} KB, best of {} rounds", text.len() / 1000, ROUNDS / 3);
+    println!("  lines into serde_json::Value  {value:.2?}");
+    println!("  rejoin doctor                 {time:.2?}  {:.2} ×", time.as_secs_f64() / value.as_secs_f64());
+    println!("  peak memory                   {} MB", peak / 1_000_000);
+}
+
+/// Time and peak memory of one process.
+fn process(command: &mut Command) -> (Duration, u64) {
     let start = Instant::now();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_rejoin"))
-        .arg("check")
-        .arg(path)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {

@@ -17,7 +17,7 @@ use crate::{
     convert::{ConvertError, repaired},
     input::{Files, Input, Stream},
     session::{ReadError, Session},
-    wire::TooLarge,
+    wire::{TooLarge, registry::Dialect},
 };
 
 /// How a conversation is written: from what is sound in it, with what the session says of it.
@@ -144,7 +144,7 @@ pub fn detect_lines(beginning: &str) -> Option<&'static Format> {
     surest(&claims_among(&Sample::new(beginning), Reading::is_lines)).ok().flatten()
 }
 
-/// Every format that claims a text, the surest first.
+/// Every format that claims a text, the surest first. Requests, which are never sure, only if nothing else claims it.
 pub fn claims(text: &str) -> Vec<(&'static Format, Claim)> {
     claims_among(&Sample::new(text), |_| true)
 }
@@ -163,7 +163,18 @@ fn claims_among(sample: &Sample<'_>, among: impl Fn(&Reading) -> bool) -> Vec<(&
     let is_sure = |claims: &Vec<(&Format, Claim)>| {
         claims.iter().any(|(_, claim)| claim.certainty >= Claim::SURE - SLIGHTLY)
     };
-    let mut claims = sample.ask(|| FORMATS.iter().filter_map(claim).collect(), is_sure);
+    let all = || {
+        let mut claims: Vec<(&'static Format, Claim)> = Vec::new();
+        for format in FORMATS {
+            // To tell a request, much of a text is looked at, and its claim cannot win any more.
+            let wins = claims.iter().any(|(_, claim)| claim.certainty > Claim::SHARED);
+            if !(wins && Dialect::all().any(|dialect| dialect.name() == format.name)) {
+                claims.extend(claim(format));
+            }
+        }
+        claims
+    };
+    let mut claims = sample.ask(all, is_sure);
     claims.sort_by_key(|(_, claim)| std::cmp::Reverse(claim.certainty));
     claims
 }
