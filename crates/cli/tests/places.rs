@@ -185,7 +185,7 @@ fn an_import_is_taken_back() {
         assert_ne!(before, after);
 
         // What had grown is as it was; importing again brings it back.
-        has(&home.out(&["import", "--undo"]), &[&id, "as it was before"]);
+        has(&home.out(&["import", "--undo"]), &[&id, "restored"]);
         assert_eq!(home.out(&["history", "show", &id]), before);
         home.out(&["import", &part]);
         assert_eq!(home.out(&["history", "show", &id]), after);
@@ -197,7 +197,7 @@ fn an_import_is_taken_back() {
         home.out(&["history", "rename", &id, "Mine"]);
         let ran = home.run(&["import", "--undo"]);
         assert_eq!(ran.code, 1, "{}", ran.err);
-        has(&ran.out, &["left alone: it went on after the import"]);
+        has(&ran.out, &["kept: it was continued after the import"]);
         assert_eq!(home.lines(&["list", "--json"]).len(), 2);
         assert!(home.out(&["history", "show", &kept]).contains("Two."));
     });
@@ -207,7 +207,7 @@ fn an_import_is_taken_back() {
 fn a_new_conversation_goes_with_its_import() {
     let home = Home::new("sqlite");
     let file = home.file("sound.json", SOUND);
-    has(&home.run(&["import", "--undo"]).err, &["There is no import to take back."]);
+    has(&home.run(&["import", "--undo"]).err, &["There is no import to undo."]);
     home.out(&["import", &file]);
     let gone = home.file("gone.json", SOUND.replace("Two.", "Three."));
     home.out(&["import", &gone]);

@@ -171,11 +171,10 @@ pub enum Command {
     /// findings to standard error. The exit code is 0 if the result was written. The source is never changed.
     #[command(after_long_help = CONVERT_EXAMPLES)]
     Convert(ConvertArguments),
-    /// Go on with a conversation in another agent
+    /// Continue a conversation in another agent
     ///
-    /// Puts a mended copy where that agent finds it, and prints the command that goes on there: `rejoin convert --install` in
-    /// short. The conversation stays where it is, and no file is overwritten. `rejoin doctor --self` shows where agents keep their
-    /// sessions.
+    /// Writes a repaired copy to where that agent keeps its sessions, and prints the command that continues it there. Short for
+    /// `rejoin convert --install`. The original is not changed, and nothing of the agent's is overwritten.
     #[command(after_long_help = MOVE_EXAMPLES)]
     Move(MoveArguments),
     /// Check the sessions of every agent on this machine
@@ -364,9 +363,9 @@ pub struct InstallArguments {
 
 const MOVE_EXAMPLES: &str = "Examples:
   rejoin move @ --to codex
-      Go on with the active conversation in Codex
+      Continue the active conversation in Codex
   rejoin move ~/.codex/sessions/2026/11/16/rollout-….jsonl --to claude-code
-      Go on with a session of Codex in Claude Code
+      Continue a Codex session in Claude Code
   sh -c \"$(rejoin move @1 --to pi)\"
       Move the newest conversation to pi, and start pi with it";
 
@@ -376,10 +375,10 @@ pub struct MoveArguments {
     /// File, or conversation of the store
     #[arg(value_name = "PATH|ID", add = ArgValueCompleter::new(completing::subjects))]
     pub subject: String,
-    /// Agent that goes on with it
+    /// Agent to continue it with
     #[arg(long, value_name = "AGENT", value_parser = taking_agents())]
     pub to: Destination,
-    /// Model that goes on with it, if the agent's sessions name one
+    /// Model to name in the copy, where the agent records one
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Conversation to take from a file of many, from 1

@@ -19,9 +19,9 @@ pub const IMPORT_EXAMPLES: &str = "Examples:
   rejoin import --agent gemini-cli --since 7d
       Import what Gemini CLI wrote in the last week
   rejoin import --watch
-      Import every session, and then every new message as it is written
+      Import every session, then every new message as it is written
   rejoin import --undo
-      Take the last import back";
+      Undo the last import";
 
 /// Which agents' sessions, and which of them.
 #[derive(Debug, Default, Args)]
@@ -63,12 +63,11 @@ pub struct ImportArguments {
     pub all: bool,
     #[command(flatten)]
     pub agents: AgentsArguments,
-    /// Go on importing what is new, about a second after it is written, until
-    /// Ctrl-C
+    /// Keep importing new messages as they are written, until Ctrl-C
     #[arg(long)]
     pub watch: bool,
-    /// Take the last import back: conversations that came with it are deleted,
-    /// those that grew are as they were. Conversations that went on are left alone
+    /// Undo the last import: delete the conversations that it added, and restore
+    /// those that it extended. Conversations that were continued since are kept
     #[arg(long, conflicts_with_all = ["paths", "all", "agents", "since", "watch", "from"])]
     pub undo: bool,
     /// Format of the files (default: recognised by content)

@@ -1,7 +1,7 @@
 //! A model's answer as Markdown on a terminal, while it arrives.
 //!
 //! Text is put into blocks line by line: a paragraph, an item of a list, a heading, a table, a quote. A block that is complete is
-//! drawn once and never again; only the open one is drawn anew as it grows. Lines of code are drawn one by one. What is open is
+//! drawn once and never again; only the open one is redrawn as it grows. Lines of code are drawn one by one. What is open is
 //! bounded in size and height, so the work is linear in the length of the answer, whatever it holds, and nothing that has left the
 //! screen is ever needed.
 //!

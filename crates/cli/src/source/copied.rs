@@ -66,7 +66,7 @@ fn folder() -> io::Result<TempDir> {
 }
 
 /// Copies a database and its log. A log that only grows meanwhile does no harm: its pages carry checksums, and the rest of one that
-/// was cut off is ignored. If the database itself changed, or the log began anew, the two copies may not fit together.
+/// was cut off is ignored. If the database itself changed, or the log was restarted, the two copies may not fit together.
 fn copy(path: &Path) -> io::Result<TempDir> {
     let folder = folder()?;
     let target = folder.path().join(COPY);

@@ -36,7 +36,7 @@ pub(super) struct Composer {
     seals: usize,
     /// How often results were pruned, as far as the repairer knows.
     prunes: usize,
-    /// How often the list of messages was begun anew.
+    /// How often the list of messages was started over.
     lists: usize,
     /// The conversation, if it was just read from its beginning: then its repair is logged.
     recovering: Option<ConversationId>,
@@ -256,7 +256,7 @@ impl Composer {
         self.repairer.all_findings()
     }
 
-    /// How often the list of messages was begun anew.
+    /// How often the list of messages was started over.
     pub(super) fn lists(&self) -> usize {
         self.lists
     }

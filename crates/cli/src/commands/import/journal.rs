@@ -184,13 +184,13 @@ pub fn undo(desk: &Desk, json: bool) -> Result<u8, Failure> {
     let text = std::fs::read_to_string(&journal.path).unwrap_or_default();
     let here = |(_, lines): &(String, Vec<Line>)| lines.iter().any(|line| line.store == journal.store);
     let Some((import, lines)) = imports(&text).into_iter().rfind(here) else {
-        output::talk("There is no import to take back.");
+        output::talk("There is no import to undo.");
         return Ok(0);
     };
     let store = desk.write_store()?;
     let writer = desk::writer(&*store, "rejoin import --undo");
     let time = import.split('.').next().unwrap_or(&import).replace('T', " ");
-    output::talk(&format!("Taking back the import of {time} UTC."));
+    output::talk(&format!("Undoing the import of {time} UTC."));
     let (mut undone, mut left) = (0, 0);
     let location = journal.store.clone();
     for line in lines.into_iter().filter(|line| line.store == location) {
@@ -209,8 +209,8 @@ pub fn undo(desk: &Desk, json: bool) -> Result<u8, Failure> {
                     }
                     Outcome::Done("deleted")
                 }
-                TakenBack::Restored => Outcome::Done("as it was before"),
-                TakenBack::Missing => Outcome::Done("not in the store any more"),
+                TakenBack::Restored => Outcome::Done("restored"),
+                TakenBack::Missing => Outcome::Done("already gone"),
                 TakenBack::WentOn => Outcome::WentOn,
             }
         };
@@ -228,9 +228,9 @@ pub fn undo(desk: &Desk, json: bool) -> Result<u8, Failure> {
     }
     desk::settle(&*store);
     if !json {
-        let left_alone = if left == 0 { String::new() } else { format!(", {left} left alone") };
+        let left_alone = if left == 0 { String::new() } else { format!(", {left} kept") };
         output::talk(&format!(
-            "{} taken back{left_alone}. No session file was changed.",
+            "{} undone{left_alone}. No session file was changed.",
             plural(undone, "conversation")
         ));
     }
@@ -251,8 +251,8 @@ impl Outcome {
     fn words(self) -> &'static str {
         match self {
             Self::Done(words) => words,
-            Self::WentOn => "left alone: it went on after the import",
-            Self::SourceGone => "left alone: its file is gone, so this is the only copy",
+            Self::WentOn => "kept: it was continued after the import",
+            Self::SourceGone => "kept: its file is gone, so this is the only copy",
         }
     }
 
