@@ -587,8 +587,6 @@ fn convert_writes_databases() {
         let forced = rejoin(&["convert", &source, "--to", format, "-o", &saved, "--force"]);
         assert_eq!(code(&forced), 0, "{format} {}", err(&forced));
     }
-    let installed = rejoin(&["convert", &source, "--to", "goose", "--install"]);
-    assert_eq!(code(&installed), 2);
 }
 
 /// A fork is read with what lies beside it; a path in a transcript opens nothing else.
