@@ -132,8 +132,8 @@ fn check() {
     assert_snapshot!(shown(&home, &["check", &home.file("odd.json", "{\"messages\": 7}")]), @r#"
 
     --- on standard error
-    error: cannot read ~/odd.json: the format is not known
-    hint: say what it is with `--from FORMAT`; `rejoin check --describe FILE` prints its fields without their values, for a report
+    error: cannot read ~/odd.json: the format is not known: one JSON value with the field messages
+    hint: `rejoin check --describe ~/odd.json` prints its fields without their values, for a report
     --- exit code 2
     "#);
     assert_snapshot!(shown(&home, &["check", "nowhere.json"]), @r#"
