@@ -9,7 +9,7 @@ use rejoin_formats::{
     Dialect, Input, Session, convert,
     input::Files,
     session::Aside,
-    sessions::{self, FORMATS, Writing},
+    sessions::{self, FORMATS, Writing, Written},
 };
 use rejoin_record::{Block, BlockKind, Message, Role, Timestamp, verify::verify};
 use rejoin_view::{OnBroken, Rule};
@@ -101,6 +101,11 @@ fn hidden(session: &Session) -> Vec<String> {
 
 fn is_compacted(session: &Session) -> bool {
     session.set_aside.iter().any(|item| matches!(item.what, Aside::Compacted { .. }))
+}
+
+/// The text of a written file.
+fn body(written: &Written) -> &str {
+    written.content.as_text().unwrap()
 }
 
 fn rules(session: &Session) -> Vec<&'static str> {
@@ -491,7 +496,7 @@ fn an_old_session_is_written_as_updated_now() {
     let writing = Writing { model: None, now, directory: "/w" };
     let target = sessions::named("gemini-cli").unwrap();
     let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
-    let header = written.body.lines().next().unwrap();
+    let header = body(&written).lines().next().unwrap();
     assert!(header.contains(r#""lastUpdated":"2099-01-02T03:04:05.000Z""#), "{header}");
     assert!(!header.contains(r#""startTime":"2099"#), "{header}");
 }
@@ -507,13 +512,15 @@ fn a_user_text_after_results_stays_a_turn_of_its_own_in_gemini_cli() {
     let target = sessions::named("gemini-cli").unwrap();
     let writing = Writing { model: None, now: Timestamp::UNIX_EPOCH, directory: "/w" };
     let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
-    let kinds: Vec<&str> =
-        written.body.lines().filter_map(|line| line.split_once(r#""type":""#)?.1.split('"').next()).collect();
-    assert_eq!(kinds, ["user", "gemini", "gemini", "user"], "{}", written.body);
+    let kinds: Vec<&str> = body(&written)
+        .lines()
+        .filter_map(|line| line.split_once(r#""type":""#)?.1.split('"').next())
+        .collect();
+    assert_eq!(kinds, ["user", "gemini", "gemini", "user"], "{}", body(&written));
     assert!(written.findings.iter().any(|finding| finding.rule == Rule::RoleOrder));
     let last = read("openai-chat", &source.replace(r#", {"role": "user", "content": "charlie"}"#, ""));
     let written = sessions::write(&last, target, OnBroken::Keep, &writing).unwrap();
-    assert!(!written.body.contains("interrupted"), "{}", written.body);
+    assert!(!body(&written).contains("interrupted"), "{}", body(&written));
 }
 
 /// After a resume, Gemini CLI 0.61.0 writes the results of all calls of a message beside each of them.
@@ -556,9 +563,9 @@ fn ids_of_calls_are_unique_in_a_session_for_gemini_cli() {
     let writing = Writing { model: None, now: Timestamp::UNIX_EPOCH, directory: "/w" };
     let target = sessions::named("gemini-cli").unwrap();
     let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
-    let again = read("gemini-cli", &written.body);
+    let again = read("gemini-cli", body(&written));
     let results: Vec<String> = told(&again).into_iter().filter(|told| told.starts_with("tool")).collect();
-    assert_eq!(results, ["tool: c1=bravo", "tool: ls-5-0=charlie"], "{}", written.body);
+    assert_eq!(results, ["tool: c1=bravo", "tool: ls-5-0=charlie"], "{}", body(&written));
 }
 
 /// opencode sends only the system prompt of the last user message, and its import wants to know whose part an attachment is.
@@ -573,8 +580,8 @@ fn opencode_gets_instructions_as_a_text_and_attachments_of_a_message() {
     let writing = Writing { model: None, now: Timestamp::UNIX_EPOCH, directory: "/w" };
     let target = sessions::named("opencode").unwrap();
     let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
-    assert_eq!(written.body.matches("<system>alfa</system>").count(), 1, "{}", written.body);
-    assert!(!written.body.contains(r#""system":"#) && !written.body.contains(r#""messageID":"""#));
-    let told = told(&read("opencode", &written.body));
+    assert_eq!(body(&written).matches("<system>alfa</system>").count(), 1, "{}", body(&written));
+    assert!(!body(&written).contains(r#""system":"#) && !body(&written).contains(r#""messageID":"""#));
+    let told = told(&read("opencode", body(&written)));
     assert_eq!(told.first().map(String::as_str), Some("user: alfa bravo"), "{told:?}");
 }
