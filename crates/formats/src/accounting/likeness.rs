@@ -21,7 +21,6 @@ const GUISES: &[Guise] = &[
     ("an opencode message without its parts", |root| {
         begins(root, "id", "msg_") && root.get("sessionID").is_some()
     }),
-    ("an opencode trajectory", |root| begins(root, "sessionID", "ses_")),
     ("a Codex rollout that holds events only", |root| is(root, "type", &["event_msg"])),
     ("an Agent Client Protocol stream", |root| {
         root.get("sessionUpdate").is_some() || is(root, "method", &["session/update", "session/prompt"])

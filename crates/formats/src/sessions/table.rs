@@ -295,7 +295,7 @@ pub const FORMATS: &[Format] = &[
     ),
     Format {
         name: opencode::FORMAT,
-        about: "a session of opencode: its export, its storage folder or its database",
+        about: "a session of opencode: its export, its storage folder, its database or a trajectory",
         read: Some(OPENCODE),
         write: Some(opencode::write),
         agent: None,
