@@ -176,11 +176,13 @@ fn large(text: &str) -> String {
 /// Makes texts as long as those of real sessions.
 fn lengthen(value: &mut Value, name: Option<&str>) {
     match value {
-        Value::String(text) if text.split_whitespace().count() > 3 && name != Some("timestamp") => {
-            // A string may hold JSON, which stays what it is.
-            if serde_json::from_str::<Value>(text).is_err() {
-                *text = format!("{text} ").repeat(TEXT / text.len().max(1) + 1);
-            }
+        // A string may hold JSON, which stays what it is.
+        Value::String(text)
+            if text.split_whitespace().count() > 3
+                && name != Some("timestamp")
+                && serde_json::from_str::<Value>(text).is_err() =>
+        {
+            *text = format!("{text} ").repeat(TEXT / text.len().max(1) + 1);
         }
         Value::Array(items) => items.iter_mut().for_each(|item| lengthen(item, name)),
         Value::Object(fields) => fields.iter_mut().for_each(|(name, value)| lengthen(value, Some(name))),
