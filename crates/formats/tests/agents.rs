@@ -307,6 +307,70 @@ fn cline_and_roo_code_read_histories() {
     assert_eq!(told(&session), ["user: alfa", "assistant: (bravo)", "assistant: charlie"]);
 }
 
+/// A display log is read if it is all that there is, and a finding says that it is not everything. A request answers the call before
+/// it, unless it only repeats what a person said.
+#[test]
+fn display_logs_of_cline_and_roo_code_are_read_with_losses() {
+    let session = fixture("roo-code", "displayed.json");
+    assert_eq!(
+        told(&session),
+        [
+            "user: alfa",
+            "assistant: (bravo)",
+            "assistant: charlie",
+            "assistant: readFile>shown_4",
+            "tool: shown_4=echo",
+            "user: delta",
+            "assistant: execute_command>shown_7",
+            "tool: shown_7=foxtrot+golf",
+            "assistant: hotel",
+            "user: india [image]",
+            "assistant: juliett",
+            "user: kilo",
+            "assistant: lima",
+        ]
+    );
+    assert_eq!(rules(&session), ["foreign-block"]);
+    assert_eq!(session.details[0].time.as_deref(), Some("1760000000001"));
+    let session = fixture("roo-code", "displayed-condensed.json");
+    assert_eq!(told(&session), ["user: charlie", "assistant: delta"]);
+    assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo"]);
+    let session = fixture("cline", "displayed.json");
+    assert_eq!(
+        told(&session),
+        [
+            "user: alfa",
+            "assistant: bravo",
+            "assistant: listFilesTopLevel>shown_3",
+            "tool: shown_3=charlie",
+            "assistant: delta",
+            "user: echo",
+        ]
+    );
+    assert_eq!(rules(&session), ["foreign-block"]);
+}
+
+/// What a command printed belongs to that command, even if another call follows at once.
+#[test]
+fn shown_output_answers_the_call_before_it() {
+    let log = r#"[{"ts":1,"type":"say","say":"text","text":"alfa"},{"ts":2,"type":"ask","ask":"command","text":"ls"},
+        {"ts":3,"type":"say","say":"command_output","text":"bravo"},{"ts":4,"type":"ask","ask":"command","text":"pwd"}]"#;
+    let session = read("roo-code", log);
+    let calls =
+        ["assistant: execute_command>shown_1", "tool: shown_1=bravo", "assistant: execute_command>shown_3"];
+    assert_eq!(told(&session)[1..], calls);
+    sound(&session);
+}
+
+/// An item of a type that is not known is set aside, and its words are reported.
+#[test]
+fn unknown_items_of_a_display_log_are_reported() {
+    let whole = text("roo-code", "displayed.json").replace("completion_result", "something_new");
+    let session = read("roo-code", &whole);
+    assert_eq!(told(&session).last().unwrap(), "user: kilo");
+    assert!(rules(&session).contains(&"unread-text"), "{:?}", session.findings);
+}
+
 #[test]
 fn codex_exec_prints_what_the_model_did() {
     let session = fixture("codex-exec", "sound.jsonl");
@@ -338,6 +402,8 @@ fn a_torn_document_gives_what_is_whole() {
         ("antigravity", "export.json"),
         ("cline", "history.json"),
         ("roo-code", "condensed.json"),
+        ("roo-code", "displayed.json"),
+        ("cline", "displayed.json"),
     ] {
         let whole = text(format, name);
         let words = ["that is all", "look into", "look for"];
@@ -392,6 +458,34 @@ fn the_folder_of_a_task() {
     assert_eq!((session.format, session.messages.len()), ("roo-code", 3));
     let named = read(&task("/globalStorage/rooveterinaryinc.roo-cline/tasks/a", text("cline", "plain.json")));
     assert_eq!(named.format, "roo-code");
+}
+
+/// The display log of a task is read only if its history is missing. Other tasks of the folder have theirs.
+#[test]
+fn the_folder_of_a_task_without_a_history() {
+    let alone = Folder {
+        name: "/x/tasks/1794816001000",
+        paths: vec!["ui_messages.json".into(), "task_metadata.json".into()],
+        contents: vec![text("cline", "displayed.json"), "{\"files_in_context\":[]}".into()],
+    };
+    let session = sessions::read_files(&alone, None).unwrap().remove(0);
+    assert_eq!((session.format, session.messages.len()), ("cline", 6));
+    assert!(session.set_aside.iter().any(|item| item.raw().is_some_and(|text| text.contains("in_context"))));
+    sound(&session);
+    let two = Folder {
+        name: "/x/tasks",
+        paths: ["1/ui_messages.json", "2/api_conversation_history.json", "2/ui_messages.json"]
+            .map(String::from)
+            .to_vec(),
+        contents: vec![
+            text("roo-code", "displayed.json"),
+            text("roo-code", "condensed.json"),
+            text("roo-code", "displayed.json"),
+        ],
+    };
+    let sessions = sessions::read_files(&two, None).unwrap();
+    let lengths: Vec<usize> = sessions.iter().map(|session| session.messages.len()).collect();
+    assert_eq!(lengths, [13, 3]);
 }
 
 /// The formats of lines, each with a fixture.

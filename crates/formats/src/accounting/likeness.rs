@@ -25,9 +25,6 @@ const GUISES: &[Guise] = &[
     ("an Agent Client Protocol stream", |root| {
         root.get("sessionUpdate").is_some() || is(root, "method", &["session/update", "session/prompt"])
     }),
-    ("the display log of Cline or Roo Code", |root| {
-        is(root, "type", &["say", "ask"]) && root.get("ts").is_some()
-    }),
     ("a ChatGPT export", |root| root.get("mapping").is_some_and(|map| map.kind() == Kind::Object)),
     ("a provider's response, not a request", |root| {
         root.get("choices").is_some_and(|list| list.kind() == Kind::Array)

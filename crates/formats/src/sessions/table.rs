@@ -275,7 +275,7 @@ pub const FORMATS: &[Format] = &[
     ),
     read_only(
         cline::CLINE,
-        "a history of Cline, `api_conversation_history.json`, or the folder of a task",
+        "a history of Cline, `api_conversation_history.json`, the folder of a task, or just `ui_messages.json`, with losses",
         history(
             cline::sniff_cline,
             cline::read_cline,
@@ -285,7 +285,7 @@ pub const FORMATS: &[Format] = &[
     ),
     read_only(
         cline::ROO,
-        "a history of Roo Code, `api_conversation_history.json`, or the folder of a task",
+        "a history of Roo Code, `api_conversation_history.json`, the folder of a task, or just `ui_messages.json`, with losses",
         history(
             cline::sniff_roo,
             cline::read_roo,
