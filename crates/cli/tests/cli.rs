@@ -146,10 +146,12 @@ fn check_never_says_sound_of_text_that_was_not_read() {
     let warning = "warning at message 1 (line 2): text of the source was not understood and is not part of the \
                    conversation: field `note` [unread-text]";
     assert!(text.contains(warning) && !text.contains("sound:"), "{text}");
-    let log = r#"[{"ts":1,"type":"say","say":"text","text":"list the files in this folder"}]"#;
-    let output = rejoin(&["check", &home.file("ui_messages.json", log)]);
+    let stream = r#"{"method":"session/update","params":{"update":{"sessionUpdate":"agent_message_chunk",
+        "content":{"type":"text","text":"There is one file in this folder."}}}}"#
+        .replace('\n', "");
+    let output = rejoin(&["check", &home.file("stream.jsonl", &stream)]);
     assert_eq!((code(&output), out(&output).as_str()), (2, ""));
-    let words = "it looks like the display log of Cline or Roo Code, which rejoin does not read yet";
+    let words = "it looks like an Agent Client Protocol stream, which rejoin does not read yet";
     assert!(err(&output).contains(words), "{}", err(&output));
 }
 

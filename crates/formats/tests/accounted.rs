@@ -33,8 +33,6 @@ const CODEX_EVENTS: &str = r#"{"timestamp":"2026-01-01T00:00:00.000Z","type":"se
 {"timestamp":"2026-01-01T00:00:01.000Z","type":"event_msg","payload":{"type":"user_message","message":"Please list the files in this folder"}}
 {"timestamp":"2026-01-01T00:00:02.000Z","type":"event_msg","payload":{"type":"agent_message","message":"There is one file in this folder."}}"#;
 
-const ROO_UI: &str = r#"[{"ts":1,"type":"say","say":"text","text":"Please list the files in this folder"},{"ts":2,"type":"ask","ask":"tool","text":"May I read this one file?"}]"#;
-
 const ACP: &str = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"There is one file in this folder."}}}}"#;
 
 #[test]
@@ -43,7 +41,6 @@ fn well_known_formats_are_refused_by_name() {
         (OPENCODE_MESSAGE, "an opencode message without its parts"),
         (OPENCODE_PART, "a part of an opencode message"),
         (CODEX_EVENTS, "a Codex rollout that holds events only"),
-        (ROO_UI, "the display log of Cline or Roo Code"),
         (ACP, "an Agent Client Protocol stream"),
     ] {
         let said = refusal(text);

@@ -9,7 +9,7 @@ use rejoin_formats::{
     Dialect, Input, Session, convert,
     input::Files,
     session::Aside,
-    sessions::{self, FORMATS, Writing},
+    sessions::{self, FORMATS, Writing, Written},
 };
 use rejoin_record::{Block, BlockKind, Message, Role, Timestamp, verify::verify};
 use rejoin_view::{OnBroken, Rule};
@@ -101,6 +101,11 @@ fn hidden(session: &Session) -> Vec<String> {
 
 fn is_compacted(session: &Session) -> bool {
     session.set_aside.iter().any(|item| matches!(item.what, Aside::Compacted { .. }))
+}
+
+/// The text of a written file.
+fn body(written: &Written) -> &str {
+    written.content.as_text().unwrap()
 }
 
 fn rules(session: &Session) -> Vec<&'static str> {
@@ -302,6 +307,70 @@ fn cline_and_roo_code_read_histories() {
     assert_eq!(told(&session), ["user: alfa", "assistant: (bravo)", "assistant: charlie"]);
 }
 
+/// A display log is read if it is all that there is, and a finding says that it is not everything. A request answers the call before
+/// it, unless it only repeats what a person said.
+#[test]
+fn display_logs_of_cline_and_roo_code_are_read_with_losses() {
+    let session = fixture("roo-code", "displayed.json");
+    assert_eq!(
+        told(&session),
+        [
+            "user: alfa",
+            "assistant: (bravo)",
+            "assistant: charlie",
+            "assistant: readFile>shown_4",
+            "tool: shown_4=echo",
+            "user: delta",
+            "assistant: execute_command>shown_7",
+            "tool: shown_7=foxtrot+golf",
+            "assistant: hotel",
+            "user: india [image]",
+            "assistant: juliett",
+            "user: kilo",
+            "assistant: lima",
+        ]
+    );
+    assert_eq!(rules(&session), ["foreign-block"]);
+    assert_eq!(session.details[0].time.as_deref(), Some("1760000000001"));
+    let session = fixture("roo-code", "displayed-condensed.json");
+    assert_eq!(told(&session), ["user: charlie", "assistant: delta"]);
+    assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo"]);
+    let session = fixture("cline", "displayed.json");
+    assert_eq!(
+        told(&session),
+        [
+            "user: alfa",
+            "assistant: bravo",
+            "assistant: listFilesTopLevel>shown_3",
+            "tool: shown_3=charlie",
+            "assistant: delta",
+            "user: echo",
+        ]
+    );
+    assert_eq!(rules(&session), ["foreign-block"]);
+}
+
+/// What a command printed belongs to that command, even if another call follows at once.
+#[test]
+fn shown_output_answers_the_call_before_it() {
+    let log = r#"[{"ts":1,"type":"say","say":"text","text":"alfa"},{"ts":2,"type":"ask","ask":"command","text":"ls"},
+        {"ts":3,"type":"say","say":"command_output","text":"bravo"},{"ts":4,"type":"ask","ask":"command","text":"pwd"}]"#;
+    let session = read("roo-code", log);
+    let calls =
+        ["assistant: execute_command>shown_1", "tool: shown_1=bravo", "assistant: execute_command>shown_3"];
+    assert_eq!(told(&session)[1..], calls);
+    sound(&session);
+}
+
+/// An item of a type that is not known is set aside, and its words are reported.
+#[test]
+fn unknown_items_of_a_display_log_are_reported() {
+    let whole = text("roo-code", "displayed.json").replace("completion_result", "something_new");
+    let session = read("roo-code", &whole);
+    assert_eq!(told(&session).last().unwrap(), "user: kilo");
+    assert!(rules(&session).contains(&"unread-text"), "{:?}", session.findings);
+}
+
 #[test]
 fn codex_exec_prints_what_the_model_did() {
     let session = fixture("codex-exec", "sound.jsonl");
@@ -333,6 +402,8 @@ fn a_torn_document_gives_what_is_whole() {
         ("antigravity", "export.json"),
         ("cline", "history.json"),
         ("roo-code", "condensed.json"),
+        ("roo-code", "displayed.json"),
+        ("cline", "displayed.json"),
     ] {
         let whole = text(format, name);
         let words = ["that is all", "look into", "look for"];
@@ -387,6 +458,34 @@ fn the_folder_of_a_task() {
     assert_eq!((session.format, session.messages.len()), ("roo-code", 3));
     let named = read(&task("/globalStorage/rooveterinaryinc.roo-cline/tasks/a", text("cline", "plain.json")));
     assert_eq!(named.format, "roo-code");
+}
+
+/// The display log of a task is read only if its history is missing. Other tasks of the folder have theirs.
+#[test]
+fn the_folder_of_a_task_without_a_history() {
+    let alone = Folder {
+        name: "/x/tasks/1794816001000",
+        paths: vec!["ui_messages.json".into(), "task_metadata.json".into()],
+        contents: vec![text("cline", "displayed.json"), "{\"files_in_context\":[]}".into()],
+    };
+    let session = sessions::read_files(&alone, None).unwrap().remove(0);
+    assert_eq!((session.format, session.messages.len()), ("cline", 6));
+    assert!(session.set_aside.iter().any(|item| item.raw().is_some_and(|text| text.contains("in_context"))));
+    sound(&session);
+    let two = Folder {
+        name: "/x/tasks",
+        paths: ["1/ui_messages.json", "2/api_conversation_history.json", "2/ui_messages.json"]
+            .map(String::from)
+            .to_vec(),
+        contents: vec![
+            text("roo-code", "displayed.json"),
+            text("roo-code", "condensed.json"),
+            text("roo-code", "displayed.json"),
+        ],
+    };
+    let sessions = sessions::read_files(&two, None).unwrap();
+    let lengths: Vec<usize> = sessions.iter().map(|session| session.messages.len()).collect();
+    assert_eq!(lengths, [13, 3]);
 }
 
 /// The formats of lines, each with a fixture.
@@ -491,7 +590,7 @@ fn an_old_session_is_written_as_updated_now() {
     let writing = Writing { model: None, now, directory: "/w" };
     let target = sessions::named("gemini-cli").unwrap();
     let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
-    let header = written.content.as_text().unwrap().lines().next().unwrap();
+    let header = body(&written).lines().next().unwrap();
     assert!(header.contains(r#""lastUpdated":"2099-01-02T03:04:05.000Z""#), "{header}");
     assert!(!header.contains(r#""startTime":"2099"#), "{header}");
 }
@@ -507,22 +606,15 @@ fn a_user_text_after_results_stays_a_turn_of_its_own_in_gemini_cli() {
     let target = sessions::named("gemini-cli").unwrap();
     let writing = Writing { model: None, now: Timestamp::UNIX_EPOCH, directory: "/w" };
     let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
-    let kinds: Vec<&str> = written
-        .content
-        .as_text()
-        .unwrap()
+    let kinds: Vec<&str> = body(&written)
         .lines()
         .filter_map(|line| line.split_once(r#""type":""#)?.1.split('"').next())
         .collect();
-    assert_eq!(kinds, ["user", "gemini", "gemini", "user"], "{}", written.content.as_text().unwrap());
+    assert_eq!(kinds, ["user", "gemini", "gemini", "user"], "{}", body(&written));
     assert!(written.findings.iter().any(|finding| finding.rule == Rule::RoleOrder));
     let last = read("openai-chat", &source.replace(r#", {"role": "user", "content": "charlie"}"#, ""));
     let written = sessions::write(&last, target, OnBroken::Keep, &writing).unwrap();
-    assert!(
-        !written.content.as_text().unwrap().contains("interrupted"),
-        "{}",
-        written.content.as_text().unwrap()
-    );
+    assert!(!body(&written).contains("interrupted"), "{}", body(&written));
 }
 
 /// After a resume, Gemini CLI 0.61.0 writes the results of all calls of a message beside each of them.
@@ -565,9 +657,9 @@ fn ids_of_calls_are_unique_in_a_session_for_gemini_cli() {
     let writing = Writing { model: None, now: Timestamp::UNIX_EPOCH, directory: "/w" };
     let target = sessions::named("gemini-cli").unwrap();
     let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
-    let again = read("gemini-cli", written.content.as_text().unwrap());
+    let again = read("gemini-cli", body(&written));
     let results: Vec<String> = told(&again).into_iter().filter(|told| told.starts_with("tool")).collect();
-    assert_eq!(results, ["tool: c1=bravo", "tool: ls-5-0=charlie"], "{}", written.content.as_text().unwrap());
+    assert_eq!(results, ["tool: c1=bravo", "tool: ls-5-0=charlie"], "{}", body(&written));
 }
 
 /// opencode sends only the system prompt of the last user message, and its import wants to know whose part an attachment is.
@@ -582,16 +674,8 @@ fn opencode_gets_instructions_as_a_text_and_attachments_of_a_message() {
     let writing = Writing { model: None, now: Timestamp::UNIX_EPOCH, directory: "/w" };
     let target = sessions::named("opencode").unwrap();
     let written = sessions::write(&session, target, OnBroken::Keep, &writing).unwrap();
-    assert_eq!(
-        written.content.as_text().unwrap().matches("<system>alfa</system>").count(),
-        1,
-        "{}",
-        written.content.as_text().unwrap()
-    );
-    assert!(
-        !written.content.as_text().unwrap().contains(r#""system":"#)
-            && !written.content.as_text().unwrap().contains(r#""messageID":"""#)
-    );
-    let told = told(&read("opencode", written.content.as_text().unwrap()));
+    assert_eq!(body(&written).matches("<system>alfa</system>").count(), 1, "{}", body(&written));
+    assert!(!body(&written).contains(r#""system":"#) && !body(&written).contains(r#""messageID":"""#));
+    let told = told(&read("opencode", body(&written)));
     assert_eq!(told.first().map(String::as_str), Some("user: alfa bravo"), "{told:?}");
 }

@@ -28,6 +28,17 @@ const UNREAD: &[(&str, &str)] = &[
     ("a8d82d91c0", "an event of a test, of a type that no program writes"),
 ];
 
+/// Files in a form that holds less than others, or says everything several times: their format, the number of their messages, and
+/// whether a finding says that they are lossy.
+const OTHER_FORMS: &[(&str, &str, usize, bool)] = &[
+    ("127e08a530", "opencode", 8, false),
+    ("361f9c9bdc", "roo-code", 3, true),
+    ("4279e104da", "roo-code", 33, true),
+];
+
+/// Files of some folders are parts of a session, which only the whole folder is.
+const PARTS: [&str; 2] = ["a part of an opencode message", "an opencode message without its parts"];
+
 #[test]
 fn real_sessions_become_requests_that_every_checker_accepts() {
     let Some(folder) = corpus::folder() else { return };
@@ -42,6 +53,9 @@ fn real_sessions_become_requests_that_every_checker_accepts() {
         let (found, input) = match read {
             Ok(read) => read,
             Err(error) => {
+                if let ReadError::Foreign { shape } = &error {
+                    assert!(PARTS.contains(&shape.as_str()), "{}: {error}", path.display());
+                }
                 *outcome.refused.entry(words_of(&error)).or_default() += 1;
                 continue;
             }
@@ -54,6 +68,14 @@ fn real_sessions_become_requests_that_every_checker_accepts() {
         let expected = UNREAD.iter().any(|(name, _)| input.name.contains(name));
         assert_eq!(reported, expected, "{}: text that is not understood", path.display());
         outcome.reported += usize::from(reported);
+        if let Some((name, format, messages, lossy)) =
+            OTHER_FORMS.iter().find(|(name, ..)| input.name.contains(name))
+        {
+            let session = &found[0];
+            assert_eq!((session.format, session.messages.len()), (*format, *messages), "{name}");
+            let is_lossy = session.findings.iter().any(|finding| finding.rule == Rule::ForeignBlock);
+            assert_eq!(is_lossy, *lossy, "{name}");
+        }
         let again = sessions::read(&input, None).unwrap();
         for (session, again) in found.iter().zip(&again) {
             outcome.conversations += 1;

@@ -10,7 +10,7 @@ use rejoin_formats::{Input, Session, input::Files, sessions};
 use rejoin_record::{BlockKind, Timestamp};
 use rejoin_view::OnBroken;
 use sketching::{assert_sound, hidden, messages, rules};
-use testkit::corpus;
+use testkit::{corpus, fuzz::accounted};
 
 fn fixture(path: &str) -> Input {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/sessions").join(path);
@@ -100,6 +100,71 @@ fn opencode_exports() {
     assert_eq!(hidden(&session), ["user UNDONE", "assistant UNDONE"]);
     let session = is("opencode/torn.json", &OPENCODE[..3]);
     assert!(rules(&session).contains(&"damaged-entry"), "{:?}", session.findings);
+}
+
+/// A trajectory repeats the history with each request. Answers are read from their events, and also those of the last step, whose
+/// request is not recorded.
+#[test]
+fn opencode_trajectories() {
+    const ALL: &[&str] = &[
+        "system INSTRUCTIONS",
+        "user QUESTION",
+        "assistant ~THOUGHT LOOKING !c1:bash",
+        "tool =c1:OUTPUT",
+        "assistant ANSWER",
+        "user AGAIN",
+        "assistant !c2:read",
+        "tool =c2?FAILED",
+        "assistant ENDING",
+    ];
+    let session = is("opencode/trajectory.jsonl", ALL);
+    assert_eq!(hidden(&session), [""; 0]);
+    assert_eq!(rules(&session), [""; 0]);
+    assert_eq!(session.context.model().as_deref(), Some("m1"));
+    let last = session.messages[8].blocks[0].as_text().unwrap();
+    assert_eq!(last.as_str(), "ENDING without a line for the last request");
+    let whole = fixture("opencode/trajectory.jsonl");
+    assert_eq!(accounted::unaccounted(&whole.text, std::slice::from_ref(&session)), [""; 0]);
+
+    // The record of the first run begins that of both.
+    let (first, _) = whole.text.split_once("session_end").unwrap();
+    let first = &first[..first.trim_end().rfind('\n').unwrap()];
+    let first = sessions::read(&Input::new("t", first.as_bytes()).unwrap(), None).unwrap().remove(0);
+    assert_eq!(messages(&first), ALL[..5]);
+    let ids = |session: &Session| {
+        let entries = session.to_entries(Timestamp::UNIX_EPOCH).into_iter();
+        let spoken = entries.filter(|entry| entry.envelope().kind == rejoin_record::Kind::Message);
+        spoken.map(|entry| entry.id()).collect::<Vec<_>>()
+    };
+    assert_eq!(first.id, session.id);
+    assert_eq!(ids(&first), ids(&session)[..5]);
+
+    // Without any request, what the model did is still there.
+    let events = whole.text.lines().filter(|line| !line.contains("llm_interaction"));
+    let events: String = events.map(|line| format!("{line}\n")).collect();
+    let session = sessions::read(&Input::new("t", events.as_bytes()).unwrap(), None).unwrap().remove(0);
+    let wanted = [&ALL[2..5], &ALL[6..]].concat();
+    assert_eq!(messages(&session), wanted);
+    assert_sound(&session);
+}
+
+/// A history that does not continue the one before it replaces it.
+#[test]
+fn a_compacted_opencode_trajectory() {
+    let session = is(
+        "opencode/trajectory-compacted.jsonl",
+        &["system INSTRUCTIONS", "user RECALL", "assistant SUMMARY", "user NEXT", "assistant DONE"],
+    );
+    assert_eq!(
+        hidden(&session),
+        ["system INSTRUCTIONS", "user QUESTION", "assistant ANSWER", "assistant SUMMARY"]
+    );
+    // Words that no message holds are reported, wherever they are.
+    let text = fixture("opencode/trajectory-compacted.jsonl")
+        .text
+        .replace(r#""response":{"#, r#""response":{"remark":"words that nothing else here says","#);
+    let session = sessions::read(&Input::new("t", text.as_bytes()).unwrap(), None).unwrap().remove(0);
+    assert!(rules(&session).contains(&"unread-text"), "{:?}", session.findings);
 }
 
 /// An item that is no message is set aside, and what it says is reported.

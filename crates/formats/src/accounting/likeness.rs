@@ -21,13 +21,9 @@ const GUISES: &[Guise] = &[
     ("an opencode message without its parts", |root| {
         begins(root, "id", "msg_") && root.get("sessionID").is_some()
     }),
-    ("an opencode trajectory", |root| begins(root, "sessionID", "ses_")),
     ("a Codex rollout that holds events only", |root| is(root, "type", &["event_msg"])),
     ("an Agent Client Protocol stream", |root| {
         root.get("sessionUpdate").is_some() || is(root, "method", &["session/update", "session/prompt"])
-    }),
-    ("the display log of Cline or Roo Code", |root| {
-        is(root, "type", &["say", "ask"]) && root.get("ts").is_some()
     }),
     ("a ChatGPT export", |root| root.get("mapping").is_some_and(|map| map.kind() == Kind::Object)),
     ("a provider's response, not a request", |root| {

@@ -86,7 +86,7 @@ const fn database(
     read: fn(&Database) -> Result<Vec<Session>, ReadError>,
     known: &'static [Known],
 ) -> Format {
-    const NO_TEXT: ReadError = ReadError::NoConversation("the format is one of databases");
+    const NO_TEXT: ReadError = ReadError::NoConversation("it is not a database, as files of this format are");
     let texts = plain_reading(|_| None, Some(|_, _| Err(NO_TEXT)), |_| Err(NO_TEXT), known);
     Format {
         name,
@@ -275,7 +275,7 @@ pub const FORMATS: &[Format] = &[
     ),
     read_only(
         cline::CLINE,
-        "a history of Cline, `api_conversation_history.json`, or the folder of a task",
+        "a history of Cline, `api_conversation_history.json`, the folder of a task, or just `ui_messages.json`, with losses",
         history(
             cline::sniff_cline,
             cline::read_cline,
@@ -285,7 +285,7 @@ pub const FORMATS: &[Format] = &[
     ),
     read_only(
         cline::ROO,
-        "a history of Roo Code, `api_conversation_history.json`, or the folder of a task",
+        "a history of Roo Code, `api_conversation_history.json`, the folder of a task, or just `ui_messages.json`, with losses",
         history(
             cline::sniff_roo,
             cline::read_roo,
@@ -295,7 +295,7 @@ pub const FORMATS: &[Format] = &[
     ),
     Format {
         name: opencode::FORMAT,
-        about: "a session of opencode: its export, its storage folder or its database",
+        about: "a session of opencode: its export, its storage folder, its database or a trajectory",
         read: Some(OPENCODE),
         write: Some(opencode::write),
         agent: None,

@@ -2,7 +2,8 @@
 //!
 //! Both hide messages without removing them. Roo Code marks those that a summary stands for with the summary's id, and those that
 //! it left out for want of room with the id of a marker. Cline keeps the range that it left out in its display log. The display
-//! log itself, `ui_messages.json`, says the same for people and is kept beside the messages.
+//! log itself, `ui_messages.json`, says the same for people and is kept beside the messages; `displayed.rs` reads one whose history
+//! is missing.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -12,7 +13,10 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::parts::{SourceIds, around};
+use super::{
+    displayed,
+    parts::{SourceIds, around},
+};
 use crate::{
     accounting::Known,
     context::Context,
@@ -43,23 +47,36 @@ pub(crate) const KNOWN: &[Known] = &[
     Known::fields("content.citations content.content.citations content.context content.content.context"),
     // The model and its counts, and reasoning that only its provider can read.
     Known::fields("modelInfo metrics encrypted_content"),
+    // An item of a display log is often JSON in a text, of which a part is read.
+    Known::beside("say", "text"),
+    Known::beside("ask", "text"),
 ];
 
 /// Whether a text is a history of Cline.
 pub(crate) fn sniff_cline(sample: &Sample<'_>) -> Option<Claim> {
-    match kind_of(sample.beginning().0.root()?)? {
-        Kin::Cline => Claim::sure(true, "messages with `ts` and `modelInfo`"),
-        Kin::Roo | Kin::Either => None,
+    let root = sample.beginning().0.root()?;
+    match kind_of(root) {
+        Some(Kin::Cline) => Claim::sure(true, "messages with `ts` and `modelInfo`"),
+        Some(Kin::Roo | Kin::Either) => None,
+        None => sniff_displayed(root, CLINE),
     }
 }
 
 /// Whether a text is a history of Roo Code.
 pub(crate) fn sniff_roo(sample: &Sample<'_>) -> Option<Claim> {
-    match kind_of(sample.beginning().0.root()?)? {
-        Kin::Cline => None,
-        Kin::Roo => Claim::sure(true, "messages with `ts` and the marks of a summary"),
-        Kin::Either => Claim::likely(true, "a list of messages with `ts`"),
+    let root = sample.beginning().0.root()?;
+    match kind_of(root) {
+        Some(Kin::Cline) => None,
+        Some(Kin::Roo) => Claim::sure(true, "messages with `ts` and the marks of a summary"),
+        Some(Kin::Either) => Claim::likely(true, "a list of messages with `ts`"),
+        None => sniff_displayed(root, ROO),
     }
+}
+
+fn sniff_displayed(root: Value<'_>, format: &str) -> Option<Claim> {
+    let (kind, is_sure) = displayed::kind_of(root).filter(|(kind, _)| *kind == format)?;
+    let certainty = if is_sure { Claim::SURE } else { Claim::LIKELY };
+    Claim::new(certainty, kind == format, "items with `ts` of the types `say` and `ask`")
 }
 
 /// The program that wrote a history, as far as it tells.
@@ -127,6 +144,9 @@ fn read(
 ) -> Result<Vec<Session>, ReadError> {
     let (doc, error) = sample.into_whole();
     let doc = doc.shared_as(&input.text);
+    if doc.root().is_some_and(|root| displayed::kind_of(root).is_some()) {
+        return displayed::read(format, input, (doc, error), task.map(|task| task.id));
+    }
     let nothing = || match error {
         Some(error) => ReadError::not_json(input, error),
         None => ReadError::NoConversation("it has no list of messages"),
@@ -298,15 +318,25 @@ pub(crate) fn sniff_roo_files(files: &dyn Files) -> Option<Claim> {
     Claim::sure(kind_of_files(files)? == ROO, "a history of Roo Code")
 }
 
-/// The histories in a folder.
-fn histories(files: &dyn Files) -> impl Iterator<Item = &str> {
-    let own = |path: &&String| path.rsplit('/').next() == Some(HISTORY);
-    files.paths().iter().filter(own).map(String::as_str)
+/// The histories in a folder, and the display logs of tasks without one.
+fn histories(files: &dyn Files) -> Vec<&str> {
+    let paths: HashSet<&str> = files.paths().iter().map(String::as_str).collect();
+    let own = |path: &&str| match path.rsplit('/').next() {
+        Some(HISTORY) => true,
+        Some(DISPLAYED) => {
+            let folder = path.strip_suffix(DISPLAYED).unwrap_or_default();
+            !paths.contains(format!("{folder}{HISTORY}").as_str())
+        }
+        _ => false,
+    };
+    files.paths().iter().map(String::as_str).filter(own).collect()
 }
 
 /// The program that wrote the tasks of a folder: by the name of its own folder, else by a history.
 fn kind_of_files(files: &dyn Files) -> Option<&'static str> {
-    let first = histories(files).next()?;
+    let all = histories(files);
+    let named = |path: &&&str| path.ends_with(HISTORY);
+    let first = all.iter().find(named).or_else(|| all.first())?;
     let path = format!("{}/{first}", files.name()).to_ascii_lowercase();
     if path.contains("roo-cline") || path.contains("roo-code") || path.contains("roocode") {
         return Some(ROO);
@@ -316,6 +346,9 @@ fn kind_of_files(files: &dyn Files) -> Option<&'static str> {
     }
     let text = String::from_utf8_lossy(&files.read(first)?).into_owned();
     let (doc, _) = Doc::parse_prefix(&text);
+    if !named(&first) {
+        return doc.root().and_then(displayed::kind_of).map(|(kind, _)| kind);
+    }
     let kin = doc.root().and_then(kind_of);
     // Cline's older histories have no times.
     Some(if matches!(kin, Some(Kin::Roo | Kin::Either)) { ROO } else { CLINE })
@@ -334,7 +367,7 @@ pub(crate) fn read_roo_files(files: &dyn Files) -> Result<Vec<Session>, ReadErro
 fn read_files(format: &'static str, files: &dyn Files) -> Result<Vec<Session>, ReadError> {
     let mut sessions = Vec::new();
     for path in histories(files) {
-        let folder = path.strip_suffix(HISTORY).unwrap_or_default();
+        let folder = path.strip_suffix(HISTORY).or_else(|| path.strip_suffix(DISPLAYED)).unwrap_or_default();
         // The folder of a task has the task's id for a name.
         let whole = format!("{}/{folder}", files.name());
         let id = whole.trim_end_matches('/').rsplit(['/', '\\']).next().unwrap_or_default();
@@ -350,7 +383,7 @@ fn read_files(format: &'static str, files: &dyn Files) -> Result<Vec<Session>, R
         let Ok(read) = read else { continue };
         for mut session in read {
             let after = session.messages.len();
-            for text in BESIDE.iter().filter_map(|name| beside(name)) {
+            for text in BESIDE.iter().filter(|name| !path.ends_with(*name)).filter_map(|name| beside(name)) {
                 let place =
                     Place { index: session.places.len() + session.set_aside.len(), offset: 0, line: None };
                 let what = Aside::Raw(Text::from(text));

@@ -8,6 +8,7 @@ pub(super) mod cline;
 pub(super) mod codex_exec;
 pub(super) mod copilot_cli;
 pub(super) mod cursor;
+mod displayed;
 pub(super) mod droid;
 mod entries;
 pub(super) mod gemini_cli;

@@ -1,12 +1,13 @@
-//! `opencode`: sessions of opencode, from its export, its folder of JSON files and its database.
+//! `opencode`: sessions of opencode, from its export, its folder of JSON files, its database and its trajectories.
 //!
-//! All three hold the same things, so `sources.rs` and `database.rs` put each message into the form of the export,
-//! `{"info":…,"parts":[…]}`, and `read.rs` reads that. `write.rs` writes the export, which `opencode import` takes.
+//! The first three hold the same things, so `sources.rs` and `database.rs` put each message into the form of the export,
+//! `{"info":…,"parts":[…]}`, and `read.rs` reads that. `trajectory.rs` reads the fourth. `write.rs` writes the export, which `opencode import` takes.
 
 #[cfg(feature = "sqlite")]
 mod database;
 mod read;
 mod sources;
+mod trajectory;
 mod write;
 
 use crate::accounting::Known;
@@ -20,7 +21,16 @@ pub(crate) use write::write;
 pub const FORMAT: &str = "opencode";
 
 /// Fields that hold no words of the conversation: what a tool shows to people, which file a text comes from, what changed on disk.
-pub(crate) const KNOWN: &[Known] = &[Known::fields(
-    "info.path info.summary info.error info.tools info.title parts.metadata parts.source parts.files parts.error \
+pub(crate) const KNOWN: &[Known] = &[
+    Known::fields(
+        "info.path info.summary info.error info.tools info.title parts.metadata parts.source parts.files parts.error \
      parts.snapshot parts.state.metadata parts.state.title parts.state.raw",
-)];
+    ),
+    // Of a trajectory: notes for the provider, and what a tool shows to people.
+    Known::fields(
+        "providerOptions content.providerOptions content.output.providerOptions content.providerMetadata",
+    ),
+    // Pieces of a text, which is read as a whole.
+    Known::fields("events.data.text events.data.reasoning"),
+    Known::fields("events.result.title events.result.metadata events.result.attachments"),
+];

@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 
 use rejoin_record::json::{Doc, Kind, Value};
 
-use super::read::Reading;
+use super::{read::Reading, trajectory};
 use crate::{
     input::{Files, Input},
     session::{Place, ReadError, Session, replaced_bytes, unreadable_rest},
     sessions::{
-        building,
+        building, lines,
         sample::{Claim, Sample},
     },
 };
 
-/// Whether a text is an export.
+/// Whether a text is an export or a trajectory.
 pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
     let is_export = |root: Value<'_>| {
         let mut messages = root.get("messages").into_iter().flat_map(Value::items);
@@ -28,14 +28,19 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
         };
         root.holds("messages", Kind::Array) && (session || messages.next().is_some_and(spoken))
     };
-    Claim::sure(sample.whole().0.root().is_some_and(is_export), "`messages` with `info` and `parts`")
+    let export =
+        || Claim::sure(sample.whole().0.root().is_some_and(is_export), "`messages` with `info` and `parts`");
+    Claim::sure(trajectory::sniff(sample), "events of a session of opencode").or_else(export)
 }
 
-/// Reads the session of an export.
+/// Reads the session of an export, or the sessions of a trajectory.
 ///
 /// # Errors
-/// If it is no export.
+/// If it is neither.
 pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError> {
+    if trajectory::sniff(&sample) {
+        return lines::of_text(input, trajectory::read_stream);
+    }
     let (doc, error) = sample.into_whole();
     let doc = doc.shared_as(&input.text);
     let Some(root) = doc.root().filter(|root| root.holds("messages", Kind::Array)) else {
