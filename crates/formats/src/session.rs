@@ -42,6 +42,13 @@ pub struct Detail {
     pub pieces: Vec<(usize, Place)>,
 }
 
+impl Detail {
+    /// The source's id and time of a message that is one item. Two messages may have the same id.
+    pub(crate) fn of(id: impl Into<Text>, time: Option<Text>) -> Self {
+        Self { id: Some(id.into()), time, pieces: Vec::new() }
+    }
+}
+
 /// Something that no model would see, kept unchanged.
 #[derive(Debug, Clone)]
 pub struct SetAside {

@@ -121,6 +121,7 @@ fn dump(path: &Path) -> Vec<String> {
     all
 }
 
+/// S0-60: what is written to the `history.db` of xzatoma, and to the databases of other agents, is read again.
 #[test]
 fn everything_is_said_by_whom_it_was_said() {
     let session = conversation();

@@ -4,6 +4,7 @@ use rejoin_view::{Rule, Severity};
 
 use super::*;
 
+/// S3-69: a rollout of cody is read.
 #[test]
 fn structure_comes_from_turns_and_output_from_events() {
     let session = read("cody", "sound.jsonl");
@@ -106,6 +107,7 @@ fn an_output_in_parts() {
     );
 }
 
+/// S3-69: a rollout of cody is written.
 #[test]
 fn what_was_written_is_read_again() {
     for file in ["sound.jsonl", "overlap.jsonl", "lost.jsonl", "parts.jsonl"] {

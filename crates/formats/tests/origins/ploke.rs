@@ -4,6 +4,7 @@ use super::*;
 
 const FORMAT: &str = "ploke";
 
+/// S1-36: the Markdown export of ploke is read, and a finding names what it does not hold.
 #[test]
 fn headings_begin_messages() {
     let session = read(FORMAT, "history.md");

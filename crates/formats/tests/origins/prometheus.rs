@@ -32,6 +32,7 @@ fn one_conversation_for_each_user_and_channel() {
     assert_eq!(detail.id.as_deref(), Some("00000003-aaaa-4aaa-8aaa-aaaaaaaaaaaa"));
 }
 
+/// S4-29: a dump of `conversation_history` is read, as JSON, CSV and SQL.
 #[test]
 fn every_form_of_a_dump_tells_the_same() {
     let json = read_all(FORMAT, "rows.json");
@@ -51,6 +52,7 @@ fn every_form_of_a_dump_tells_the_same() {
     assert_eq!(lines_of(&sql[0].findings, Rule::DamagedEntry), [13]);
 }
 
+/// S4-29: a dump of `chat_threads` is read.
 #[test]
 fn a_thread_is_a_conversation() {
     let sessions = read_all(FORMAT, "both.json");

@@ -48,6 +48,7 @@ fn read_one(messages: &str) -> Session {
     sessions.into_iter().next().unwrap()
 }
 
+/// S0-60: a conversation of `history.db` is read, message by message.
 #[test]
 fn a_row_is_a_conversation() {
     let messages = r#"[{"role":"system","content":"Summary of earlier conversation: what was said before"},

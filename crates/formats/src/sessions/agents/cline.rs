@@ -13,10 +13,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::{
-    displayed,
-    parts::{SourceIds, around},
-};
+use super::{displayed, parts::around};
 use crate::{
     accounting::Known,
     context::Context,
@@ -158,13 +155,8 @@ fn read(
     builder.findings.extend(replaced_bytes(input));
     let items: Vec<Value<'_>> = list.items().collect();
     let fates = fates(&items, task.and_then(|task| task.left_out));
-    let mut history = History {
-        format,
-        builder,
-        reader: MessageReader::new(Style::Anthropic, None),
-        ids: SourceIds::default(),
-        model: None,
-    };
+    let mut history =
+        History { format, builder, reader: MessageReader::new(Style::Anthropic, None), model: None };
     // What a summary stands for is before it on the path.
     let summary =
         items.iter().zip(&fates).position(|(item, fate)| is_true(*item, "isSummary") && *fate == Fate::Sent);
@@ -249,7 +241,6 @@ struct History {
     format: &'static str,
     builder: SessionBuilder,
     reader: MessageReader,
-    ids: SourceIds,
     model: Option<Text>,
 }
 
@@ -265,7 +256,7 @@ impl History {
             return self.builder.findings.push(finding.because("it is not a message"));
         };
         let id = text_of(item, "id").map_or_else(|| format!("message {index}"), |id| id.to_string());
-        let detail: Detail = self.ids.detail(id, item.raw(), item.given("ts").map(time_of));
+        let detail = Detail::of(id, item.given("ts").map(time_of));
         if hidden {
             return self.builder.hide(message, place, detail);
         }

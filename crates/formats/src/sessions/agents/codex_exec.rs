@@ -10,12 +10,12 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::parts::{SourceIds, blocks, text_in, unplaced};
+use super::parts::{blocks, text_in, unplaced};
 use crate::{
     accounting::Known,
     context::Context,
     input::Stream,
-    session::{Aside, Place, ReadError, Session},
+    session::{Aside, Detail, Place, ReadError, Session},
     sessions::{
         building::{SessionBuilder, as_text, beside, item, result},
         lines::{self, Line, LineReader, text_of},
@@ -46,13 +46,8 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
 
 /// Reads the events, line by line.
 pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
-    let mut events = Events {
-        builder: SessionBuilder::new(FORMAT),
-        ids: SourceIds::default(),
-        begun: HashMap::new(),
-        thread: None,
-        known: false,
-    };
+    let mut events =
+        Events { builder: SessionBuilder::new(FORMAT), begun: HashMap::new(), thread: None, known: false };
     lines::read(&mut stream, &mut events)?;
     if !events.known {
         return Err(ReadError::NoConversation("no line of it is an event"));
@@ -73,7 +68,6 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
 
 struct Events {
     builder: SessionBuilder,
-    ids: SourceIds,
     /// Items that began and have not ended, by their ids.
     begun: HashMap<String, (Place, Arc<str>)>,
     thread: Option<String>,
@@ -124,12 +118,12 @@ impl Events {
         let Some(block) = said else {
             return self.builder.aside(place, Aside::Raw(Text::new(Arc::clone(text))));
         };
-        let detail = self.ids.detail(&*id, text, None);
+        let detail = Detail::of(&*id, None);
         let message = item(FORMAT, Role::Assistant, vec![block], Raw::new(Arc::clone(text)));
         self.builder.say(message, place, detail);
         if let Some((told, failed)) = answer {
             let told = result(Some(&id), None, told, failed);
-            let detail = self.ids.detail(format!("{id} result"), "", None);
+            let detail = Detail::of(format!("{id} result"), None);
             self.builder.say(beside(Role::Tool, vec![told]), place, detail);
         }
     }

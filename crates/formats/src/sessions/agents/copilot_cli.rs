@@ -14,12 +14,12 @@ use rejoin_record::{
 };
 use rejoin_view::Finding;
 
-use super::parts::{SourceIds, text_in};
+use super::parts::text_in;
 use crate::{
     accounting::Known,
     context::Context,
     input::Stream,
-    session::{Aside, Place, ReadError, Session},
+    session::{Aside, Detail, Place, ReadError, Session},
     sessions::{
         building::{SessionBuilder, as_text, call, item, result},
         lines::{self, Line, LineReader, text_of, time_of},
@@ -79,7 +79,6 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
 pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     let mut events = Events {
         builder: SessionBuilder::new(FORMAT),
-        ids: SourceIds::default(),
         called: HashSet::new(),
         started: HashMap::new(),
         before: HashMap::new(),
@@ -107,7 +106,6 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
 
 struct Events {
     builder: SessionBuilder,
-    ids: SourceIds,
     /// The calls of the model so far.
     called: HashSet<String>,
     /// Calls that began, by their ids: nearly all of them are in a message of the model as well, which may come later.
@@ -126,7 +124,7 @@ impl Events {
         let message = item(FORMAT, role, blocks, Raw::new(Arc::clone(&line.text)));
         let id = text_of(root, "id").map(|id| id.to_string());
         let id = id.unwrap_or_else(|| format!("line {}", line.place.index));
-        let detail = self.ids.detail(id, &line.text, root.given("timestamp").map(time_of));
+        let detail = Detail::of(id, root.given("timestamp").map(time_of));
         // Another model works for this call, and this one sees only its result.
         let of_another = root.get("data").is_some_and(|data| data.given("parentToolCallId").is_some());
         if of_another {

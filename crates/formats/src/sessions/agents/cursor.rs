@@ -10,13 +10,13 @@ use rejoin_record::{
 };
 use rejoin_view::Finding;
 
-use super::parts::{SourceIds, blocks};
+use super::parts::blocks;
 use crate::{
     accounting::Known,
     context::Context,
     input::Stream,
     messages::roles,
-    session::{Aside, ReadError, Session},
+    session::{Aside, Detail, ReadError, Session},
     sessions::{
         building::{SessionBuilder, item},
         lines::{self, Line, LineReader, text_of, time_of},
@@ -43,8 +43,7 @@ fn is_message(root: Value<'_>) -> bool {
 
 /// Reads a transcript, line by line.
 pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
-    let (builder, ids) = (SessionBuilder::new(FORMAT), SourceIds::default());
-    let mut transcript = Transcript { builder, ids, model: None };
+    let mut transcript = Transcript { builder: SessionBuilder::new(FORMAT), model: None };
     lines::read(&mut stream, &mut transcript)?;
     if transcript.builder.messages.is_empty() {
         return Err(ReadError::NoConversation("no line of it is a message"));
@@ -55,7 +54,6 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
 
 struct Transcript {
     builder: SessionBuilder,
-    ids: SourceIds,
     model: Option<Text>,
 }
 
@@ -73,7 +71,7 @@ impl LineReader for Transcript {
         let blocks = blocks(&role, message.get("content"), &line.text, 0);
         self.model = text_of(message, "model").or(self.model.take());
         let time = root.given("timestamp").map(time_of);
-        let detail = self.ids.detail(format!("line {}", line.place.index), &line.text, time);
+        let detail = Detail::of(format!("line {}", line.place.index), time);
         self.builder.say(item(FORMAT, role, blocks, Raw::new(Arc::clone(&line.text))), line.place, detail);
     }
 

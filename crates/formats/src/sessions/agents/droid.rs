@@ -12,14 +12,14 @@ use rejoin_record::{
 
 use super::{
     entries::{Entries, Entry},
-    parts::{SourceIds, blocks, text_in},
+    parts::{blocks, text_in},
 };
 use crate::{
     accounting::Known,
     context::Context,
     input::Stream,
     messages::roles,
-    session::{Aside, ReadError, Session},
+    session::{Aside, Detail, ReadError, Session},
     sessions::{
         building::{SessionBuilder, as_text, call, item, result},
         lines::{text_of, time_of},
@@ -59,7 +59,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     let order = Order::of(&entries);
     let mut builder = SessionBuilder::new(FORMAT);
     builder.findings = std::mem::take(&mut entries.findings);
-    let mut telling = Telling { builder, ids: SourceIds::default(), model: None, session: None };
+    let mut telling = Telling { builder, model: None, session: None };
     let mut visible = vec![false; entries.all.len()];
     order.visible.iter().for_each(|index| visible[*index] = true);
     let mut others = (0..entries.all.len()).filter(|index| !visible[*index]).peekable();
@@ -153,7 +153,6 @@ fn said(root: Value<'_>, entry: &Entry) -> Option<(Role, Vec<Block>)> {
 
 struct Telling {
     builder: SessionBuilder,
-    ids: SourceIds,
     model: Option<Text>,
     session: Option<String>,
 }
@@ -182,7 +181,7 @@ impl Telling {
         };
         let id = text_of(root, "id").map(|id| format!("{} {id}", root.word("type")));
         let id = id.unwrap_or_else(|| format!("line {}", entry.place.index));
-        let detail = self.ids.detail(id, &entry.text, root.given("timestamp").map(time_of));
+        let detail = Detail::of(id, root.given("timestamp").map(time_of));
         let message = item(FORMAT, role, told, Raw::new(Arc::clone(&entry.text)));
         match hidden {
             true => self.builder.hide(message, entry.place, detail),

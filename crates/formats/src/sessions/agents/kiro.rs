@@ -11,12 +11,12 @@ use rejoin_record::{
 };
 use rejoin_view::Finding;
 
-use super::parts::{SourceIds, around, text_in};
+use super::parts::{around, text_in};
 use crate::{
     accounting::Known,
     context::Context,
     input::{Input, Stream},
-    session::{Aside, Place, ReadError, Session, replaced_bytes, unreadable_rest},
+    session::{Aside, Detail, Place, ReadError, Session, replaced_bytes, unreadable_rest},
     sessions::{
         building::{SessionBuilder, as_text, call, item, result},
         lines::{self, Line, LineReader, text_of, time_of},
@@ -78,7 +78,7 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     if let Some(text) = summary.and_then(Value::as_str).filter(|text| !text.trim().is_empty()) {
         let place = Place { index: 0, offset: root.start(), line: None };
         telling.known = true;
-        telling.builder.say(Message::user(&*text), place, crate::session::Detail::default());
+        telling.builder.say(Message::user(&*text), place, Detail::default());
     }
     let mut index = 0;
     let list = root.get("history");
@@ -140,7 +140,6 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
 
 struct Telling {
     builder: SessionBuilder,
-    ids: SourceIds,
     model: Option<Text>,
     known: bool,
 }
@@ -150,7 +149,7 @@ type Said = Option<(Role, Vec<Block>)>;
 
 impl Telling {
     fn new() -> Self {
-        Self { builder: SessionBuilder::new(FORMAT), ids: SourceIds::default(), model: None, known: false }
+        Self { builder: SessionBuilder::new(FORMAT), model: None, known: false }
     }
 
     /// Adds one side of a turn.
@@ -161,7 +160,7 @@ impl Telling {
         self.known = true;
         let id = format!("side {}", place.index);
         let time = side.given("timestamp").map(time_of);
-        let detail = self.ids.detail(id, side.raw(), time);
+        let detail = Detail::of(id, time);
         self.builder.say(item(FORMAT, role, told, Raw::new(side.raw())), place, detail);
     }
 
@@ -296,7 +295,7 @@ impl LineReader for Telling {
         let id = data.and_then(|data| text_of(data, "message_id")).map(|id| id.to_string());
         let id = id.unwrap_or_else(|| format!("line {}", line.place.index));
         let time = data.and_then(|data| data.given("meta")?.given("timestamp")).map(time_of);
-        let detail = self.ids.detail(id, &line.text, time);
+        let detail = Detail::of(id, time);
         self.builder.say(item(FORMAT, role, told, Raw::new(Arc::clone(&line.text))), line.place, detail);
     }
 

@@ -1,11 +1,6 @@
 //! What several readers of agents' session files share.
 
-use std::{
-    collections::HashSet,
-    hash::{DefaultHasher, Hash, Hasher},
-    io::Read as _,
-    sync::Arc,
-};
+use std::{io::Read as _, sync::Arc};
 
 use rejoin_record::{Block, BlockKind, Role, Text, json::Value, limits};
 
@@ -15,27 +10,9 @@ use crate::{
         Style,
         blocks::{BlockReader, Under},
     },
-    session::{Detail, ReadError, Session},
+    session::{ReadError, Session},
     sessions::sample::Sample,
 };
-
-/// The ids that a source gave its messages. The same id may stand in a file twice, but only one entry of a record can have it:
-/// a second message with the same id and the same bytes goes without.
-#[derive(Default)]
-pub(super) struct SourceIds {
-    used: HashSet<(String, u64)>,
-}
-
-impl SourceIds {
-    pub(super) fn detail(&mut self, id: impl Into<String>, bytes: &str, time: Option<Text>) -> Detail {
-        let mut hasher = DefaultHasher::new();
-        bytes.hash(&mut hasher);
-        let id = id.into();
-        let text = Text::new(&*id);
-        let is_new = self.used.insert((id, hasher.finish()));
-        Detail { id: is_new.then_some(text), time, pieces: Vec::new() }
-    }
-}
 
 /// The blocks of a content in Anthropic's form, which many agents use. Places count from `base`.
 pub(super) fn blocks(role: &Role, content: Option<Value<'_>>, buffer: &Arc<str>, base: usize) -> Vec<Block> {

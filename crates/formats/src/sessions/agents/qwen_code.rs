@@ -10,15 +10,12 @@ use rejoin_record::{
     json::{Doc, Kind, Value},
 };
 
-use super::{
-    entries::{Entries, Entry, Link, path},
-    parts::SourceIds,
-};
+use super::entries::{Entries, Entry, Link, path};
 use crate::{
     accounting::Known,
     context::Context,
     input::Stream,
-    session::{Aside, Place, ReadError, Session},
+    session::{Aside, Detail, Place, ReadError, Session},
     sessions::{
         building::{SessionBuilder, item},
         lines::{text_of, time_of},
@@ -67,13 +64,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     let compression = (0..entries.all.len()).rev().find(is_compression);
     let mut builder = SessionBuilder::new(FORMAT);
     builder.findings = std::mem::take(&mut entries.findings);
-    let mut chat = Chat {
-        builder,
-        reader: ContentReader::new(None),
-        ids: SourceIds::default(),
-        model: None,
-        session: None,
-    };
+    let mut chat = Chat { builder, reader: ContentReader::new(None), model: None, session: None };
     // What a compression hides is before it on the path, and other branches are not.
     let mut branches = Vec::new();
     for (index, entry) in entries.all.iter().enumerate() {
@@ -105,7 +96,6 @@ fn compressed(root: Value<'_>) -> Option<Value<'_>> {
 struct Chat {
     builder: SessionBuilder,
     reader: ContentReader,
-    ids: SourceIds,
     model: Option<String>,
     session: Option<String>,
 }
@@ -133,7 +123,7 @@ impl Chat {
         }
         let id = root.given("uuid").and_then(Value::as_str);
         let id = id.map_or_else(|| format!("line {}", entry.place.index), std::borrow::Cow::into_owned);
-        let detail = self.ids.detail(id, &entry.text, root.given("timestamp").map(time_of));
+        let detail = Detail::of(id, root.given("timestamp").map(time_of));
         if hidden {
             return self.builder.hide(message, entry.place, detail);
         }
@@ -170,7 +160,7 @@ impl Chat {
             let answers = role == Role::User && blocks.iter().any(|block| block.as_result().is_some());
             let role = if answers { Role::Tool } else { role };
             let time = root.given("timestamp").map(time_of);
-            let detail = self.ids.detail(format!("{line} {number}"), &text, time);
+            let detail = Detail::of(format!("{line} {number}"), time);
             let place = Place { offset: entry.place.offset + content.start(), ..entry.place };
             self.builder.say(item(FORMAT, role, blocks, Raw::new(text)), place, detail);
         }

@@ -310,7 +310,7 @@ impl Trajectory {
                     continue;
                 }
                 let raw = format!("{{\"events\":[{}]}}", lines.join(","));
-                let detail = Detail { id: Some(Text::from(id)), time: time.clone(), pieces: Vec::new() };
+                let detail = Detail::of(id, time.clone());
                 self.builder.say(item(FORMAT, role, blocks, Raw::new(raw)), place, detail);
             }
         }

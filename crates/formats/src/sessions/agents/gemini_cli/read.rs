@@ -14,9 +14,9 @@ use super::{
 use crate::{
     context::Context,
     input::{Input, Stream},
-    session::{Aside, Place, ReadError, Session, replaced_bytes, unreadable_rest},
+    session::{Aside, Detail, Place, ReadError, Session, replaced_bytes, unreadable_rest},
     sessions::{
-        agents::parts::{SourceIds, around, unplaced},
+        agents::parts::{around, unplaced},
         building::{SessionBuilder, beside, call, item, result},
         lines::{self, text_of, time_of},
         sample::Sample,
@@ -65,8 +65,7 @@ fn session(mut replay: Replay, name: &str) -> Result<Vec<Session>, ReadError> {
     let mut builder = SessionBuilder::new(FORMAT);
     builder.findings = std::mem::take(&mut replay.findings);
     let reader = ContentReader::new(None);
-    let (ids, answered) = (SourceIds::default(), HashSet::new());
-    let mut telling = Telling { builder, reader, ids, answered, model: None };
+    let mut telling = Telling { builder, reader, answered: HashSet::new(), model: None };
     let mut visible = vec![false; replay.items.len()];
     replay.current.iter().for_each(|number| visible[*number] = true);
     // A compaction hides what was before it.
@@ -93,7 +92,6 @@ fn session(mut replay: Replay, name: &str) -> Result<Vec<Session>, ReadError> {
 struct Telling {
     builder: SessionBuilder,
     reader: ContentReader,
-    ids: SourceIds,
     /// The calls whose results were in the message of the call.
     answered: HashSet<String>,
     model: Option<String>,
@@ -125,12 +123,12 @@ impl Telling {
             return self.builder.aside(item.place, Aside::Raw(raw()));
         }
         self.model = spoken.model.or(self.model.take());
-        let detail = self.ids.detail(&*spoken.id, text, spoken.time.clone());
+        let detail = Detail::of(&*spoken.id, spoken.time.clone());
         self.builder.say(spoken.message, item.place, detail);
         let answers = spoken.results.iter().filter_map(|block| block.as_result()?.call_id.as_ref());
         self.answered.extend(answers.map(ToString::to_string));
         if !spoken.results.is_empty() {
-            let detail = self.ids.detail(format!("{} results", spoken.id), "", spoken.time);
+            let detail = Detail::of(format!("{} results", spoken.id), spoken.time);
             self.builder.say(beside(Role::Tool, spoken.results), item.place, detail);
         }
     }
@@ -140,10 +138,10 @@ impl Telling {
             What::Aside(aside) => self.builder.aside(item.place, aside.clone()),
             What::Message(text) => match self.read(text, item.place) {
                 Some(spoken) => {
-                    let detail = self.ids.detail(&*spoken.id, text, spoken.time.clone());
+                    let detail = Detail::of(&*spoken.id, spoken.time.clone());
                     self.builder.hide(spoken.message, item.place, detail);
                     if !spoken.results.is_empty() {
-                        let detail = self.ids.detail(format!("{} results", spoken.id), "", spoken.time);
+                        let detail = Detail::of(format!("{} results", spoken.id), spoken.time);
                         self.builder.hide(beside(Role::Tool, spoken.results), item.place, detail);
                     }
                 }

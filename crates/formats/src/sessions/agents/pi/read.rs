@@ -12,11 +12,11 @@ use super::FORMAT;
 use crate::{
     context::Context,
     input::Stream,
-    session::{Aside, ReadError, Session},
+    session::{Aside, Detail, ReadError, Session},
     sessions::{
         agents::{
             entries::{Entries, Entry, Link, path},
-            parts::{SourceIds, text_in},
+            parts::text_in,
         },
         building::{SessionBuilder, item, result},
         lines::{at, text_of, time_of},
@@ -45,8 +45,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     let mut builder = SessionBuilder::new(FORMAT);
     builder.findings = std::mem::take(&mut entries.findings);
     let dialect = Dialect::Anthropic;
-    let mut telling =
-        Telling { builder, ids: SourceIds::default(), model: None, dialect, known: own_id.is_some() };
+    let mut telling = Telling { builder, model: None, dialect, known: own_id.is_some() };
     if let Some(compaction) = &hidden_by {
         // Lines outside of the tree belong to no branch.
         let told = links.iter().zip(&on_path).map(|(link, on_path)| *on_path || link.is_none());
@@ -105,7 +104,6 @@ impl Compaction {
 
 struct Telling {
     builder: SessionBuilder,
-    ids: SourceIds,
     model: Option<String>,
     dialect: Dialect,
     known: bool,
@@ -153,7 +151,7 @@ impl Telling {
         }
         let id = text_of(root, "id").map(|id| id.to_string());
         let id = id.unwrap_or_else(|| format!("line {}", entry.place.index));
-        let detail = self.ids.detail(id, &entry.text, root.given("timestamp").map(time_of));
+        let detail = Detail::of(id, root.given("timestamp").map(time_of));
         let message = item(FORMAT, role, blocks, Raw::new(Arc::clone(&entry.text)));
         if hidden || !sent {
             return self.builder.hide(message, entry.place, detail);
