@@ -208,6 +208,14 @@ pub fn nth(index: usize) -> Place {
     Place { index, offset: 0, line: None }
 }
 
+/// The text after a list, or after its last whole item if an error cut the list off between two items. An item that was cut off keeps
+/// the rest itself.
+pub fn rest_after<'t>(list: Value<'_>, text: &'t str) -> Option<&'t str> {
+    let last = list.items().last().filter(|last| !last.is_cut())?;
+    let end = if list.is_cut() { last.end() } else { list.end() };
+    text.get(end..).filter(|rest| !rest.trim().is_empty())
+}
+
 /// Reports an item that cannot be read.
 pub fn damage(place: Place, why: impl Into<Text>) -> Finding {
     let message = place.line.is_none().then_some(place.index);

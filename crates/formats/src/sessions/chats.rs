@@ -127,7 +127,8 @@ impl Chat {
         first.findings.splice(0..0, replaced_bytes(input));
         if let Some((error, last)) = error.zip(sessions.last_mut()) {
             last.findings.push(unreadable_rest(input, error, last.places.len()));
-            if let Some(rest) = self.rest(root, &input.text) {
+            let items = self.list(root).map_or(root, |(_, list)| list);
+            if let Some(rest) = building::rest_after(items, &input.text) {
                 let place =
                     Place { offset: input.text.len() - rest.len(), ..building::nth(last.places.len()) };
                 let what = Aside::Raw(Text::new(rest));
@@ -135,15 +136,6 @@ impl Chat {
             }
         }
         Ok(sessions)
-    }
-
-    /// The text after the last message or conversation, if the document was not cut off in one of them: those keep the rest
-    /// themselves.
-    fn rest<'t>(&self, root: Value<'_>, text: &'t str) -> Option<&'t str> {
-        let items = self.list(root).map_or(root, |(_, list)| list);
-        let last = items.items().last().filter(|last| !last.is_cut())?;
-        let end = if items.is_cut() { last.end() } else { items.end() };
-        text.get(end..).filter(|rest| !rest.trim().is_empty())
     }
 
     fn read_lines(&'static self, input: &Input) -> Result<Vec<Session>, ReadError> {

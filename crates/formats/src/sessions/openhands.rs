@@ -109,6 +109,10 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
         }
         count += 1;
     }
+    if let Some(rest) = building::rest_after(list, &input.text).filter(|_| error.is_some()) {
+        let place = Place { offset: input.text.len() - rest.len(), ..building::nth(count) };
+        reading.builder.aside(place, Aside::Raw(Text::new(rest)));
+    }
     let mut session = reading.builder.finish(&input.name, None, building::context(None));
     session.findings.splice(0..0, replaced_bytes(input));
     session.findings.extend(error.map(|error| unreadable_rest(input, error, count.saturating_sub(1))));

@@ -16,7 +16,7 @@ use crate::{
     input::Input,
     session::{Aside, Detail, Place, ReadError, Session, replaced_bytes, unreadable_rest},
     sessions::{
-        building::{SessionBuilder, item, medium, result, thought},
+        building::{self, SessionBuilder, item, medium, result, thought},
         lines::{text_of, time_of},
     },
     wire::registry::Dialect,
@@ -122,6 +122,11 @@ pub(super) fn read(
     let mut builder = screen.builder;
     if builder.messages.is_empty() {
         return Err(ReadError::NoConversation("nothing was said in it"));
+    }
+    let rest = doc.root().and_then(|list| building::rest_after(list, &input.text));
+    if let Some(rest) = rest.filter(|_| error.is_some()) {
+        let place = Place { index: items.len(), offset: input.text.len() - rest.len(), line: None };
+        builder.aside(place, Aside::Raw(Text::new(rest)));
     }
     builder.findings.extend(error.map(|error| unreadable_rest(input, error, items.len())));
     let finding = Finding::new(Rule::ForeignBlock, Position::default(), Action::Kept);

@@ -58,6 +58,11 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
         }
         count += 1;
     }
+    let rest = root.get("messages").and_then(|list| building::rest_after(list, &input.text));
+    if let Some(rest) = rest.filter(|_| error.is_some()) {
+        let place = Place { offset: input.text.len() - rest.len(), ..building::nth(count) };
+        reading.cut_off(place, rest);
+    }
     let mut session = reading.finish(&input.name);
     session.findings.splice(0..0, replaced_bytes(input));
     session.findings.extend(error.map(|error| unreadable_rest(input, error, count.saturating_sub(1))));
