@@ -1,7 +1,7 @@
 //! Handing what rejoin writes to programs that others wrote, and seeing that they take it.
 //!
 //! Our own checkers are written from what is known of a provider; a peer is a second opinion that shares nothing with us:
-//! the Codex CLI, Claude Code, Gemini CLI, opencode and pi resume sessions that rejoin wrote, mistral-common validates bodies that rejoin wrote, and MCP
+//! the Codex CLI, Claude Code, Gemini CLI, goose, llm, opencode and pi resume sessions that rejoin wrote, mistral-common validates bodies that rejoin wrote, and MCP
 //! servers and clients of others talk with rejoin. All are installed under `target/peers/`, once. Each run first gives the peers something broken, so that a peer that accepts everything is
 //! noticed.
 

@@ -28,6 +28,12 @@ pub const PI: &str = "0.87.1";
 /// Node.js, from the npm registry: pi needs 22.19 or newer.
 pub const NODE: &str = "24.21.0";
 
+/// goose, from the npm registry, and the version of the package that holds its program.
+pub const GOOSE: (&str, &str) = ("1.34.0", "0.20.1");
+
+/// llm, from PyPI.
+pub const LLM: &str = "0.36";
+
 /// mistral-common, from PyPI: the newest version, and one with the rules that the hosted service applies.
 pub const MISTRAL: [&str; 2] = ["1.13.0", "1.8.5"];
 
@@ -105,6 +111,31 @@ pub fn pi(folder: &Path) -> Result<(PathBuf, PathBuf)> {
     let packages = [&*format!("@earendil-works/pi-coding-agent@{PI}"), &*format!("{node}@{NODE}")];
     let script = npm_files(&home, &packages, "@earendil-works/pi-coding-agent/dist/bundle/cli.js")?;
     Ok((npm_files(&home, &packages, &format!("{node}/bin/node"))?, script))
+}
+
+/// The program of goose. Its packages for machines are numbered otherwise than goose itself.
+pub fn goose(folder: &Path) -> Result<PathBuf> {
+    let (version, package) = GOOSE;
+    let name = format!("@aaif/goose-binary-{}", machine());
+    let home = folder.join(format!("goose-{version}"));
+    npm_files(&home, &[&format!("{name}@{package}")], &format!("{name}/bin/goose"))
+}
+
+/// The program of llm, in a virtual environment.
+pub fn llm(folder: &Path) -> Result<PathBuf> {
+    let home = folder.join(format!("llm-{LLM}"));
+    let program = home.join("bin/llm");
+    let says = || Command::new(&program).arg("--version").output();
+    let is_it = || says().is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim().ends_with(LLM));
+    if !is_it() {
+        venv(&home)?;
+        let mut pip = Command::new(home.join("bin/python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+        pip.arg(format!("llm=={LLM}"));
+        installed(pip, "pip", "it is part of python3's venv")?;
+        ensure!(is_it(), "pip installed something else than llm {LLM}");
+    }
+    Ok(program)
 }
 
 /// This machine, as packages of npm name it.

@@ -33,18 +33,38 @@ fn answer(asked: &Asked) -> Answer {
         return Answer::of(426, "text/plain", "");
     }
     let Some(events) = events(asked) else { return Answer::of(404, "text/plain", "") };
+    if is_chat(asked) && !is_streamed(asked) {
+        return Answer::json(200, &chat_completion().to_string());
+    }
     let event = |event: &Value| match event["type"].as_str() {
         Some(name) => format!("event: {name}\ndata: {event}\n\n"),
         None => format!("data: {event}\n\n"),
     };
-    Answer::stream(&events.iter().map(event).collect::<String>())
+    let mut stream: String = events.iter().map(event).collect();
+    if is_chat(asked) {
+        stream.push_str("data: [DONE]\n\n");
+    }
+    Answer::stream(&stream)
+}
+
+/// The last part of the path of a POST request.
+fn last(asked: &Asked) -> Option<&str> {
+    asked.line.strip_prefix("POST ")?.split('?').next()?.rsplit('/').next()
+}
+
+fn is_chat(asked: &Asked) -> bool {
+    last(asked) == Some("completions")
+}
+
+fn is_streamed(asked: &Asked) -> bool {
+    serde_json::from_str::<Value>(&asked.body).is_ok_and(|body| body["stream"] == json!(true))
 }
 
 /// The answer to a turn; none to anything else.
 fn events(asked: &Asked) -> Option<Vec<Value>> {
-    let path = asked.line.strip_prefix("POST ")?.split('?').next()?;
-    let last = path.rsplit('/').next()?;
+    let last = last(asked)?;
     match last {
+        "completions" => Some(chat_events()),
         "responses" => Some(responses_events()),
         "messages" => Some(messages_events()),
         _ if last.ends_with(":streamGenerateContent") => Some(gemini_events()),
@@ -84,6 +104,28 @@ fn messages_events() -> Vec<Value> {
     ]
 }
 
+fn chat_events() -> Vec<Value> {
+    let chunk = |delta: Value, reason: Option<&str>| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
+        json!({"id": "chatcmpl-loopback", "object": "chat.completion.chunk", "created": 1, "model": "loopback", "choices": [choice]})
+    };
+    let mut end = chunk(json!({}), Some("stop"));
+    end["usage"] = chat_usage();
+    vec![chunk(json!({"role": "assistant", "content": REPLY}), None), end]
+}
+
+fn chat_completion() -> Value {
+    let message = json!({"role": "assistant", "content": REPLY});
+    json!({
+        "id": "chatcmpl-loopback", "object": "chat.completion", "created": 1, "model": "loopback",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": chat_usage(),
+    })
+}
+
+fn chat_usage() -> Value {
+    json!({"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2})
+}
+
 fn gemini_events() -> Vec<Value> {
     let content = json!({"role": "model", "parts": [{"text": REPLY}]});
     let usage = json!({"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2});
@@ -120,6 +162,14 @@ mod tests {
         let turn = "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse";
         let answer = ask(&format!("POST {turn} HTTP/1.1\r\nContent-Length: 2\r\n\r\n[]"));
         assert!(answer.contains("data: {\"candidates\":") && answer.contains(REPLY), "{answer}");
-        assert_eq!(provider.turns(), ["{\"input\":1}", "{}", "[]"]);
+        let chat = |body: &str| {
+            let length = body.len();
+            ask(&format!("POST /v1/chat/completions HTTP/1.1\r\nContent-Length: {length}\r\n\r\n{body}"))
+        };
+        let answer = chat("{\"stream\":true}");
+        assert!(answer.ends_with("data: [DONE]\n\n") && answer.contains(REPLY), "{answer}");
+        let answer = chat("{}");
+        assert!(answer.contains("\"chat.completion\"") && answer.contains(REPLY), "{answer}");
+        assert_eq!(provider.turns(), ["{\"input\":1}", "{}", "[]", "{\"stream\":true}", "{}"]);
     }
 }

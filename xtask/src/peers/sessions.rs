@@ -4,9 +4,12 @@
 //! A program is one file in this folder and one entry in [`PROGRAMS`].
 
 mod gemini_cli;
+mod goose;
+mod llm;
 mod opencode;
 mod pi;
 mod pieces;
+mod sqlite;
 
 use std::{
     fs::{self, File},
@@ -32,8 +35,13 @@ use super::{
 use crate::run::patiently;
 
 /// Every program: its name on the command line, and how it is installed.
-pub const PROGRAMS: &[(&str, Installer)] =
-    &[("gemini-cli", gemini_cli::install), ("opencode", opencode::install), ("pi", pi::install)];
+pub const PROGRAMS: &[(&str, Installer)] = &[
+    ("gemini-cli", gemini_cli::install),
+    ("goose", goose::install),
+    ("llm", llm::install),
+    ("opencode", opencode::install),
+    ("pi", pi::install),
+];
 
 pub type Installer = fn(&Path) -> Result<Box<dyn Program>>;
 
@@ -54,8 +62,13 @@ pub trait Program: Sync {
     /// The dialect of its requests.
     fn dialect(&self) -> &'static str;
 
+    /// More options for `rejoin convert` when it writes a session.
+    fn options(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Sessions written by hand for a working directory, and whether nothing is wrong with them. All are meant to hold
-    /// [`by_hand`].
+    /// [`by_hand`]. For a program with a database they are SQL that fills the program's empty database.
     fn by_hand(&self, directory: &Path) -> Vec<(bool, String)>;
 
     /// Puts a session file where the program finds it and returns the session's id, or why the program refused the file.
@@ -164,7 +177,7 @@ fn tried(
 ) -> Result<Vec<String>> {
     let (directory, session) = (directory(home), home.join("session"));
     let file = session.to_string_lossy();
-    let options = ["--on-broken", "keep", "--output", &file];
+    let options = [&["--on-broken", "keep", "--output", &file], program.options()].concat();
     if let Err(reason) = rejoin.convert(&directory, source, program.format(), &options, None)? {
         return Ok(vec![reason]);
     }
@@ -181,7 +194,7 @@ fn tried(
     if source.is_of_an_agent() {
         expected.instructions.clear();
     }
-    evidence.push(("session.txt", String::from_utf8_lossy(&fs::read(&session)?).into_owned()));
+    evidence.push(("session.txt", sqlite::readable(&session)?));
 
     let attempt = Try { program, home, expected: &expected };
     let (id, turn) = match attempt.resume(&session)? {
@@ -198,7 +211,7 @@ fn tried(
     if problems.is_empty() {
         let kept = program.kept(home, &id)?;
         problems = attempt.unread(rejoin, &kept)?;
-        evidence.push(("kept.txt", String::from_utf8_lossy(&fs::read(kept)?).into_owned()));
+        evidence.push(("kept.txt", sqlite::readable(&kept)?));
     }
     evidence.push(("request.json", request));
     evidence.push(("stderr.txt", turn.stderr));

@@ -283,7 +283,8 @@ impl Request {
     /// Notes a picture or a document that is part of the request. One that is only named says nothing.
     fn show(&mut self, part: &Value) {
         let data = [&part["source"]["data"], &part["inlineData"]["data"]].into_iter().find_map(Value::as_str);
-        let url = part["image_url"]["url"].as_str().and_then(|url| Some(url.split_once(";base64,")?.1));
+        let urls = [&part["image_url"]["url"], &part["file"]["file_data"]];
+        let url = urls.into_iter().find_map(|url| Some(url.as_str()?.split_once(";base64,")?.1));
         self.media.extend(data.or(url).map(str::to_owned));
     }
 }
@@ -321,7 +322,8 @@ pub fn plain(dialect: &str, request: &str) -> Result<String> {
     if dialect == "anthropic" {
         return crate::peers::transcript::plain(request);
     }
-    Ok(json!({"contents": body["contents"]}).to_string())
+    let messages = if dialect == "gemini" { "contents" } else { "messages" };
+    Ok(json!({messages: body[messages]}).to_string())
 }
 
 #[cfg(test)]
