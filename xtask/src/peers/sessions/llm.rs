@@ -52,8 +52,8 @@ impl Program for Llm {
 
     /// More than 128 calls in one message.
     fn exceeds_a_limit(&self, complaint: &str) -> bool {
-        let mut errors = complaint.lines().filter(|line| line.trim_start().starts_with("error "));
-        errors.all(|error| error.contains(".tool_calls': array too long"))
+        let mut errors = complaint.lines().filter(|line| line.trim_start().starts_with("error ")).peekable();
+        errors.peek().is_some() && errors.all(|error| error.contains(".tool_calls': array too long"))
     }
 
     /// llm resumes no conversation whose last model it does not know, even if it is told to use another one.
