@@ -348,3 +348,32 @@ fn a_conversation_without_an_answer_is_kept() {
     let place = Place::with(&asked, "llm");
     assert!(place.dump().iter().any(|row| row.starts_with("turns")), "llm finds a thread by its turns");
 }
+
+#[test]
+fn llm_sends_what_it_is_given_in_the_form_that_it_sends() {
+    let id = "c".repeat(41);
+    let session = read(&format!(
+        r#"{{"max_tokens":9,"messages":[
+            {{"role":"user","content":[{{"type":"text","text":"one"}},{{"type":"text","text":"two"}}]}},
+            {{"role":"assistant","content":[{{"type":"tool_use","id":"{id}","name":"look","input":{{}}}}]}},
+            {{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{id}","content":[
+                {{"type":"text","text":"seen"}},
+                {{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{DOT}"}}}}]}}]}},
+            {{"role":"assistant","content":"done"}}]}}"#
+    ));
+    let place = Place::with(&session, "llm");
+    let connection = Connection::open(&place.path).unwrap();
+    let sql = "SELECT m.role || ' ' || p.type || ' ' || coalesce(p.text, json_extract(p.payload, '$.tool_call_id'), '') \
+               FROM parts p JOIN messages m ON m.hash = p.message_hash ORDER BY p.id";
+    let mut statement = connection.prepare(sql).unwrap();
+    let parts: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let [one, two, call, result, image, done] = parts.as_slice() else { panic!("{parts:?}") };
+    // The texts of a message are sent with nothing between them.
+    assert_eq!([one, two], ["user text one\n", "user text two"]);
+    // Ids are sent as they are, and OpenAI takes 40 characters.
+    let id = call.strip_prefix("assistant tool_call ").unwrap();
+    assert!(id.len() <= 40, "{id}");
+    assert_eq!(result, &format!("tool tool_result {id}"));
+    // Of a result only the text is sent.
+    assert_eq!([image, done], ["user attachment ", "assistant text done"]);
+}

@@ -24,6 +24,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use pieces::{Piece, Request};
+use serde_json::Value;
 
 use super::{
     Failure, Verdict,
@@ -62,6 +63,12 @@ pub trait Program: Sync {
     /// The dialect of its requests.
     fn dialect(&self) -> &'static str;
 
+    /// The dialect of the request that says what must be sent. Pieces are the same in every dialect, but `rejoin convert` observes
+    /// the limits of one provider, which a program may not know.
+    fn measure(&self) -> &'static str {
+        self.dialect()
+    }
+
     /// More options for `rejoin convert` when it writes a session.
     fn options(&self) -> &'static [&'static str] {
         &[]
@@ -84,6 +91,14 @@ pub trait Program: Sync {
 
     /// Where the program keeps the session afterwards.
     fn kept(&self, home: &Path, id: &str) -> Result<PathBuf>;
+
+    /// Takes out of a request what the program is known not to send.
+    fn leave_out(&self, _body: &mut Value) {}
+
+    /// Whether rejoin's checker complains only about a limit of one provider, which other models of the program do not have.
+    fn exceeds_a_limit(&self, _complaint: &str) -> bool {
+        false
+    }
 
     /// Whether the program itself adds this text to a request.
     fn adds(&self, _text: &str) -> bool {
@@ -181,15 +196,16 @@ fn tried(
     if let Err(reason) = rejoin.convert(&directory, source, program.format(), &options, None)? {
         return Ok(vec![reason]);
     }
-    let dialect = program.dialect();
-    let body = match rejoin.convert(&directory, source, dialect, &["--on-broken", "keep"], None)? {
+    let (dialect, measure) = (program.dialect(), program.measure());
+    let body = match rejoin.convert(&directory, source, measure, &["--on-broken", "keep"], None)? {
         Ok(body) => body,
         Err(reason) => return Ok(vec![reason]),
     };
     fs::remove_file(directory.join("source.json"))?;
-    let body = serde_json::from_str(&body).context("a request that rejoin wrote")?;
+    let mut body = serde_json::from_str(&body).context("a request that rejoin wrote")?;
+    program.leave_out(&mut body);
     let mut expected =
-        Request::read(dialect, &body, &is_instruction).context("a request that rejoin wrote")?;
+        Request::read(measure, &body, &is_instruction).context("a request that rejoin wrote")?;
     expected.unclose(CLOSING);
     if source.is_of_an_agent() {
         expected.instructions.clear();
@@ -203,10 +219,11 @@ fn tried(
     };
     let (mut problems, request) = (turn.problems, turn.request.unwrap_or_default());
     if problems.is_empty() {
-        let sent = attempt.read(&request).unwrap_or_default();
+        let sent = attempt.read(dialect, &request).unwrap_or_default();
         problems.extend(lost(&conversations::said(&source.text), &sent.texts()));
         problems.extend(unlike_the_source(source, &sent));
-        problems.extend(rejoin.check(home, dialect, &pieces::plain(dialect, &request)?)?.err());
+        let complaint = rejoin.check(home, dialect, &pieces::plain(dialect, &request)?)?.err();
+        problems.extend(complaint.filter(|complaint| !program.exceeds_a_limit(complaint)));
     }
     if problems.is_empty() {
         let kept = program.kept(home, &id)?;
@@ -250,28 +267,31 @@ impl Try<'_> {
         let provider = Provider::start();
         let mut command = program.resume(home, &id, &provider)?;
         command.current_dir(directory(home));
-        let mut turn =
-            Turn::run(&program.name(), home, &provider, &mut command, |request| match self.read(request) {
+        let mut turn = Turn::run(&program.name(), home, &provider, &mut command, |request| {
+            match self.read(self.program.dialect(), request) {
                 Some(sent) => self.expected.and(&[(Speaker::User, PROMPT)]).differences(&sent),
                 None => vec![String::from("what was sent is no request")],
-            })?;
+            }
+        })?;
         turn.problems.extend(unlisted);
         Ok(Ok((id, turn)))
     }
 
     /// A request without what the program adds.
-    fn read(&self, request: &str) -> Option<Request> {
-        let body = serde_json::from_str(request).ok()?;
-        Request::read(self.program.dialect(), &body, &|text| is_instruction(text) || self.program.adds(text))
+    fn read(&self, dialect: &str, request: &str) -> Option<Request> {
+        let mut body = serde_json::from_str(request).ok()?;
+        self.program.leave_out(&mut body);
+        Request::read(dialect, &body, &|text| is_instruction(text) || self.program.adds(text))
     }
 
     /// What is wrong with the session that the program keeps, as rejoin reads it.
     fn unread(&self, rejoin: &Rejoin, kept: &Path) -> Result<Vec<String>> {
         let mut problems: Vec<String> = rejoin.check_file(kept)?.err().into_iter().collect();
-        match rejoin.reads(kept, self.program.dialect())? {
+        let measure = self.program.measure();
+        match rejoin.reads(kept, measure)? {
             Err(reason) => problems.push(reason),
             Ok(body) => {
-                let mut read = self.read(&body).context("a request that rejoin wrote")?;
+                let mut read = self.read(measure, &body).context("a request that rejoin wrote")?;
                 read.unclose(CLOSING);
                 let expected = self.expected.and(&[(Speaker::User, PROMPT), (Speaker::Assistant, REPLY)]);
                 let differences = expected.differences(&read).into_iter();

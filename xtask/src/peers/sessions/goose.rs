@@ -27,8 +27,9 @@ impl Goose {
     fn command(&self, home: &Path) -> Command {
         let mut command = Command::new(&self.0);
         command.current_dir(directory(home)).env("HOME", home).env("GOOSE_PATH_ROOT", home.join("goose"));
-        // Naming a session takes a request of its own.
-        command.env("GOOSE_DISABLE_KEYRING", "1").env("GOOSE_DISABLE_SESSION_NAMING", "true");
+        command.env("GOOSE_DISABLE_KEYRING", "1");
+        // Naming a session and summing up old calls take requests of their own.
+        command.env("GOOSE_DISABLE_SESSION_NAMING", "true").env("GOOSE_TOOL_PAIR_SUMMARIZATION", "false");
         command
     }
 }
@@ -95,6 +96,15 @@ impl Program for Goose {
 
     fn kept(&self, home: &Path, _: &str) -> Result<PathBuf> {
         Ok(home.join("goose/data/sessions/sessions.db"))
+    }
+
+    /// It keeps the pictures in results, but sends this provider only their texts.
+    fn leave_out(&self, body: &mut Value) {
+        let messages = body["messages"].as_array_mut().into_iter().flatten();
+        let blocks = messages.filter_map(|message| message["content"].as_array_mut()).flatten();
+        for content in blocks.filter_map(|block| block.get_mut("content")?.as_array_mut()) {
+            content.retain(|part| part["type"] == "text");
+        }
     }
 
     /// The time, the folder and a list of tasks, before or after a message of the user.

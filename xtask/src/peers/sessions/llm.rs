@@ -45,6 +45,17 @@ impl Program for Llm {
         "openai-chat"
     }
 
+    /// OpenAI's limits are not llm's: with a plugin it sends the same thread to any provider.
+    fn measure(&self) -> &'static str {
+        "anthropic"
+    }
+
+    /// More than 128 calls in one message.
+    fn exceeds_a_limit(&self, complaint: &str) -> bool {
+        let mut errors = complaint.lines().filter(|line| line.trim_start().starts_with("error ")).peekable();
+        errors.peek().is_some() && errors.all(|error| error.contains(".tool_calls': array too long"))
+    }
+
     /// llm resumes no conversation whose last model it does not know, even if it is told to use another one.
     fn options(&self) -> &'static [&'static str] {
         &["--model", MODEL]

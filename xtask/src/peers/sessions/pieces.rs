@@ -322,8 +322,10 @@ pub fn plain(dialect: &str, request: &str) -> Result<String> {
     if dialect == "anthropic" {
         return crate::peers::transcript::plain(request);
     }
-    let messages = if dialect == "gemini" { "contents" } else { "messages" };
-    Ok(json!({messages: body[messages]}).to_string())
+    if dialect == "gemini" {
+        return Ok(json!({"contents": body["contents"]}).to_string());
+    }
+    Ok(json!({"model": body["model"], "messages": body["messages"]}).to_string())
 }
 
 #[cfg(test)]

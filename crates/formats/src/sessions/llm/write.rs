@@ -3,6 +3,8 @@
 //! `llm` finds a thread by its turns, and continues it with the model of the last one, which has to be a model that it knows.
 //! Messages are named by their content, so conversations that begin alike share them.
 
+use std::borrow::Cow;
+
 use rejoin_record::{
     Timestamp, hash,
     json::{Object, quoted},
@@ -23,6 +25,9 @@ use crate::{
 };
 
 const SCHEMA: &str = include_str!("schema.sql");
+
+/// The longest id of a call that OpenAI takes, in characters. `llm` sends ids as they are.
+const LONGEST_ID: usize = 40;
 
 /// The model of a conversation that names none: the one that `llm` uses by default.
 const USUAL_MODEL: &str = "gpt-4o-mini";
@@ -156,11 +161,22 @@ impl Chain {
             Speaker::Tool => "tool",
         };
         let findings = &mut self.findings;
-        let parts: Vec<Part> =
+        let mut parts: Vec<Part> =
             spoken.pieces.iter().filter_map(|piece| Part::of(piece, at, findings)).collect();
         if parts.is_empty() {
             return false;
         }
+        separate(&mut parts);
+        let shown: Vec<Part> = parts.iter_mut().flat_map(Part::shown).collect();
+        self.add(role, parts);
+        if !shown.is_empty() {
+            // As llm does it: a result is a text, and what a tool shows besides is shown by the user.
+            self.add("user", shown);
+        }
+        true
+    }
+
+    fn add(&mut self, role: &str, parts: Vec<Part>) {
         let whole = parts.iter().map(Part::hashed);
         let message = Object::new().text("role", role).list("parts", whole).finish();
         let name = canonical::hash(self.tip.as_deref(), &message);
@@ -178,7 +194,15 @@ impl Chain {
         }
         self.rows.add_shared(rows);
         self.tip = Some(name);
-        true
+    }
+}
+
+/// Ends a text that another text of the message follows: `llm` sends the texts of a message with nothing between them.
+fn separate(parts: &mut [Part]) {
+    let last = parts.iter().rposition(|part| part.kind == "text").unwrap_or(0);
+    let earlier = parts[..last].iter_mut().filter(|part| part.kind == "text");
+    for text in earlier.filter_map(|part| part.text.as_mut()).filter(|text| !text.ends_with('\n')) {
+        text.push('\n');
     }
 }
 
@@ -203,7 +227,7 @@ impl Part {
             }
             Piece::Call { id, name, arguments } => {
                 let fields = Object::new().text("name", name).raw("arguments", arguments);
-                let call = part("tool_call", None, fields.text("tool_call_id", id));
+                let call = part("tool_call", None, fields.text("tool_call_id", fitting(id)));
                 Self { tool: Some(name.to_string()), ..call }
             }
             Piece::Result { id, name, content, failed } => {
@@ -216,7 +240,8 @@ impl Part {
                     _ => piece.foreign(FORMAT, at, findings),
                 });
                 let output = said.collect::<Vec<_>>().join("\n");
-                let fields = Object::new().text("name", name).text("output", output).text("tool_call_id", id);
+                let fields = Object::new().text("name", name).text("output", output);
+                let fields = fields.text("tool_call_id", fitting(id));
                 let fields = fields.text_if("exception", failed.then_some("Error"));
                 Self { tool: Some(name.clone()), attachments, ..part("tool_result", None, fields) }
             }
@@ -230,29 +255,34 @@ impl Part {
         })
     }
 
+    /// Takes the attachments away from a result.
+    fn shown(&mut self) -> Vec<Self> {
+        if self.kind != "tool_result" {
+            return Vec::new();
+        }
+        let attachments = std::mem::take(&mut self.attachments).into_iter();
+        let part = |own| Self {
+            kind: "attachment",
+            tool: None,
+            text: None,
+            fields: Object::new(),
+            attachments: vec![own],
+        };
+        attachments.map(part).collect()
+    }
+
     /// The part as its message is hashed.
     fn hashed(&self) -> String {
         let part = self.fields.clone().text("type", self.kind).text_if("text", self.text.as_ref());
-        let names = self
-            .attachments
-            .iter()
-            .map(|own| Object::new().text("id", &own.id).text("type", &own.media_type));
-        self.with_attachments(part, names.map(Object::finish)).finish()
-    }
-
-    /// Adds attachments to a part: the only one, or the list of those of a result.
-    fn with_attachments(&self, part: Object, mut attachments: impl Iterator<Item = String>) -> Object {
-        match (self.kind, self.attachments.is_empty()) {
-            (_, true) => part,
-            ("attachment", _) => part.raw_if("attachment", attachments.next().as_deref()),
-            _ => part.list("attachments", attachments),
-        }
+        let named =
+            |own: &Attachment| Object::new().text("id", &own.id).text("type", &own.media_type).finish();
+        part.raw_if("attachment", self.attachments.first().map(named).as_deref()).finish()
     }
 
     /// The part as it is stored, and what it refers to.
     fn rows(self, message: &str, position: usize) -> Vec<Row> {
-        let names = self.attachments.iter().map(|own| Object::new().text("id", &own.id).finish());
-        let payload = self.with_attachments(self.fields.clone(), names).finish();
+        let name = self.attachments.first().map(|own| Object::new().text("id", &own.id).finish());
+        let payload = self.fields.clone().raw_if("attachment", name.as_deref()).finish();
         let cells = vec![
             ("message_hash", message.into()),
             ("position", (position as i64).into()),
@@ -305,6 +335,14 @@ impl Attachment {
         ];
         Row { table: "attachments", cells }
     }
+}
+
+/// The id of a call, or a short one in its place.
+fn fitting(id: &str) -> Cow<'_, str> {
+    if id.chars().count() <= LONGEST_ID {
+        return Cow::Borrowed(id);
+    }
+    Cow::Owned(format!("call_{}", hash::short_name(id, 24)))
 }
 
 /// JSON in which everything that is not ASCII is escaped.
