@@ -17,7 +17,6 @@ use std::{
 
 use rejoin::{
     Files, Input, InputError, ReadError, Session, Stream,
-    installation::readable,
     record::limits,
     sessions::{self, Likeness},
 };
@@ -313,7 +312,7 @@ fn begins_like_json(bytes: &[u8]) -> bool {
 }
 
 fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
-    let formats = readable().collect::<Vec<_>>().join(", ");
+    const FORMATS: &str = "`rejoin doctor --self` lists the formats that rejoin reads";
     Some(match error {
         ReadError::Ambiguous { one, other } => {
             format!("name one: `--from {}` or `--from {}`", one.0, other.0)
@@ -322,17 +321,17 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
             "save it in a file: `rejoin check --describe FILE` prints its fields without their values, for a report",
         ),
         ReadError::NoConversation(_) | ReadError::MostlyUnread { .. } if from.is_some() => {
-            format!("leave `--from` out, or try another of {formats}")
-        }
-        ReadError::NoConversation(_) | ReadError::Foreign { .. } | ReadError::MostlyUnread { .. } => {
-            format!("rejoin reads {formats}")
+            format!("leave `--from` out, or name another format; {FORMATS}")
         }
         ReadError::Io(_) => return None,
-        ReadError::NotJson { .. } => format!("rejoin reads JSON in these formats: {formats}"),
-        ReadError::Input(InputError::Empty) => format!("was it saved? rejoin reads {formats}"),
-        ReadError::Input(InputError::Binary { .. }) => {
-            format!("rejoin reads {formats}")
+        ReadError::Input(InputError::Empty) => {
+            String::from("check that the program that writes it has saved it")
         }
+        ReadError::NoConversation(_)
+        | ReadError::Foreign { .. }
+        | ReadError::MostlyUnread { .. }
+        | ReadError::NotJson { .. }
+        | ReadError::Input(InputError::Binary { .. }) => String::from(FORMATS),
         ReadError::Input(InputError::TooLarge { .. }) => String::from("split it: one conversation per file"),
     })
 }

@@ -191,11 +191,10 @@ impl Rows {
     /// ```no_run
     /// # use rejoin_formats::sessions::{Rows, RowsError};
     /// # fn add(rows: &Rows, path: &std::path::Path) -> Result<(), RowsError> {
-    /// match rows.add_to(path) {
-    ///     // Written again under another id of the conversation, it can be added.
-    ///     Err(RowsError::RowExists { .. }) => todo!(),
-    ///     other => other,
+    /// if let Err(RowsError::RowExists { table, key }) = rows.add_to(path) {
+    ///     eprintln!("{table} has {key}: write the conversation again under another id");
     /// }
+    /// # Ok(())
     /// # }
     /// ```
     ///

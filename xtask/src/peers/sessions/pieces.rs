@@ -53,7 +53,7 @@ impl Request {
     }
 
     /// Reads a body of a dialect; none if the dialect or the body is not understood. Texts for which `is_instruction` holds are
-    /// instructions, whoever says them.
+    /// instructions, under any role.
     pub fn read(dialect: &str, body: &Value, is_instruction: &dyn Fn(&str) -> bool) -> Option<Self> {
         let mut request = Self::default();
         match dialect {

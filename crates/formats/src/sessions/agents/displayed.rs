@@ -222,7 +222,7 @@ impl Screen {
         self.builder.say(item(self.format, Role::Assistant, vec![block], raw), place, detail);
     }
 
-    /// Takes a request to the model: it answers the call before it, or says what nobody else said.
+    /// Takes a request to the model: it answers the call before it, or holds words that no other line has.
     fn request(&mut self, request: Option<Text>, (raw, place, detail): (Raw, Place, Detail)) {
         match (request, self.waiting.take()) {
             (Some(request), Some(id)) => {
