@@ -12,6 +12,8 @@ pub mod fuzz;
 pub mod loopback;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+#[cfg(unix)]
+pub mod postgres;
 pub mod scan;
 pub mod timing;
 pub mod varied;

@@ -42,7 +42,7 @@ const SHARED_NAMES: &[(&str, usize)] = &[
 ];
 
 /// Packages in the lock file. Raising it is a visible line.
-const LOCKED_PACKAGES: usize = 386;
+const LOCKED_PACKAGES: usize = 424;
 
 pub fn tidy() -> Result<()> {
     let mut problems = Vec::new();

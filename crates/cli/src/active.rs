@@ -70,6 +70,8 @@ pub fn whole_location(store: &Location) -> String {
     match store {
         Location::Sqlite(path) => format!("sqlite:{}", whole(path)),
         Location::Jsonl(path) => format!("jsonl:{}", whole(path)),
+        // The same database, whoever's password opens it.
+        Location::Postgres(address) => address.to_string(),
         Location::Memory => String::from("memory:"),
     }
 }

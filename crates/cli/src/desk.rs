@@ -34,6 +34,7 @@ impl Desk {
         let settings = Settings::load(&home.config)?;
         let set = settings.value("store").and_then(|store| store.parse().ok());
         let location = flags.store.clone().or(set).unwrap_or_else(|| home.store());
+        let location = location.with_folder(&home.beside_servers());
         let folder = std::env::current_dir().unwrap_or_default();
         Ok(Self { home, settings, location, folder, pager: !flags.no_pager })
     }

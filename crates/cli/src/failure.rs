@@ -238,6 +238,7 @@ fn store_hint(error: &StoreError) -> Option<&'static str> {
             }
             _ => return None,
         },
+        StoreError::Server { hint, .. } => hint,
         StoreError::Database { unwritable: true, .. } => {
             "check free space and permissions; nothing that was saved is lost"
         }

@@ -52,6 +52,11 @@ impl Home {
     pub fn store(&self) -> Location {
         Location::Sqlite(self.data.join("rejoin.db"))
     }
+
+    /// The folder for what a store on a server keeps on this machine.
+    pub fn beside_servers(&self) -> PathBuf {
+        self.data.join("postgres")
+    }
 }
 
 fn variable(name: &str) -> Option<PathBuf> {

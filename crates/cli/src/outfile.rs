@@ -69,6 +69,10 @@ impl Untouched {
             Self::Store(Location::Jsonl(folder)) => {
                 fs::canonicalize(folder).is_ok_and(|folder| path.starts_with(folder))
             }
+            Self::Store(Location::Postgres(address)) => address
+                .beside()
+                .and_then(|folder| fs::canonicalize(folder).ok())
+                .is_some_and(|folder| path.starts_with(folder)),
             Self::Store(Location::Memory) => false,
         }
     }

@@ -262,7 +262,7 @@ impl Entry {
     }
 
     /// The envelope's exact text, which is hashed.
-    fn envelope_text(&self) -> Cow<'_, str> {
+    pub fn envelope_text(&self) -> Cow<'_, str> {
         self.spelling().map_or_else(|| Cow::Owned(self.envelope.write()), Cow::Borrowed)
     }
 

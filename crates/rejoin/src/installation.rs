@@ -90,6 +90,7 @@ impl StoreReport {
             Location::Sqlite(path) | Location::Jsonl(path) => {
                 try_writing(&location).err().map(|why| format!("{}: {why}", path.display()))
             }
+            Location::Postgres(_) => try_writing(&location).err().map(|why| why.to_string()),
             Location::Memory => None,
         };
         let look = || {

@@ -65,6 +65,18 @@ pub enum StoreError {
         /// The system's error.
         why: io::Error,
     },
+    /// A database server refused, or cannot be reached.
+    #[error("{what}: {why}")]
+    Server {
+        /// What failed.
+        what: &'static str,
+        /// The server's own message, or that of the connection.
+        why: String,
+        /// What a person can do about it.
+        hint: &'static str,
+        /// Whether it is about the server, and not about the entries: they can be saved later.
+        unwritable: bool,
+    },
     /// The database refused.
     #[error("{what}: {why}")]
     Database {
@@ -109,7 +121,7 @@ impl StoreError {
             Self::Refused(_) => "STORE_REFUSED",
             Self::Damaged { .. } => "CORRUPTED_ROLLOUT",
             Self::BrokenBatch(_) => "BROKEN_BATCH",
-            Self::Io { .. } | Self::Database { .. } => "STORE_FAILED",
+            Self::Io { .. } | Self::Database { .. } | Self::Server { .. } => "STORE_FAILED",
         }
     }
 
@@ -118,7 +130,7 @@ impl StoreError {
     pub fn is_unwritable(&self) -> bool {
         match self {
             Self::ReadOnly(_) | Self::Io { .. } | Self::Missing(_) => true,
-            Self::Database { unwritable, .. } => *unwritable,
+            Self::Database { unwritable, .. } | Self::Server { unwritable, .. } => *unwritable,
             _ => false,
         }
     }

@@ -4,7 +4,7 @@
 //! `append` returns. A store knows envelopes, hashes and order, and does not interpret content: titles, states and search words
 //! come from a [`Digester`] that the caller provides.
 //!
-//! `sqlite/`, `jsonl/` and `memory` implement the trait and pass one suite of tests. To add a store, add a folder and a line in
+//! `sqlite/`, `jsonl/`, `postgres/` and `memory` implement the trait and pass one suite of tests. To add a store, add a folder and a line in
 //! `open.rs`.
 
 mod aside;
@@ -18,7 +18,10 @@ mod location;
 pub mod lock;
 pub mod memory;
 mod open;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod probe;
+mod row;
 mod scan;
 mod sql;
 pub mod sqlite;
@@ -28,7 +31,7 @@ pub mod summary;
 pub use digest::{Digest, Digester, Summarize, Title, Words};
 pub use drafts::{DraftFile, Drafts};
 pub use error::{StoreError, StoreResult};
-pub use location::{Location, LocationError, hidden};
+pub use location::{Address, Location, LocationError, hidden};
 pub use lock::{Holder, Lock};
 pub use open::{Access, Options, open};
 pub use probe::try_writing;

@@ -1,6 +1,12 @@
 //! The location of a store, as `--store` and `REJOIN_STORE` name it.
 
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use rejoin_record::hash;
 
 /// Where a store is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -9,8 +15,64 @@ pub enum Location {
     Sqlite(PathBuf),
     /// A folder of JSONL files.
     Jsonl(PathBuf),
+    /// A PostgreSQL database.
+    Postgres(Address),
     /// In memory: gone when the process ends.
     Memory,
+}
+
+/// The address of a PostgreSQL database. What it leaves open, `PG*` variables and `.pgpass` say. It prints without secrets.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Address {
+    given: String,
+    beside: Option<PathBuf>,
+}
+
+impl Address {
+    /// The address as it was given, which may contain a password.
+    pub fn secret(&self) -> &str {
+        &self.given
+    }
+
+    /// The folder on this machine for what is not in the database: drafts of answers, and entries that could not be saved.
+    pub fn beside(&self) -> Option<&Path> {
+        self.beside.as_deref()
+    }
+
+    /// The same address, with a folder on this machine. Each address gets a folder of its own in it.
+    #[must_use]
+    pub fn with_folder(mut self, folder: &Path) -> Self {
+        let plain: String = hidden(&self.given)
+            .chars()
+            .map(|character| if character.is_ascii_alphanumeric() { character } else { '-' })
+            .collect();
+        // Two addresses that look alike without their secrets may be two databases.
+        let own = hash::short_name(&self.given, 12).to_lowercase();
+        self.beside = Some(folder.join(format!("{}-{own}", plain.trim_matches('-'))));
+        self
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hidden = hidden(&self.given);
+        let Some((bare, _)) = hidden.split_once('?') else { return f.write_str(&hidden) };
+        f.write_str(bare)?;
+        // These say which database it is and are no secrets.
+        let shown = ["host=", "hostaddr=", "port=", "dbname=", "user=", "sslmode=", "sslrootcert="];
+        let query = self.given.split_once('?').map_or("", |(_, query)| query);
+        let pairs = query.split('&').filter(|pair| shown.iter().any(|name| pair.starts_with(name)));
+        for (number, pair) in pairs.enumerate() {
+            write!(f, "{}{pair}", if number == 0 { "?" } else { "&" })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// Why a text is not a location.
@@ -23,21 +85,38 @@ pub struct LocationError {
     pub why: &'static str,
 }
 
+impl Location {
+    /// The same location, with a folder on this machine for what a database server does not keep.
+    #[must_use]
+    pub fn with_folder(self, folder: &Path) -> Self {
+        match self {
+            Self::Postgres(address) => Self::Postgres(address.with_folder(folder)),
+            other => other,
+        }
+    }
+}
+
 impl FromStr for Location {
     type Err = LocationError;
 
     fn from_str(given: &str) -> Result<Self, LocationError> {
         let wrong = |why| LocationError { given: hidden(given), why };
-        let (kind, rest) =
-            given.split_once(':').ok_or_else(|| wrong("write `sqlite:PATH` or `jsonl:FOLDER`"))?;
+        let (kind, rest) = given
+            .split_once(':')
+            .ok_or_else(|| wrong("write `sqlite:PATH`, `jsonl:FOLDER` or `postgres://…`"))?;
         match kind {
             "sqlite" | "jsonl" if rest.is_empty() => Err(wrong("a path must follow the colon")),
             "sqlite" if rest == ":memory:" => Ok(Self::Memory),
             "sqlite" => Ok(Self::Sqlite(PathBuf::from(rest))),
             "jsonl" => Ok(Self::Jsonl(PathBuf::from(rest))),
             "memory" => Ok(Self::Memory),
-            "postgres" | "postgresql" => Err(wrong("PostgreSQL is not part of this version")),
-            _ => Err(wrong("write `sqlite:PATH` or `jsonl:FOLDER`")),
+            "postgres" | "postgresql" if !rest.starts_with("//") => {
+                Err(wrong("write `postgres://USER@HOST/DATABASE`"))
+            }
+            "postgres" | "postgresql" => {
+                Ok(Self::Postgres(Address { given: given.to_owned(), beside: None }))
+            }
+            _ => Err(wrong("write `sqlite:PATH`, `jsonl:FOLDER` or `postgres://…`")),
         }
     }
 }
@@ -70,6 +149,7 @@ impl fmt::Display for Location {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Self::Jsonl(path) => write!(f, "jsonl:{}", path.display()),
+            Self::Postgres(address) => address.fmt(f),
             Self::Memory => f.write_str("memory:"),
         }
     }
@@ -84,11 +164,15 @@ mod tests {
         for good in ["sqlite:/a/b.db", "jsonl:chats", "memory:", "sqlite:C:\\x.db"] {
             assert_eq!(good.parse::<Location>().unwrap().to_string(), good);
         }
-        for bad in ["", "x", "sqlite:", "jsonl:", "redis:x", "postgres://h/db"] {
+        for bad in ["", "x", "sqlite:", "jsonl:", "redis:x", "postgres:db"] {
             assert!(bad.parse::<Location>().is_err(), "{bad}");
         }
-        let error = "postgres://me:secret@h/db".parse::<Location>().unwrap_err().to_string();
-        assert!(error.contains("postgres://***@h/db") && !error.contains("secret"), "{error}");
+        let error = "redis://me:secret@h/db".parse::<Location>().unwrap_err().to_string();
+        assert!(error.contains("redis://***@h/db") && !error.contains("secret"), "{error}");
+        let database = "postgres://me:secret@/db?host=/run/pg&password=secret&sslmode=require";
+        let database = database.parse::<Location>().unwrap();
+        assert_eq!(database.to_string(), "postgres://***@/db?host=/run/pg&sslmode=require");
+        assert!(!format!("{database:?}").contains("secret"));
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Holder {
         format!("{}\n", holder.finish())
     }
 
-    fn from_json(text: &str) -> Self {
+    pub(crate) fn from_json(text: &str) -> Self {
         let (doc, _) = Doc::parse_prefix(text.trim());
         let root = doc.root();
         let field = |name: &str| {
@@ -86,10 +86,27 @@ impl fmt::Display for Holder {
 #[derive(Debug)]
 pub struct Lock(#[allow(dead_code, reason = "what counts is that it is held")] Held);
 
+#[cfg(feature = "postgres")]
+impl From<crate::postgres::Lease> for Lock {
+    fn from(lease: crate::postgres::Lease) -> Self {
+        Self(Held::Lease(lease))
+    }
+}
+
 #[derive(Debug)]
 enum Held {
-    File { folder: PrivateFolder, name: String, file: File },
-    Memory { held: Arc<Mutex<Vec<(ConversationId, Holder)>>>, conversation: ConversationId },
+    File {
+        folder: PrivateFolder,
+        name: String,
+        file: File,
+    },
+    Memory {
+        held: Arc<Mutex<Vec<(ConversationId, Holder)>>>,
+        conversation: ConversationId,
+    },
+    #[cfg(feature = "postgres")]
+    #[allow(dead_code, reason = "what counts is that it is held")]
+    Lease(crate::postgres::Lease),
 }
 
 impl Drop for Held {
@@ -104,6 +121,8 @@ impl Drop for Held {
                 let mut held = guard(held);
                 held.retain(|(other, _)| other != conversation);
             }
+            #[cfg(feature = "postgres")]
+            Self::Lease(_) => {}
         }
     }
 }

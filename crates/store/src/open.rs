@@ -50,6 +50,13 @@ pub fn open(location: &Location, options: Options) -> StoreResult<Box<dyn Store>
             files::check_index(&folder.join(".index"))?;
             Box::new(Jsonl::open(folder, options)?)
         }
+        #[cfg(feature = "postgres")]
+        Location::Postgres(address) => Box::new(crate::postgres::Postgres::open(address, options)?),
+        #[cfg(not(feature = "postgres"))]
+        Location::Postgres(_) => {
+            let why = "this build of rejoin has no PostgreSQL (it needs the feature `postgres`)";
+            return Err(StoreError::Refused(String::from(why)));
+        }
         Location::Memory => Box::new(Memory::new(options.digester)),
     })
 }

@@ -23,6 +23,10 @@ pub fn try_writing(location: &Location) -> StoreResult<()> {
         }
         Location::Sqlite(path) => try_folder(path.parent().unwrap_or(Path::new(""))),
         Location::Jsonl(folder) => try_folder(folder),
+        #[cfg(feature = "postgres")]
+        Location::Postgres(address) => crate::postgres::try_writing(address),
+        #[cfg(not(feature = "postgres"))]
+        Location::Postgres(_) => Ok(()),
         Location::Memory => Ok(()),
     }
 }

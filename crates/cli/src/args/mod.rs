@@ -50,8 +50,8 @@ pub struct Flags {
     /// When to use colours (default: auto, which respects NO_COLOR)
     #[arg(long, global = true, value_enum, value_name = "WHEN", help_heading = GLOBAL)]
     pub color: Option<Colour>,
-    /// Store of conversations: `sqlite:PATH` or `jsonl:FOLDER` (default:
-    /// REJOIN_STORE, else the setting)
+    /// Store of conversations: `sqlite:PATH`, `jsonl:FOLDER` or
+    /// `postgres://…` (default: REJOIN_STORE, else the setting)
     #[arg(long, global = true, value_name = "LOCATION", help_heading = GLOBAL)]
     pub store: Option<Location>,
     /// Print long output without a pager

@@ -43,7 +43,7 @@ pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
             (store, ids)
         }
     };
-    let other = Desk::open_other(&arguments.to)?;
+    let other = Desk::open_other(&arguments.to.clone().with_folder(&desk.home.beside_servers()))?;
     let writer = desk::writer(&*other, "rejoin copy");
     let bar = output::progress(ids.len(), "{bar:40} {pos}/{len} conversations");
     let mut failed = 0;

@@ -95,6 +95,7 @@ fn home(location: &Location) -> Option<&Path> {
     match location {
         Location::Sqlite(path) => Some(above(path)),
         Location::Jsonl(folder) => Some(folder),
+        Location::Postgres(address) => address.beside(),
         Location::Memory => None,
     }
 }
@@ -143,6 +144,8 @@ fn is_name_of(location: &Location, name: &str) -> bool {
                     .file_stem()
                     .is_some_and(|stem| stem.to_str().is_some_and(id))
         }
+        // The whole folder is its own.
+        Location::Postgres(_) => true,
         Location::Memory => false,
     }
 }

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     error::{StoreError, StoreResult},
+    row::{InOrder, UnverifiedRow, lost},
     scan, sql,
     store::{Damage, Each, Item, Place},
 };
@@ -46,7 +47,7 @@ pub(super) fn read_at(inner: &Inner, id: ConversationId, places: &[u64], each: E
     reader.unpacker.limit(inner.bytes());
     let key = key(&reader.connection, id)?;
     let mut hand = |(_, unverified): Read| {
-        each(match unverified.map_err(|broken| broken.damage).and_then(rows::UnverifiedRow::verify) {
+        each(match unverified.map_err(|broken| broken.damage).and_then(UnverifiedRow::verify) {
             Err(damage) => Item::Damage(damage),
             Ok(verified) => verified.doubt().map_or(Item::Entry(verified.entry), Item::Damage),
         })
@@ -125,35 +126,18 @@ pub(super) fn walk(
     reader.unpacker.limit(inner.bytes());
     let key = key(&reader.connection, conversation)?;
     let mut page = None;
-    let mut stopped = false;
     let (from, last) = (*next, Cell::new(*next));
+    let mut rows = InOrder::from(*next, each);
     let mut hand = |(seq, unverified): Read| {
         last.set(seq + 1);
-        let mut give = |item: Item| {
-            stopped |= each(item).is_break();
-            if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        if seq > *next {
-            give(Item::Damage(lost(*next, seq - 1)))?;
-        }
-        *next = seq;
         match unverified {
             Err(broken) if broken.page => {
+                rows.skip_to(seq)?;
                 page = Some(broken.damage.why);
-                return ControlFlow::Break(());
+                ControlFlow::Break(())
             }
-            Err(broken) => give(Item::Damage(broken.damage))?,
-            Ok(unverified) => match unverified.verify() {
-                Err(damage) => give(Item::Damage(damage))?,
-                Ok(verified) => {
-                    let doubt = verified.doubt();
-                    give(Item::Entry(verified.entry))?;
-                    doubt.map_or(ControlFlow::Continue(()), |doubt| give(Item::Damage(doubt)))?;
-                }
-            },
+            unverified => rows.hand(seq, unverified.map_err(|broken| broken.damage)),
         }
-        *next = seq + 1;
-        ControlFlow::Continue(())
     };
     // A few rows are not worth a thread.
     let mut walked = rows_from(reader, key, from, FEW, &mut hand);
@@ -161,25 +145,16 @@ pub(super) fn walk(
         let from = last.get();
         walked = scan::in_two_threads(|hand| rows_from(reader, key, from, usize::MAX, hand), &mut hand);
     }
+    *next = rows.next;
     match (page, walked) {
         (Some(why), _) => Err(StoreError::Damaged { place: Place::Row(*next), why }),
-        (None, Err(why)) if !stopped => Err(why).during("reading the conversation"),
+        (None, Err(why)) if !rows.stopped => Err(why).during("reading the conversation"),
         _ => Ok(()),
     }
 }
 
-/// The damage that is handed out in place of lost entries.
-fn lost(first: u64, last: u64) -> Damage {
-    let why = if first == last {
-        String::from("the entry is lost")
-    } else {
-        format!("the entries up to number {last} are lost")
-    };
-    Damage::at(Place::Row(first), why, Vec::new())
-}
-
 /// A row that was read and not checked yet, with its `seq`.
-pub(super) type Read = (u64, Result<rows::UnverifiedRow, rows::Broken>);
+pub(super) type Read = (u64, Result<UnverifiedRow, rows::Broken>);
 
 /// Hands out the rows of a conversation from a `seq` on, and returns their number; 0 if it was stopped.
 pub(super) fn rows_from(

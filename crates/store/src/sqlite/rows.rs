@@ -14,8 +14,9 @@ use rusqlite::{
 
 use super::body::{Packed, Packer, Unpacker, Unreadable};
 use crate::{
-    scan, sql,
-    store::{Damage, Place},
+    row::{UnverifiedRow, damaged},
+    sql,
+    store::Damage,
 };
 
 /// The columns of an entry, in the order in which [`read_row`] takes them.
@@ -161,21 +162,6 @@ fn bytes<const N: usize>(row: &Row<'_>, column: usize) -> Option<[u8; N]> {
     row.get_ref(column).ok()?.as_blob().ok()?.try_into().ok()
 }
 
-/// A row whose columns were read and not checked yet. Reading needs the connection; checking takes longer, and another thread can do it.
-pub(super) struct UnverifiedRow {
-    envelope: Envelope,
-    /// The possible parents, the likeliest first. The hash of the entry tells which one it is.
-    candidates: Vec<(EntryId, Hash)>,
-    inner: Option<Hash>,
-    hash: Hash,
-    content: Option<SaltedBody>,
-    spelling: Option<String>,
-}
-
-fn damaged(seq: u64, why: impl Into<String>, bytes: Vec<u8>) -> Damage {
-    Damage::at(Place::Row(seq), why, bytes)
-}
-
 /// A row that cannot be read as an entry.
 pub(super) struct Broken {
     pub(super) damage: Damage,
@@ -268,94 +254,6 @@ fn columns(
     };
     let spelling = spelling.ok_or_else(missing("envelope"))?.map(str::to_owned);
     Ok(UnverifiedRow { envelope, candidates, inner, hash, content, spelling })
-}
-
-impl UnverifiedRow {
-    /// Verifies the entry: its body and its place in the chain are as they were when it was appended.
-    pub(super) fn verify(self) -> Result<VerifiedRow, Damage> {
-        let Self { mut envelope, candidates, inner, hash, content, spelling } = self;
-        let seq = envelope.seq;
-        let inner = match (&content, inner) {
-            (Some(content), _) => content.hash(),
-            (None, Some(inner)) => inner,
-            (None, None) => return Err(damaged(seq, "its inner hash is missing", Vec::new())),
-        };
-        let made = |envelope: Envelope| match &spelling {
-            None => Ok(Entry::from_parts(envelope, None, inner, hash, content.clone())),
-            Some(text) => respelled(text, inner, hash, content.as_ref(), &envelope)
-                .map_err(|why| damaged(seq, why, text.clone().into_bytes())),
-        };
-        if envelope.parent.is_none() || candidates.is_empty() {
-            // The hash of the body was just computed, so the hash of the entry verifies it. If the parent is lost, nothing does.
-            let lost = envelope.parent.is_some();
-            let entry = made(envelope)?;
-            return if lost {
-                Ok(VerifiedRow { entry, parent: None, proven: false })
-            } else if entry.follows(None) {
-                Ok(VerifiedRow { entry, parent: None, proven: true })
-            } else {
-                Err(changed(&entry))
-            };
-        }
-        let mut last = None;
-        for (id, parent) in candidates {
-            envelope.parent = Some(id);
-            match made(envelope.clone()) {
-                Ok(entry) if entry.follows(Some(parent)) => {
-                    return Ok(VerifiedRow { entry, parent: Some(parent), proven: true });
-                }
-                made => last = Some(made),
-            }
-        }
-        Err(match last.expect("BUG: there was a candidate") {
-            Ok(entry) => changed(&entry),
-            Err(damage) => damage,
-        })
-    }
-}
-
-/// An entry that was verified as far as possible.
-pub(super) struct VerifiedRow {
-    pub(super) entry: Entry,
-    /// The hash of its parent, if it is known.
-    pub(super) parent: Option<Hash>,
-    /// Whether its hash proves it, which it does not if the parent is lost.
-    pub(super) proven: bool,
-}
-
-impl VerifiedRow {
-    /// The doubt to report, if it is not proven.
-    pub(super) fn doubt(&self) -> Option<Damage> {
-        if self.proven {
-            return None;
-        }
-        let why = scan::unproven(self.entry.id());
-        Some(damaged(self.entry.envelope().seq, why, Vec::new()))
-    }
-}
-
-fn changed(entry: &Entry) -> Damage {
-    let why = format!("entry {} is not what it was when it was appended", entry.id());
-    damaged(entry.envelope().seq, why, entry.to_line().into_bytes())
-}
-
-/// Restores an entry whose envelope has fields that this version would not write.
-fn respelled(
-    text: &str,
-    inner: Hash,
-    hash: Hash,
-    content: Option<&SaltedBody>,
-    columns: &Envelope,
-) -> Result<Entry, String> {
-    let body = content.map_or_else(String::new, |content| {
-        let name = if columns.kind == Kind::Header { "metadata" } else { "body" };
-        format!(",\"salt\":\"{}\",\"{name}\":{}", content.salt, content.body.as_str())
-    });
-    let line = format!("{{{text},\"inner\":\"{inner}\",\"hash\":\"{hash}\"{body}}}");
-    let entry = Entry::from_line(&line).map_err(|error| error.to_string())?;
-    let same = (entry.id(), entry.envelope().seq, entry.envelope().parent)
-        == (columns.id, columns.seq, columns.parent);
-    if same { Ok(entry) } else { Err(String::from("its envelope and its columns differ")) }
 }
 
 /// The columns of a row that is no entry, one per line, as far as they can be read.

@@ -36,7 +36,7 @@ fn erased_content_is_gone() {
         drop(store);
         assert_eq!(home.holding("XYZZYPLUGH"), 0, "{}: in no file", home.name);
         assert!(
-            !home.is_on_disk() || home.holding("something else") > 0,
+            !home.keeps_files() || home.holding("something else") > 0,
             "{}: the test can see content",
             home.name
         );

@@ -1,4 +1,4 @@
-//! The one suite that every home of conversations passes: memory, a folder of files, a database.
+//! The one suite that every home of conversations passes: memory, a folder of files, a file, a server.
 //!
 //! `in_every_home` is the list of homes. `model.rs` compares each with a plain list of entries under random operations.
 
@@ -52,6 +52,11 @@ impl Home {
         self.location != Location::Memory
     }
 
+    /// Whether the conversations are in files of this machine, and not a server's.
+    fn keeps_files(&self) -> bool {
+        matches!(self.location, Location::Sqlite(_) | Location::Jsonl(_))
+    }
+
     /// Every file, with its folder.
     fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
@@ -95,29 +100,27 @@ fn position(bytes: &[u8], text: &str) -> Option<usize> {
 
 /// Runs a test in every home.
 fn in_every_home(test: impl Fn(&Home)) {
-    type Place = fn(&Path) -> Location;
-    let homes: [(&str, Place); 3] = [
-        ("memory", |_| Location::Memory),
-        ("jsonl", |folder| Location::Jsonl(folder.join("store"))),
-        ("sqlite", |folder| Location::Sqlite(folder.join("store/rejoin.db"))),
+    type Place = fn(&Path) -> Option<Location>;
+    let homes: [(&str, Place); 4] = [
+        ("memory", |_| Some(Location::Memory)),
+        ("jsonl", |folder| Some(Location::Jsonl(folder.join("store")))),
+        ("sqlite", |folder| Some(Location::Sqlite(folder.join("store/rejoin.db")))),
+        ("postgres", support::postgres),
     ];
     for (name, place) in homes {
         let folder = support::folder();
-        let home = Home { name, location: place(folder.path()), folder };
-        let location = home.open().location().clone();
-        if location != home.location {
-            println!("{name} is not there yet");
-            continue;
-        }
+        let Some(location) = place(folder.path()) else { continue };
+        let home = Home { name, location, folder };
+        assert_eq!(*home.open().location(), home.location);
         println!("{name}");
         test(&home);
     }
 }
 
-/// Runs a test in every home that keeps its conversations on the disk.
+/// Runs a test in every home that keeps its conversations in files of this machine.
 fn in_every_home_on_disk(test: impl Fn(&Home)) {
     in_every_home(|home| {
-        if home.is_on_disk() {
+        if home.keeps_files() {
             test(home);
         }
     });

@@ -172,6 +172,18 @@ pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
+/// A new database on the server that the tests of this process share, with a folder on this machine; none if there is no PostgreSQL.
+pub fn postgres(folder: &Path) -> Option<Location> {
+    let Some(server) = testkit::postgres::shared() else {
+        testkit::faults::skip(&format!("PostgreSQL is not installed ({})", testkit::postgres::INSTALL));
+        return None;
+    };
+    let Location::Postgres(address) = server.address(&server.database()).parse().unwrap() else {
+        panic!("an address")
+    };
+    Some(Location::Postgres(address.with_folder(folder)))
+}
+
 pub fn jsonl(folder: &Path) -> Box<dyn Store> {
     rejoin_store::open(&Location::Jsonl(folder.to_owned()), WRITE).unwrap()
 }

@@ -84,6 +84,7 @@ fn own_files_inside(desk: &Desk) -> Vec<PathBuf> {
         // Its log, its index and its copies have longer names beside it.
         Location::Sqlite(file) => file.parent().map(Path::to_owned).into_iter().chain([file]).collect(),
         Location::Jsonl(folder) => vec![folder],
+        Location::Postgres(address) => address.beside().map(Path::to_owned).into_iter().collect(),
         Location::Memory => Vec::new(),
     });
     let own =

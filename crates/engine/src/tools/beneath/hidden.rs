@@ -148,6 +148,9 @@ impl Hidden {
                 real(store).is_some_and(|store| path.to_string_lossy().starts_with(&*store.to_string_lossy()))
             }
             Location::Jsonl(folder) => real(folder).is_some_and(|folder| path.starts_with(folder)),
+            Location::Postgres(address) => {
+                address.beside().and_then(real).is_some_and(|folder| path.starts_with(folder))
+            }
             Location::Memory => false,
         };
         self.files.iter().any(|hidden| is_it(hidden)) || self.stores.iter().any(in_store)

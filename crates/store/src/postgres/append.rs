@@ -1,0 +1,154 @@
+//! Appends entries: one statement, and so one round trip and one transaction, for a batch.
+
+use deadpool_postgres::Object;
+use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
+use tokio_postgres::{Row, types::ToSql};
+
+use super::{
+    link::Trouble,
+    rows::{self, Columns},
+    summaries::{self, Told},
+};
+use crate::{
+    error::{StoreError, StoreResult},
+    scan,
+};
+
+/// The number of parts in which conversations are counted. The first migration makes as many.
+pub(super) const PARTS: u32 = 32;
+
+/// The part that counts a conversation.
+pub(super) fn part(id: ConversationId) -> i32 {
+    let sum: u32 = id.to_string().bytes().fold(0, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    (sum % PARTS) as i32
+}
+
+/// The statement that appends to a conversation. `moved` has one row if the tail is the expected one, and none otherwise; the row stays
+/// locked until the end, so writers come one after the other.
+fn statement(is_new: bool, summary: bool) -> String {
+    let (columns, batch) = (rows::COLUMNS, Columns::unnest(5));
+    let moved = if is_new {
+        "INSERT INTO rejoin.conversation (id, seq, tail, hash) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING RETURNING id"
+    } else {
+        "UPDATE rejoin.conversation SET seq = $2, tail = $3, hash = $4 \
+         WHERE id = $1 AND seq = $17 AND tail = $18 AND hash = $19 RETURNING id"
+    };
+    let first = if is_new { 17 } else { 20 };
+    let told = if summary {
+        summaries::upsert(first)
+    } else {
+        String::from("INSERT INTO rejoin.stale (id) SELECT id FROM moved ON CONFLICT (id) DO NOTHING")
+    };
+    let counted = if is_new {
+        let place = if summary { first + summaries::PARAMETERS } else { first };
+        format!(
+            ", counted AS (UPDATE rejoin.total SET conversations = conversations + 1 \
+             WHERE part = ${place} AND EXISTS (SELECT 1 FROM moved))"
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "WITH moved AS ({moved}), \
+         added AS (INSERT INTO rejoin.entry (conversation, {columns}) SELECT moved.id, e.* FROM moved, {batch}), \
+         told AS ({told}){counted} \
+         SELECT count(*) FROM moved"
+    )
+}
+
+/// Appends a batch whose seals were checked, if the conversation ends with `after`. Says whether it did.
+pub(super) async fn append(
+    client: &Object,
+    id: ConversationId,
+    after: Option<Tail>,
+    entries: &[Entry],
+    parents: &[scan::Parent],
+    told: Option<&Told>,
+) -> Result<bool, Trouble> {
+    let columns = Columns::of(entries, parents);
+    let last = entries.last().map(Tail::of).expect("BUG: an empty batch is not appended");
+    let (name, part) = (id.to_string(), part(id));
+    let (seq, tail, hash) = (last.seq as i64, last.id.as_uuid(), last.hash.as_bytes().to_vec());
+    let before = after.map(|after| (after.seq as i64, after.id.as_uuid(), after.hash.as_bytes().to_vec()));
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&name, &seq, &tail, &hash];
+    columns.bind(&mut values);
+    if let Some((seq, tail, hash)) = &before {
+        values.extend([seq as &(dyn ToSql + Sync), tail, hash]);
+    }
+    if let Some(told) = told {
+        told.bind(&mut values);
+    }
+    if before.is_none() {
+        values.push(&part);
+    }
+    let statement = client.prepare_cached(&statement(before.is_none(), told.is_some())).await?;
+    Ok(client.query_one(&statement, &values).await?.get::<_, i64>(0) == 1)
+}
+
+/// The newest entry of a conversation.
+pub(super) async fn tail(client: &Object, id: ConversationId) -> Result<Option<Tail>, Trouble> {
+    let statement =
+        client.prepare_cached("SELECT seq, tail, hash FROM rejoin.conversation WHERE id = $1").await?;
+    let row = client.query_opt(&statement, &[&id.to_string()]).await?;
+    Ok(row.as_ref().map(tail_in).transpose()?)
+}
+
+pub(super) fn tail_in(row: &Row) -> StoreResult<Tail> {
+    Ok(Tail { seq: row.get::<_, i64>(0).unsigned_abs(), id: entry_id(row, 1), hash: hash(row, 2)? })
+}
+
+fn entry_id(row: &Row, column: usize) -> EntryId {
+    EntryId::from_bytes(*row.get::<_, uuid::Uuid>(column).as_bytes())
+}
+
+fn hash(row: &Row, column: usize) -> StoreResult<Hash> {
+    let bytes = row.get::<_, &[u8]>(column).try_into();
+    let bytes = bytes.map_err(|_| StoreError::Damaged {
+        place: crate::store::Place::Store,
+        why: String::from("a hash does not have 32 bytes"),
+    })?;
+    Ok(Hash::from_bytes(bytes))
+}
+
+/// Ids and hashes of the entries after a tail; none if that tail is not stored.
+pub(super) async fn stored_after(
+    client: &Object,
+    id: ConversationId,
+    after: Option<Tail>,
+    most: usize,
+) -> Result<Option<Vec<(EntryId, Hash)>>, Trouble> {
+    let from = after.map_or(0, |tail| tail.seq) as i64;
+    let query =
+        "SELECT id, hash FROM rejoin.entry WHERE conversation = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
+    let statement = client.prepare_cached(query).await?;
+    // One more than there are in the batch tells that another writer was here.
+    let rows = client.query(&statement, &[&id.to_string(), &from, &(most as i64 + 2)]).await?;
+    Ok(after_tail(&rows, after)?)
+}
+
+/// Ids and hashes in the rows after a tail, which must be in the first row.
+pub(super) fn after_tail(rows: &[Row], after: Option<Tail>) -> StoreResult<Option<Vec<(EntryId, Hash)>>> {
+    let stored: StoreResult<Vec<_>> = rows.iter().map(|row| Ok((entry_id(row, 0), hash(row, 1)?))).collect();
+    let mut stored = stored?;
+    if let Some(after) = after {
+        if stored.first() != Some(&(after.id, after.hash)) {
+            return Ok(None);
+        }
+        stored.remove(0);
+    }
+    Ok(Some(stored))
+}
+
+/// The places of entries of a conversation, for those that are there.
+pub(super) async fn places(
+    client: &Object,
+    id: ConversationId,
+    entries: &[EntryId],
+) -> Result<Vec<(EntryId, (u64, Hash))>, Trouble> {
+    let query = "SELECT id, seq, hash FROM rejoin.entry WHERE conversation = $1 AND id = ANY($2)";
+    let statement = client.prepare_cached(query).await?;
+    let wanted: Vec<uuid::Uuid> = entries.iter().map(EntryId::as_uuid).collect();
+    let rows = client.query(&statement, &[&id.to_string(), &wanted]).await?;
+    let place = |row: &Row| Ok((entry_id(row, 0), (row.get::<_, i64>(1).unsigned_abs(), hash(row, 2)?)));
+    Ok(rows.iter().map(place).collect::<StoreResult<_>>()?)
+}

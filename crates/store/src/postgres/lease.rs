@@ -1,0 +1,190 @@
+//! The right to write to a conversation, on any machine: a row that says who has it, and until when.
+//!
+//! The holder renews it while it lives. If it dies, the row lapses, and the next writer takes it over; on the same machine, at once. The
+//! server's clock alone decides.
+
+use std::{sync::Arc, time::Duration};
+
+use deadpool_postgres::Object;
+use rejoin_record::{
+    ConversationId,
+    json::{Doc, Object as Json},
+};
+use tokio::task::JoinHandle;
+
+use super::{Inner, link::Trouble};
+use crate::{
+    error::{StoreError, StoreResult},
+    lock::Holder,
+};
+
+/// How long a lease counts if it is not renewed.
+const SECONDS: f64 = 15.0;
+
+/// How often it is renewed: twice may fail before it lapses.
+const RENEWAL: Duration = Duration::from_secs(5);
+
+/// A lease that is held. Dropping it gives it back.
+pub(crate) struct Lease {
+    inner: Arc<Inner>,
+    conversation: ConversationId,
+    token: uuid::Uuid,
+    renewing: JoinHandle<()>,
+}
+
+impl std::fmt::Debug for Lease {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lease").field("conversation", &self.conversation).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.renewing.abort();
+        let (conversation, token) = (self.conversation, self.token);
+        let returned = self.inner.link.run("giving back the right to write", |client| async move {
+            let query = "DELETE FROM rejoin.lease WHERE conversation = $1 AND token = $2";
+            let statement = client.prepare_cached(query).await?;
+            client.execute(&statement, &[&conversation.to_string(), &token]).await?;
+            Ok(())
+        });
+        if let Err(why) = returned {
+            tracing::debug!("{why}; it lapses by itself");
+        }
+    }
+}
+
+/// Takes the lease of a conversation.
+pub(super) fn take(inner: &Arc<Inner>, conversation: ConversationId, holder: &Holder) -> StoreResult<Lease> {
+    let token = random();
+    let place = Place::here();
+    let text = place.note(holder);
+    let got = inner.link.run("asking for the right to write", |client| {
+        let (place, text) = (&place, &text);
+        async move { acquire(&client, conversation, token, text, place).await }
+    })?;
+    if let Err(other) = got {
+        return Err(StoreError::Locked(other));
+    }
+    let renewed = Arc::downgrade(inner);
+    let renewing = inner.link.handle().spawn(async move {
+        loop {
+            tokio::time::sleep(RENEWAL).await;
+            let Some(inner) = renewed.upgrade() else { return };
+            let Ok(client) = inner.link.connection().await else { continue };
+            let query = "UPDATE rejoin.lease SET until = now() + $3 * interval '1 second' WHERE conversation = $1 AND token = $2";
+            let renewed = async {
+                let statement = client.prepare_cached(query).await?;
+                client.execute(&statement, &[&conversation.to_string(), &token, &SECONDS]).await
+            };
+            match renewed.await {
+                Ok(1) => {}
+                Ok(_) => {
+                    tracing::warn!("another process has taken over the right to write to {conversation}");
+                    return;
+                }
+                Err(why) => tracing::debug!("the right to write to {conversation} was not renewed: {why}"),
+            }
+        }
+    });
+    Ok(Lease { inner: Arc::clone(inner), conversation, token, renewing })
+}
+
+/// Takes the row, if nobody has it or its holder is gone. Otherwise returns the holder.
+async fn acquire(
+    client: &Object,
+    conversation: ConversationId,
+    token: uuid::Uuid,
+    text: &str,
+    place: &Place,
+) -> Result<Result<(), Holder>, Trouble> {
+    let name = conversation.to_string();
+    let query = "INSERT INTO rejoin.lease AS held (conversation, token, holder, until) \
+                 VALUES ($1, $2, $3, now() + $4 * interval '1 second') \
+                 ON CONFLICT (conversation) DO UPDATE SET token = EXCLUDED.token, holder = EXCLUDED.holder, until = EXCLUDED.until \
+                 WHERE held.until < now() OR held.token = $5 OR held.token = $2 RETURNING 1";
+    let statement = client.prepare_cached(query).await?;
+    // The token of a holder that is known to be gone.
+    let mut gone = token;
+    loop {
+        if client.query_opt(&statement, &[&name, &token, &text, &SECONDS, &gone]).await?.is_some() {
+            return Ok(Ok(()));
+        }
+        let query = "SELECT token, holder FROM rejoin.lease WHERE conversation = $1";
+        let lookup = client.prepare_cached(query).await?;
+        // It may have been given back in between.
+        let Some(row) = client.query_opt(&lookup, &[&name]).await? else { continue };
+        let (other, note): (uuid::Uuid, &str) = (row.get(0), row.get(1));
+        if other == gone || !place.knows_to_be_gone(note) {
+            return Ok(Err(Holder::from_json(note)));
+        }
+        gone = other;
+    }
+}
+
+fn random() -> uuid::Uuid {
+    // Nobody gains anything by guessing it: who may write to the database may change the row.
+    let mut bytes = [0; 16];
+    for half in bytes.chunks_mut(8) {
+        use std::hash::{BuildHasher as _, Hasher as _};
+        half.copy_from_slice(&std::hash::RandomState::new().build_hasher().finish().to_le_bytes());
+    }
+    uuid::Uuid::from_bytes(bytes)
+}
+
+/// Where a process runs, so that another one in the same place can tell whether it still does.
+struct Place {
+    /// The start of the machine, and the space of its process ids. Empty if the system does not say.
+    machine: String,
+}
+
+impl Place {
+    fn here() -> Self {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let space = std::fs::read_link("/proc/self/ns/pid").ok();
+        let machine = match (boot.trim(), space) {
+            ("", _) | (_, None) => String::new(),
+            (boot, Some(space)) => format!("{boot} {}", space.display()),
+        };
+        Self { machine }
+    }
+
+    /// A holder as JSON, with where it runs.
+    fn note(&self, holder: &Holder) -> String {
+        let started = started(holder.pid).unwrap_or_default();
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        Json::new()
+            .number("pid", u64::from(holder.pid))
+            .text("command", holder.command.replace('\0', " "))
+            .text("since", &holder.since)
+            .text("host", host.trim())
+            .text("machine", &self.machine)
+            .text("started", &started)
+            .finish()
+    }
+
+    /// Whether a holder ran here and does not any more.
+    fn knows_to_be_gone(&self, note: &str) -> bool {
+        let (doc, _) = Doc::parse_prefix(note);
+        let field = |name: &str| {
+            let value = doc.root().and_then(|root| root.given(name));
+            value.and_then(|value| value.as_str().map(|text| text.into_owned())).unwrap_or_default()
+        };
+        let (machine, then) = (field("machine"), field("started"));
+        if self.machine.is_empty() || machine != self.machine || then.is_empty() {
+            return false;
+        }
+        started(Holder::from_json(note).pid).is_none_or(|now| now != then)
+    }
+}
+
+/// When a process was started, in the clock ticks of the system; none if there is no such process.
+fn started(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program, in parentheses, may contain anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace();
+    // A killed process that nobody has waited for still has an entry.
+    let is_gone = matches!(fields.next()?, "Z" | "X");
+    fields.nth(18).filter(|_| !is_gone).map(str::to_owned)
+}

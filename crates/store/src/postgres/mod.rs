@@ -1,0 +1,521 @@
+//! Conversations in a PostgreSQL database, for many users and more than one machine.
+//!
+//! The record is two tables (`migrations/`). An append is one statement: it moves the tail of the conversation, if that is still the
+//! expected one, adds the entries, and brings the summary for lists up to date. Only `removing.rs` changes or deletes entries.
+
+mod address;
+mod append;
+mod lease;
+mod link;
+mod reading;
+mod removing;
+mod rows;
+mod schema;
+mod summaries;
+mod tls;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use rejoin_record::{ConversationId, Entry, EntryId, Raw, Tail};
+
+pub(crate) use self::lease::Lease;
+use self::{
+    link::{Link, Trouble},
+    schema::Found,
+    summaries::Told,
+};
+use crate::{
+    aside::{Asides, Sought},
+    digest::Digester,
+    drafts::Drafts,
+    error::{StoreError, StoreResult},
+    files,
+    location::{Address, Location},
+    lock::{Holder, Lock, guard},
+    open::{Access, Options},
+    scan,
+    store::{
+        Damage, Each, EachPiece, EachProblem, Erasure, Hit, Page, PartRead, Query, Search, Selected, Size,
+        Store, Verified,
+    },
+    summary::{Summary, Tally},
+};
+
+/// The number of conversations whose summary is kept in memory between appends.
+const REMEMBERED: usize = 256;
+
+/// How often an append is tried again because another writer came first, before the caller is told.
+const TRIES: usize = 3;
+
+/// A store in a PostgreSQL database.
+pub struct Postgres {
+    inner: Arc<Inner>,
+}
+
+/// What the store and its leases share.
+struct Inner {
+    link: Link,
+    location: Location,
+    read_only: Option<String>,
+    version: i64,
+    digester: Digester,
+    /// Summaries of conversations that this process appends to, so that an append need not ask for them first.
+    tallies: Mutex<HashMap<ConversationId, Tally>>,
+    beside: Option<Beside>,
+}
+
+/// What is kept on this machine.
+struct Beside {
+    drafts: Drafts,
+    asides: Asides,
+}
+
+impl Beside {
+    fn in_folder(folder: &Path) -> Self {
+        Self { drafts: Drafts::new(folder.join("drafts")), asides: Asides::new(folder.join("aside")) }
+    }
+}
+
+impl fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Postgres").field("location", &self.inner.location).finish_non_exhaustive()
+    }
+}
+
+fn connect(address: &Address) -> StoreResult<Link> {
+    Link::new(address::reach(address, &address::Process)?)
+}
+
+/// Finds out whether a database can be written, by making a table that is not kept.
+pub(crate) fn try_writing(address: &Address) -> StoreResult<()> {
+    connect(address)?.run("writing to the database", |mut client| async move {
+        let found = schema::find(&client).await?;
+        let transaction = client.transaction().await?;
+        match found {
+            Found::Version(_) => {
+                let lock = "SELECT 1 FROM rejoin.total WHERE part = 0 FOR UPDATE";
+                transaction.query_opt(lock, &[]).await?;
+            }
+            Found::Nothing => transaction.batch_execute("CREATE SCHEMA IF NOT EXISTS rejoin").await?,
+        }
+        transaction.rollback().await?;
+        Ok(())
+    })
+}
+
+impl Postgres {
+    /// Opens a database, and makes the tables if there are none.
+    pub fn open(address: &Address, options: Options) -> StoreResult<Self> {
+        let link = connect(address)?;
+        let (version, read_only) = link.run("opening the database", |mut client| async move {
+            let found = schema::find(&client).await?;
+            Ok(match found {
+                Found::Version(version) if version > schema::KNOWN => {
+                    let newer = StoreError::TooNew { found: version, known: schema::KNOWN };
+                    (version, Some(newer.to_string()))
+                }
+                Found::Version(version) if options.access == Access::Read => (version, None),
+                Found::Nothing if options.access == Access::Read => {
+                    return Err(StoreError::Missing(PathBuf::from(address.to_string())).into());
+                }
+                Found::Version(version) if version == schema::KNOWN => {
+                    let query =
+                        "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean";
+                    let only_reads: bool = client.query_one(query, &[]).await?.get(0);
+                    (version, only_reads.then(|| String::from("the server only reads at the moment")))
+                }
+                _ => (schema::migrate(&mut client).await?, None),
+            })
+        })?;
+        if let Some(folder) = address.beside().filter(|_| options.access == Access::Write) {
+            files::make_folders(folder)
+                .map_err(StoreError::io(format!("making the folder {}", folder.display())))?;
+        }
+        Ok(Self {
+            inner: Arc::new(Inner {
+                link,
+                location: Location::Postgres(address.clone()),
+                read_only,
+                version,
+                digester: options.digester,
+                tallies: Mutex::default(),
+                beside: address.beside().map(Beside::in_folder),
+            }),
+        })
+    }
+
+    fn writable(&self) -> StoreResult<()> {
+        match &self.inner.read_only {
+            // A server that only reads may become one that writes; a newer schema stays.
+            Some(_) if self.inner.version > schema::KNOWN => {
+                Err(StoreError::TooNew { found: self.inner.version, known: schema::KNOWN })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The summary of a conversation that ends with `after`, as far as it can be had without reading the conversation.
+    fn tally(&self, id: ConversationId, after: Option<Tail>) -> StoreResult<Option<Tally>> {
+        let Some(after) = after else { return Ok(Some(Tally::new(id, self.inner.digester))) };
+        let known = guard(&self.inner.tallies).remove(&id);
+        if let Some(known) = known.filter(|tally| tally.summary().tail == Some(after)) {
+            return Ok(Some(known));
+        }
+        let digester = self.inner.digester;
+        self.inner.link.run("reading the summary", |client| async move {
+            summaries::resume(&client, id, after, digester).await
+        })
+    }
+
+    fn remember(&self, id: ConversationId, tally: Tally) {
+        let mut tallies = guard(&self.inner.tallies);
+        if tallies.len() >= REMEMBERED {
+            tallies.clear();
+        }
+        tallies.insert(id, tally);
+    }
+
+    /// Appends entries after the end of the conversation, if that is `after`.
+    fn append_after(&self, id: ConversationId, after: Option<Tail>, entries: &[Entry]) -> StoreResult<bool> {
+        let parents = self.parents(id, after, entries)?;
+        let mut tally = self.tally(id, after)?;
+        let told = tally.as_mut().and_then(|tally| {
+            for entry in entries {
+                tally.add(entry);
+            }
+            // If the state depends on entries that were not kept, the next list works it out.
+            let mut is_known = true;
+            let settled = tally.settle(|_| {
+                is_known = false;
+                Ok(Vec::new())
+            });
+            (settled.is_ok() && is_known).then(|| Told::of(tally))
+        });
+        let link = &self.inner.link;
+        let appended = link.run("appending", |client| {
+            let (parents, told) = (&parents, told.as_ref());
+            async move { append::append(&client, id, after, entries, parents, told).await }
+        })?;
+        if let Some(tally) = tally.filter(|_| appended && told.is_some()) {
+            self.remember(id, tally);
+        }
+        Ok(appended)
+    }
+
+    /// Checks that entries are sealed onto their parents, and returns those.
+    fn parents(
+        &self,
+        id: ConversationId,
+        after: Option<Tail>,
+        entries: &[Entry],
+    ) -> StoreResult<Vec<scan::Parent>> {
+        let own: std::collections::HashSet<EntryId> =
+            entries.iter().map(Entry::id).chain(after.map(|after| after.id)).collect();
+        let far: Vec<EntryId> = entries.iter().filter_map(|entry| entry.envelope().parent).collect();
+        let far: Vec<EntryId> = far.into_iter().filter(|parent| !own.contains(parent)).collect();
+        let stored: HashMap<EntryId, (u64, rejoin_record::Hash)> = if far.is_empty() {
+            HashMap::new()
+        } else {
+            let found = self.inner.link.run("looking for the parent", |client| {
+                let far = &far;
+                async move { append::places(&client, id, far).await }
+            })?;
+            found.into_iter().collect()
+        };
+        scan::check_seals(after, entries, |parent| Ok(stored.get(&parent).copied()))
+    }
+
+    /// Makes the summary of a conversation again.
+    fn refresh(&self, id: ConversationId) -> StoreResult<Summary> {
+        let mut tally = Tally::new(id, self.inner.digester);
+        self.read(id, 0, &mut |item| {
+            match item {
+                crate::store::Item::Entry(entry) => drop(tally.add(&entry)),
+                crate::store::Item::Damage(damage) => tally.note_damage(!damage.torn),
+            }
+            std::ops::ControlFlow::Continue(())
+        })?;
+        tally.settle(|newest| scan::entries(newest, |each| self.read(id, 0, each)))?;
+        if self.inner.read_only.is_none() {
+            self.inner.link.run("writing the summary", |client| {
+                let tally = &tally;
+                async move { summaries::put(&client, id, tally).await }
+            })?;
+        }
+        Ok(tally.into_summary())
+    }
+
+    /// The content of entries, to look for copies of it.
+    fn contents(&self, id: ConversationId, entries: &[EntryId]) -> StoreResult<Vec<Sought>> {
+        let wanted: Vec<uuid::Uuid> = entries.iter().map(EntryId::as_uuid).collect();
+        let rows = self.inner.link.run("reading entries", |client| {
+            let wanted = &wanted;
+            async move {
+                let query = "SELECT id, body FROM rejoin.entry WHERE conversation = $1 AND id = ANY($2)";
+                Ok(client.query(query, &[&id.to_string(), wanted]).await?)
+            }
+        })?;
+        let sought = rows.iter().map(|row| {
+            let body = row.get::<_, Option<&[u8]>>(1).map(String::from_utf8_lossy).unwrap_or_default();
+            Sought {
+                entry: EntryId::from_bytes(*row.get::<_, uuid::Uuid>(0).as_bytes()),
+                body: Raw::new(body),
+            }
+        });
+        Ok(sought.collect())
+    }
+
+    fn forget_copies(&self, id: ConversationId, holds: impl Fn(&[u8]) -> bool) -> StoreResult<()> {
+        let Some(beside) = &self.inner.beside else { return Ok(()) };
+        let forgotten = beside.asides.forget(&id.to_string(), holds);
+        forgotten.map_err(StoreError::io("removing what was set aside"))
+    }
+
+    fn clean(&self) -> StoreResult<()> {
+        self.inner
+            .link
+            .run("freeing what was removed (VACUUM)", |client| async move { removing::clean(&client).await })
+    }
+}
+
+impl Store for Postgres {
+    fn location(&self) -> &Location {
+        &self.inner.location
+    }
+
+    fn read_only(&self) -> Option<&str> {
+        self.inner.read_only.as_deref()
+    }
+
+    fn tail(&self, conversation: ConversationId) -> StoreResult<Option<Tail>> {
+        self.inner.link.run("reading the newest entry", |client| async move {
+            append::tail(&client, conversation).await
+        })
+    }
+
+    fn append(&self, id: ConversationId, after: Option<Tail>, entries: &[Entry]) -> StoreResult<Tail> {
+        scan::check_batch(after, entries)?;
+        self.writable()?;
+        if let Some(last) = entries.last()
+            && self.append_after(id, after, entries)?
+        {
+            return Ok(Tail::of(last));
+        }
+        // Another writer was here, or this is a repetition. What is there decides.
+        for _ in 0..TRIES {
+            let (found, later) = self.inner.link.run("reading the newest entries", |client| async move {
+                let found = append::tail(&client, id).await?;
+                Ok((found, append::stored_after(&client, id, after, entries.len()).await?))
+            })?;
+            let moved = || StoreError::TailMoved { expected: after, found };
+            let later = later.filter(|_| found.is_some() || after.is_none()).ok_or_else(moved)?;
+            let fresh = &entries[scan::already(&later, entries).ok_or_else(moved)?..];
+            let Some(last) = fresh.last() else {
+                return found.ok_or(StoreError::BrokenBatch("there is nothing to append"));
+            };
+            if self.append_after(id, found, fresh)? {
+                return Ok(Tail::of(last));
+            }
+        }
+        Err(StoreError::TailMoved { expected: after, found: self.tail(id)? })
+    }
+
+    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()> {
+        reading::read(&self.inner.link, conversation, from, each)
+    }
+
+    fn read_part(&self, id: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<PartRead> {
+        if reading::read_at(&self.inner.link, id, part.earlier, each)?.is_continue() {
+            self.read(id, part.from, each)?;
+        }
+        Ok(PartRead::Done)
+    }
+
+    fn single_reads(&self) -> usize {
+        usize::MAX
+    }
+
+    fn checkpoint(&self, conversation: ConversationId, each: EachPiece<'_>) {
+        if let Err(why) = reading::checkpoint(&self.inner.link, conversation, each) {
+            tracing::debug!("the checkpoint cannot be read: {why}");
+        }
+    }
+
+    fn keep_checkpoint(&self, conversation: ConversationId, pieces: &[String]) {
+        if let Err(why) = reading::keep_checkpoint(&self.inner.link, conversation, pieces) {
+            tracing::debug!("the checkpoint is not kept: {why}");
+        }
+    }
+
+    fn list(&self, query: &Query) -> StoreResult<Page> {
+        self.settle()?;
+        self.inner
+            .link
+            .run("listing conversations", |client| async move { summaries::list(&client, query).await })
+    }
+
+    fn summary(&self, conversation: ConversationId) -> StoreResult<Summary> {
+        let (tail, stored) = self.inner.link.run("reading the summary", |client| async move {
+            Ok((append::tail(&client, conversation).await?, summaries::get(&client, conversation).await?))
+        })?;
+        let tail = tail.ok_or(StoreError::NotFound(conversation))?;
+        match stored {
+            Some((summary, _)) if summary.tail == Some(tail) => Ok(summary),
+            _ => self.refresh(conversation),
+        }
+    }
+
+    fn ids(&self, prefix: &str, limit: usize) -> StoreResult<Vec<ConversationId>> {
+        reading::ids(&self.inner.link, prefix, limit)
+    }
+
+    fn search(&self, search: &Search) -> StoreResult<Vec<Hit>> {
+        let ids = match search.within {
+            Some(within) => vec![within],
+            None => self.ids("", usize::MAX)?,
+        };
+        scan::search(self, &ids, self.inner.digester, search)
+    }
+
+    fn lock(&self, conversation: ConversationId, holder: &Holder) -> StoreResult<Lock> {
+        self.writable()?;
+        Ok(lease::take(&self.inner, conversation, holder)?.into())
+    }
+
+    fn erase_all(&self, id: ConversationId, after: Tail, erasures: &[Erasure]) -> StoreResult<Tail> {
+        let notes: Vec<Entry> = erasures.iter().map(|(_, note)| note.clone()).collect();
+        scan::check_batch(Some(after), &notes)?;
+        self.writable()?;
+        guard(&self.inner.tallies).remove(&id);
+        let entries: Vec<EntryId> = erasures.iter().map(|(entry, _)| *entry).collect();
+        let sought = self.contents(id, &entries)?;
+        let tail = self.inner.link.run("erasing", |mut client| async move {
+            removing::erase(&mut client, id, after, erasures).await
+        })?;
+        // Copies of the entries may have been set aside when they were found damaged.
+        self.forget_copies(id, Sought::any(&sought))?;
+        self.clean()?;
+        Ok(tail)
+    }
+
+    fn delete(&self, conversation: ConversationId) -> StoreResult<()> {
+        self.writable()?;
+        guard(&self.inner.tallies).remove(&conversation);
+        self.inner
+            .link
+            .run("deleting", |mut client| async move { removing::delete(&mut client, conversation).await })?;
+        self.forget_copies(conversation, |_| true)?;
+        if let Some(beside) = &self.inner.beside {
+            beside.drafts.remove(conversation)?;
+        }
+        self.clean()
+    }
+
+    fn files_that_go(
+        &self,
+        conversation: ConversationId,
+        entries: Option<&[EntryId]>,
+    ) -> StoreResult<Vec<PathBuf>> {
+        self.tail(conversation)?.ok_or(StoreError::NotFound(conversation))?;
+        let Some(beside) = &self.inner.beside else { return Ok(Vec::new()) };
+        let owner = conversation.to_string();
+        let unreadable = StoreError::io("reading what was set aside");
+        let Some(entries) = entries else {
+            let mut files: Vec<PathBuf> = beside.drafts.file_of(conversation).into_iter().collect();
+            files.extend(beside.asides.holding(&owner, |_| true).map_err(unreadable)?);
+            return Ok(files);
+        };
+        let sought = self.contents(conversation, entries)?;
+        beside.asides.holding(&owner, Sought::any(&sought)).map_err(unreadable)
+    }
+
+    fn set_aside(&self, conversation: ConversationId, damage: &Damage) -> StoreResult<Option<PathBuf>> {
+        if !damage.torn {
+            let noted = self.inner.link.run("noting damage", |client| async move {
+                let note = "UPDATE rejoin.summary SET damaged = true WHERE id = $1";
+                client.execute(note, &[&conversation.to_string()]).await?;
+                Ok(())
+            });
+            if let Err(why) = noted {
+                tracing::debug!("{why}");
+            }
+        }
+        let Some(beside) = &self.inner.beside else { return Ok(None) };
+        beside.asides.keep(&conversation.to_string(), &damage.bytes)
+    }
+
+    fn drafts(&self) -> Option<&Drafts> {
+        self.inner.beside.as_ref().map(|beside| &beside.drafts)
+    }
+
+    fn verify(&self, conversation: Option<ConversationId>, each: EachProblem<'_>) -> StoreResult<Verified> {
+        let ids = conversation.map_or_else(|| self.ids("", usize::MAX), |id| Ok(vec![id]))?;
+        let mut all = Verified::default();
+        for id in ids {
+            match scan::verify_one(self, id, each) {
+                // It was deleted a moment ago.
+                Err(StoreError::NotFound(_)) if conversation.is_none() => {}
+                verified => all.add(verified?),
+            }
+        }
+        Ok(all)
+    }
+
+    fn size(&self) -> StoreResult<Size> {
+        self.inner.link.run("measuring the database", |client| async move {
+            let query = "SELECT pg_total_relation_size('rejoin.entry') + pg_total_relation_size('rejoin.conversation'), \
+                         pg_total_relation_size('rejoin.summary') + pg_total_relation_size('rejoin.checkpoint')";
+            let row = client.query_one(query, &[]).await?;
+            Ok(Size { record: row.get::<_, i64>(0).unsigned_abs(), index: row.get::<_, i64>(1).unsigned_abs() })
+        })
+    }
+
+    fn schema(&self) -> Option<i64> {
+        Some(self.inner.version)
+    }
+
+    fn settle(&self) -> StoreResult<()> {
+        if self.inner.read_only.is_some() {
+            return Ok(());
+        }
+        loop {
+            let stale = self
+                .inner
+                .link
+                .run("reading what is stale", |client| async move { summaries::stale(&client).await })?;
+            if stale.is_empty() {
+                return Ok(());
+            }
+            for id in stale {
+                match self.refresh(id) {
+                    Err(StoreError::NotFound(_)) => {
+                        self.inner.link.run("noting what is fresh", |client| async move {
+                            client
+                                .execute("DELETE FROM rejoin.stale WHERE id = $1", &[&id.to_string()])
+                                .await?;
+                            Ok::<_, Trouble>(())
+                        })?;
+                    }
+                    refreshed => drop(refreshed?),
+                }
+            }
+        }
+    }
+
+    fn rebuild(&self) -> StoreResult<()> {
+        self.writable()?;
+        guard(&self.inner.tallies).clear();
+        self.inner.link.run("forgetting the summaries", |client| async move {
+            let statement = "WITH gone AS (DELETE FROM rejoin.summary) \
+                             INSERT INTO rejoin.stale (id) SELECT id FROM rejoin.conversation ON CONFLICT (id) DO NOTHING";
+            client.execute(statement, &[]).await?;
+            Ok(())
+        })?;
+        self.settle()
+    }
+}

@@ -1,0 +1,169 @@
+//! Reads conversations, a page of rows at a time.
+
+use std::ops::ControlFlow;
+
+use rejoin_record::ConversationId;
+use tokio_postgres::Row;
+
+use super::{link::Link, rows};
+use crate::{
+    error::{StoreError, StoreResult},
+    row::{self, InOrder, UnverifiedRow},
+    store::{Each, EachPiece, Item},
+};
+
+/// The number of rows in the first page. Later pages have as many as fit into [`PAGE_BYTES`].
+const FIRST: i64 = 64;
+
+/// The most rows in a page.
+const MOST: i64 = 4096;
+
+/// About how many bytes a page should have.
+const PAGE_BYTES: usize = 4 << 20;
+
+/// Reads a conversation from a `seq` on.
+pub(super) fn read(link: &Link, id: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()> {
+    let query = format!(
+        "SELECT {} FROM rejoin.entry WHERE conversation = $1 AND seq >= $2 ORDER BY seq LIMIT $3",
+        rows::COLUMNS
+    );
+    let name = id.to_string();
+    let mut in_order = InOrder::from(from, each);
+    let (mut next, mut most) = (from, FIRST);
+    let mut newest = None;
+    loop {
+        let page = link.run("reading the conversation", |client| {
+            let (query, name) = (&query, &name);
+            async move {
+                let statement = client.prepare_cached(query).await?;
+                Ok(client.query(&statement, &[name, &(next as i64), &most]).await?)
+            }
+        })?;
+        let whole = page.len() as i64 == most;
+        let bytes: usize = page.iter().map(Row::raw_size_bytes).sum();
+        for row in &page {
+            let (seq, read) = rows::read(row);
+            next = seq + 1;
+            if in_order.hand(seq, read).is_break() {
+                return Ok(());
+            }
+        }
+        if whole {
+            let average = bytes / page.len() + 1;
+            most = ((PAGE_BYTES / average) as i64).clamp(1, MOST);
+            continue;
+        }
+        // The end of the rows should be the end of the conversation.
+        let tail =
+            link.run(
+                "reading the newest entry",
+                |client| async move { super::append::tail(&client, id).await },
+            )?;
+        let Some(tail) = tail else {
+            // Rows without a conversation: it was deleted while it was read.
+            return if next > from { Ok(()) } else { Err(StoreError::NotFound(id)) };
+        };
+        if tail.seq < next {
+            return Ok(());
+        }
+        if newest == Some(tail.seq) {
+            let _ = in_order.skip_to(tail.seq + 1);
+            return Ok(());
+        }
+        // Or somebody appended meanwhile: look once more.
+        newest = Some(tail.seq);
+    }
+}
+
+/// Reads single entries by their `seq`.
+pub(super) fn read_at(
+    link: &Link,
+    id: ConversationId,
+    places: &[u64],
+    each: Each<'_>,
+) -> StoreResult<ControlFlow<()>> {
+    let query = format!(
+        "SELECT {} FROM rejoin.entry WHERE conversation = $1 AND seq = ANY($2) ORDER BY seq",
+        rows::COLUMNS
+    );
+    let name = id.to_string();
+    for places in places.chunks(FIRST as usize) {
+        let wanted: Vec<i64> = places.iter().map(|place| *place as i64).collect();
+        let found = link.run("reading entries", |client| {
+            let (query, name, wanted) = (&query, &name, &wanted);
+            async move {
+                let statement = client.prepare_cached(query).await?;
+                Ok(client.query(&statement, &[name, wanted]).await?)
+            }
+        })?;
+        let mut found = found.iter().map(rows::read).peekable();
+        for place in places {
+            let item = match found.next_if(|(seq, _)| seq == place) {
+                None => Item::Damage(row::lost(*place, *place)),
+                Some((_, read)) => match read.and_then(UnverifiedRow::verify) {
+                    Err(damage) => Item::Damage(damage),
+                    Ok(verified) => verified.doubt().map_or(Item::Entry(verified.entry), Item::Damage),
+                },
+            };
+            if each(item).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// The ids that begin with a prefix, in order.
+pub(super) fn ids(link: &Link, prefix: &str, limit: usize) -> StoreResult<Vec<ConversationId>> {
+    let bare = prefix.strip_prefix(ConversationId::PREFIX).unwrap_or(prefix);
+    // Only these can begin an id.
+    if !bare.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
+        return Ok(Vec::new());
+    }
+    let from = format!("{}{bare}", ConversationId::PREFIX);
+    // `~` comes after every character of an id.
+    let to = format!("{from}~");
+    let most = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = link.run("looking for conversations", |client| {
+        let (from, to) = (&from, &to);
+        async move {
+            let query = "SELECT id FROM rejoin.conversation WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3";
+            let statement = client.prepare_cached(query).await?;
+            Ok(client.query(&statement, &[from, to, &most]).await?)
+        }
+    })?;
+    Ok(rows.iter().filter_map(|row| row.get::<_, &str>(0).parse().ok()).collect())
+}
+
+/// Hands out the pieces of a checkpoint.
+pub(super) fn checkpoint(link: &Link, id: ConversationId, each: EachPiece<'_>) -> StoreResult<()> {
+    for piece in 0i32.. {
+        let found = link.run("reading the checkpoint", |client| async move {
+            let query = "SELECT text FROM rejoin.checkpoint WHERE conversation = $1 AND piece = $2";
+            let statement = client.prepare_cached(query).await?;
+            Ok(client.query_opt(&statement, &[&id.to_string(), &piece]).await?)
+        })?;
+        let text = found.map(|row| String::from_utf8(row.get(0)));
+        let Some(Ok(text)) = text else { break };
+        if each(text).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the pieces of a checkpoint in the place of earlier ones.
+pub(super) fn keep_checkpoint(link: &Link, id: ConversationId, pieces: &[String]) -> StoreResult<()> {
+    link.run("keeping the checkpoint", |mut client| async move {
+        let name = id.to_string();
+        let transaction = client.transaction().await?;
+        transaction.execute("DELETE FROM rejoin.checkpoint WHERE conversation = $1", &[&name]).await?;
+        let insert = "INSERT INTO rejoin.checkpoint (conversation, piece, text) VALUES ($1, $2, $3)";
+        let insert = transaction.prepare_cached(insert).await?;
+        for (piece, text) in (0i32..).zip(pieces) {
+            transaction.execute(&insert, &[&name, &piece, &text.as_bytes()]).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
+    })
+}

@@ -1,0 +1,198 @@
+//! What lists show: one row for each conversation, which the append of an entry brings up to date in the same statement.
+//!
+//! The row follows from the entries. Where an append cannot work it out, or something was removed, the conversation is noted in `stale`,
+//! and the next list makes its row again.
+
+use deadpool_postgres::Object;
+use jiff::Timestamp;
+use rejoin_record::{ConversationId, EntryId, Hash, Tail};
+use tokio_postgres::{Row, types::ToSql};
+
+use super::link::Trouble;
+use crate::{
+    digest::Digester,
+    store::{Cursor, Page, Query},
+    summary::{Summary, Tally},
+};
+
+/// The columns of a summary, in the order in which [`read`] takes them.
+const COLUMNS: &str = "id, seq, tail, hash, title, renamed, provider, model, directory, format, state, messages, entries, created, \
+                       updated, standing, damaged, forked_from";
+
+/// A summary as the parameters of a statement.
+pub(super) struct Told {
+    title: Option<String>,
+    renamed: bool,
+    provider: Option<String>,
+    model: Option<String>,
+    directory: Option<String>,
+    format: Option<String>,
+    state: &'static str,
+    messages: i64,
+    entries: i64,
+    created: i64,
+    updated: i64,
+    standing: Vec<u8>,
+    damaged: bool,
+    forked_from: Option<String>,
+}
+
+/// The number of parameters of [`Told`].
+pub(super) const PARAMETERS: usize = 14;
+
+/// The statement that puts a summary in the place of an older one, with the parameters of [`Told`] from this number on. `moved` names the
+/// conversation, and `$2` to `$4` its newest entry.
+pub(super) fn upsert(first: usize) -> String {
+    let types = [
+        "text", "boolean", "text", "text", "text", "text", "text", "bigint", "bigint", "bigint", "bigint",
+        "bytea", "boolean", "text",
+    ];
+    let values: Vec<String> =
+        (first..).zip(types).map(|(number, kind)| format!("${number}::{kind}")).collect();
+    let columns = COLUMNS.split(", ").skip(1).filter(|column| *column != "damaged");
+    let columns: Vec<String> = columns.map(|column| format!("{column} = EXCLUDED.{column}")).collect();
+    format!(
+        "INSERT INTO rejoin.summary ({COLUMNS}) SELECT moved.id, $2::bigint, $3::uuid, $4::bytea, {} FROM moved \
+         ON CONFLICT (id) DO UPDATE SET {}, damaged = rejoin.summary.damaged OR EXCLUDED.damaged",
+        values.join(", "),
+        columns.join(", ")
+    )
+}
+
+impl Told {
+    pub(super) fn of(tally: &Tally) -> Self {
+        let summary = tally.summary();
+        // A text of PostgreSQL cannot contain a zero byte. The entries keep it; a list shows a sign in its place.
+        let text = |text: &Option<String>| text.as_ref().map(|text| text.replace('\0', "\u{2400}"));
+        Self {
+            title: text(&summary.title),
+            renamed: summary.renamed,
+            provider: text(&summary.provider),
+            model: text(&summary.model),
+            directory: text(&summary.directory),
+            format: text(&summary.format),
+            state: summary.state.as_str(),
+            messages: summary.messages as i64,
+            entries: summary.entries as i64,
+            created: summary.created.as_microsecond(),
+            updated: summary.updated.as_microsecond(),
+            standing: tally.kept().into_bytes(),
+            damaged: summary.damaged,
+            forked_from: text(&summary.forked_from),
+        }
+    }
+
+    pub(super) fn bind<'t>(&'t self, values: &mut Vec<&'t (dyn ToSql + Sync)>) {
+        values.extend([
+            &self.title as &(dyn ToSql + Sync),
+            &self.renamed,
+            &self.provider,
+            &self.model,
+            &self.directory,
+            &self.format,
+            &self.state,
+            &self.messages,
+            &self.entries,
+            &self.created,
+            &self.updated,
+            &self.standing,
+            &self.damaged,
+            &self.forked_from,
+        ]);
+    }
+}
+
+/// Reads a row that has [`COLUMNS`]: the summary, and what its state depends on.
+fn read(row: &Row) -> Option<(Summary, String)> {
+    let time = |column: usize| Timestamp::from_microsecond(row.get(column)).unwrap_or(Timestamp::UNIX_EPOCH);
+    let tail = Tail {
+        seq: row.get::<_, i64>(1).unsigned_abs(),
+        id: EntryId::from_bytes(*row.get::<_, uuid::Uuid>(2).as_bytes()),
+        hash: Hash::from_bytes(row.get::<_, &[u8]>(3).try_into().ok()?),
+    };
+    let summary = Summary {
+        id: row.get::<_, &str>(0).parse().ok()?,
+        title: row.get(4),
+        renamed: row.get(5),
+        provider: row.get(6),
+        model: row.get(7),
+        directory: row.get(8),
+        format: row.get(9),
+        state: row.get::<_, &str>(10).parse().unwrap_or_default(),
+        messages: row.get::<_, i64>(11).unsigned_abs(),
+        entries: row.get::<_, i64>(12).unsigned_abs(),
+        created: time(13),
+        updated: time(14),
+        damaged: row.get(16),
+        forked_from: row.get(17),
+        tail: Some(tail),
+    };
+    Some((summary, String::from_utf8_lossy(row.get(15)).into_owned()))
+}
+
+/// The summary of a conversation that ends with this entry, as it was stored, ready to be continued.
+pub(super) async fn resume(
+    client: &Object,
+    id: ConversationId,
+    tail: Tail,
+    digester: Digester,
+) -> Result<Option<Tally>, Trouble> {
+    let stored = get(client, id).await?;
+    let stored = stored.filter(|(summary, _)| summary.tail == Some(tail));
+    Ok(stored.map(|(summary, standing)| Tally::resume(summary, &standing, digester)))
+}
+
+/// The summary of a conversation as it was stored.
+pub(super) async fn get(client: &Object, id: ConversationId) -> Result<Option<(Summary, String)>, Trouble> {
+    let query = format!("SELECT {COLUMNS} FROM rejoin.summary WHERE id = $1");
+    let statement = client.prepare_cached(&query).await?;
+    Ok(client.query_opt(&statement, &[&id.to_string()]).await?.as_ref().and_then(read))
+}
+
+/// Stores a summary that was made again. If the conversation has moved on meanwhile, it stays stale.
+pub(super) async fn put(client: &Object, id: ConversationId, tally: &Tally) -> Result<(), Trouble> {
+    let Some(tail) = tally.summary().tail else { return Ok(()) };
+    let statement = format!(
+        "WITH moved AS (SELECT id FROM rejoin.conversation WHERE id = $1 AND seq = $2 AND tail = $3 AND hash = $4 FOR UPDATE), \
+         told AS ({}), fresh AS (DELETE FROM rejoin.stale WHERE id IN (SELECT id FROM moved)) SELECT count(*) FROM moved",
+        upsert(5).replace("rejoin.summary.damaged OR EXCLUDED.damaged", "EXCLUDED.damaged")
+    );
+    let statement = client.prepare_cached(&statement).await?;
+    let told = Told::of(tally);
+    let (name, seq, id, hash) =
+        (id.to_string(), tail.seq as i64, tail.id.as_uuid(), tail.hash.as_bytes().to_vec());
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&name, &seq, &id, &hash];
+    told.bind(&mut values);
+    client.query_one(&statement, &values).await?;
+    Ok(())
+}
+
+/// Conversations whose summary has to be made again.
+pub(super) async fn stale(client: &Object) -> Result<Vec<ConversationId>, Trouble> {
+    let statement = client.prepare_cached("SELECT id FROM rejoin.stale ORDER BY id LIMIT 1000").await?;
+    let rows = client.query(&statement, &[]).await?;
+    Ok(rows.iter().filter_map(|row| row.get::<_, &str>(0).parse().ok()).collect())
+}
+
+/// A page of the list.
+pub(super) async fn list(client: &Object, query: &Query) -> Result<Page, Trouble> {
+    let select = format!(
+        "SELECT {COLUMNS} FROM rejoin.summary WHERE updated <= $1 AND (updated < $1 OR id > $2) \
+         ORDER BY updated DESC, id LIMIT $3"
+    );
+    let count =
+        client.prepare_cached("SELECT coalesce(sum(conversations), 0)::bigint FROM rejoin.total").await?;
+    let select = client.prepare_cached(&select).await?;
+    let after = query.after.map(|after| (after.updated.as_microsecond(), after.id.to_string()));
+    let (updated, id) = after.unwrap_or((i64::MAX, String::new()));
+    // One more than asked for tells whether there is a next page.
+    let most = query.limit.and_then(|limit| i64::try_from(limit).ok()?.checked_add(1)).unwrap_or(i64::MAX);
+    let values: [&(dyn ToSql + Sync); 3] = [&updated, &id, &most];
+    // Both go out at once.
+    let (total, rows) = tokio::try_join!(client.query_one(&count, &[]), client.query(&select, &values))?;
+    let mut found: Vec<Summary> = rows.iter().filter_map(read).map(|(summary, _)| summary).collect();
+    let is_more = query.limit.is_some_and(|limit| found.len() > limit);
+    found.truncate(query.limit.unwrap_or(usize::MAX));
+    let next = found.last().filter(|_| is_more).map(|last| Cursor { updated: last.updated, id: last.id });
+    Ok(Page { conversations: found, total: total.get::<_, i64>(0).unsigned_abs(), next })
+}

@@ -1,0 +1,215 @@
+//! A real PostgreSQL server for tests: a cluster of its own in a temporary folder, reached by a socket in that folder.
+//!
+//! Debian's package has everything: `apt-get install postgresql`. As root the server runs as the user `postgres`, because it refuses to
+//! run as root.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// The command that installs what is missing.
+pub const INSTALL: &str = "apt-get install postgresql";
+
+/// How long a server may take to start, on a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A running server. It stops, and its files are removed, when it is dropped or when the process ends.
+#[derive(Debug)]
+pub struct Server {
+    programs: PathBuf,
+    folder: PathBuf,
+    settings: Vec<String>,
+    running: Mutex<Option<Child>>,
+    databases: AtomicU64,
+}
+
+/// The folder with the server's programs; none if it is not installed.
+#[must_use]
+pub fn programs() -> Option<PathBuf> {
+    let mut folders: Vec<PathBuf> =
+        std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut debian: Vec<PathBuf> = versions.map(|version| version.path().join("bin")).collect();
+    debian.sort();
+    folders.extend(debian.into_iter().rev());
+    folders
+        .into_iter()
+        .find(|folder| ["initdb", "postgres", "psql"].iter().all(|name| folder.join(name).exists()))
+}
+
+/// The server that all tests of this process share; none if PostgreSQL is not installed.
+pub fn shared() -> Option<&'static Server> {
+    static SHARED: OnceLock<Option<Server>> = OnceLock::new();
+    SHARED.get_or_init(|| programs().map(|programs| Server::start(programs, &["fsync=off"]))).as_ref()
+}
+
+impl Server {
+    /// Creates a cluster and starts it.
+    ///
+    /// # Panics
+    /// If that fails.
+    #[must_use]
+    pub fn start(programs: PathBuf, settings: &[&str]) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        // The path of a socket may have 107 bytes, so the folder is near the root.
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("rejoin-pg-{}-{number}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        let server = Self {
+            programs,
+            folder,
+            settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
+            running: Mutex::new(None),
+            databases: AtomicU64::new(0),
+        };
+        let made = server.as_its_user(Path::new("mkdir")).arg("-m755").arg(&server.folder).status();
+        assert!(made.expect("mkdir runs").success(), "a folder for the server");
+        let made = server
+            .as_its_user(&server.programs.join("initdb"))
+            .args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "-D"])
+            .arg(server.data())
+            .output()
+            .expect("initdb runs");
+        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        server.restart();
+        server
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// The folder of its socket.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.folder
+    }
+
+    fn as_its_user(&self, program: &Path) -> Command {
+        // Only root has to become somebody else.
+        let is_root = fs::metadata("/proc/self").is_ok_and(|of| {
+            use std::os::unix::fs::MetadataExt as _;
+            of.uid() == 0
+        });
+        let mut command = if is_root {
+            let mut command = Command::new("runuser");
+            command.args(["-u", "postgres", "--"]).arg(program);
+            command
+        } else {
+            Command::new(program)
+        };
+        command.current_dir("/");
+        command
+    }
+
+    /// Starts the server after [`kill`](Self::kill).
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn restart(&self) {
+        // The shell ends the server when its input ends, which it does when this process is gone, however it went.
+        // A line of input says that the files are needed again.
+        let script = "\"$@\" >>\"$PLACE/log\" 2>&1 & server=$!; read -r keep; kill -QUIT $server 2>/dev/null; wait; \
+                      [ -n \"$keep\" ] || rm -rf \"$PLACE\"";
+        let mut command = self.as_its_user(Path::new("sh"));
+        command.env("PLACE", &self.folder).args(["-c", script, "sh"]);
+        command.arg(self.programs.join("postgres")).arg("-D").arg(self.data()).arg("-k").arg(&self.folder);
+        command.args(["-c", "listen_addresses=", "-c", "max_connections=300"]);
+        for setting in &self.settings {
+            command.args(["-c", setting]);
+        }
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(child.expect("the server starts"));
+        let begun = Instant::now();
+        while !self.answers() {
+            let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+            assert!(begun.elapsed() < PATIENCE, "PostgreSQL does not answer: {log}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn answers(&self) -> bool {
+        self.psql("postgres", "SELECT 1").is_ok()
+    }
+
+    /// Kills every process of the server, as a power cut would.
+    ///
+    /// # Panics
+    /// If they cannot be killed.
+    pub fn kill(&self) {
+        let Some(mut child) = self.running.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return;
+        };
+        let master = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        let master = master.lines().next().unwrap_or_default().to_owned();
+        // The others first lose their parent, and with it any chance to end in order.
+        let script = "others=$(pgrep -P \"$1\"); kill -KILL \"$1\" $others 2>/dev/null; \
+                      while kill -0 \"$1\" 2>/dev/null; do sleep 0.02; done; \
+                      for other in $others; do while kill -0 $other 2>/dev/null; do sleep 0.02; done; done";
+        let killed = Command::new("sh").args(["-c", script, "sh", &master]).status();
+        assert!(killed.expect("kill runs").success());
+        let _ = child.stdin.take().map(|mut input| input.write_all(b"keep\n"));
+        let _ = child.wait();
+        let _ = fs::remove_file(self.data().join("postmaster.pid"));
+    }
+
+    /// Runs a statement and returns what it gives, one row a line.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub fn psql(&self, database: &str, statement: &str) -> Result<String, String> {
+        let mut psql = Command::new(self.programs.join("psql"));
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"])
+            .arg(&self.folder);
+        psql.args(["-d", database, "-f", "-"]);
+        psql.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut psql = psql.spawn().map_err(|why| why.to_string())?;
+        let _ = psql.stdin.take().map(|mut input| input.write_all(statement.as_bytes()));
+        let done = psql.wait_with_output().map_err(|why| why.to_string())?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
+    }
+
+    /// Creates a new database and returns its name.
+    ///
+    /// # Panics
+    /// If the server refuses.
+    pub fn database(&self) -> String {
+        let name = format!("d{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        self.psql("postgres", &format!("CREATE DATABASE {name}")).expect("a database");
+        name
+    }
+
+    /// The address of a database.
+    #[must_use]
+    pub fn address(&self, database: &str) -> String {
+        format!("postgres://postgres@/{database}?host={}", self.folder.display())
+    }
+
+    /// What the server has logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        let mut log = String::new();
+        let _ = fs::File::open(self.folder.join("log")).map(|mut file| file.read_to_string(&mut log));
+        log
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            drop(child.stdin.take());
+            let _ = child.wait();
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
