@@ -151,14 +151,14 @@ impl Server {
         };
         let master = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
         let master = master.lines().next().unwrap_or_default().to_owned();
-        // The others first lose their parent, and with it any chance to end in order.
-        let script = "others=$(pgrep -P \"$1\"); kill -KILL \"$1\" $others 2>/dev/null; \
-                      while kill -0 \"$1\" 2>/dev/null; do sleep 0.02; done; \
-                      for other in $others; do while kill -0 $other 2>/dev/null; do sleep 0.02; done; done";
-        let killed = Command::new("sh").args(["-c", script, "sh", &master]).status();
-        assert!(killed.expect("kill runs").success());
+        // All at once: without its parent, a process would end in order.
+        let others = children_of(&master);
+        let _ = Command::new("kill").arg("-KILL").arg(&master).args(&others).stderr(Stdio::null()).status();
         let _ = child.stdin.take().map(|mut input| input.write_all(b"keep\n"));
         let _ = child.wait();
+        while others.iter().any(|other| is_alive(other)) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let _ = fs::remove_file(self.data().join("postmaster.pid"));
     }
 
@@ -202,6 +202,23 @@ impl Server {
         let _ = fs::File::open(self.folder.join("log")).map(|mut file| file.read_to_string(&mut log));
         log
     }
+}
+
+/// The processes that a process has started.
+fn children_of(parent: &str) -> Vec<String> {
+    let names = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = names.filter_map(|entry| entry.file_name().into_string().ok());
+    let is_child = |pid: &String| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.split_whitespace().nth(1) == Some(parent))
+    };
+    numbers.filter(is_child).collect()
+}
+
+/// Whether a process runs. A killed one may still be listed until somebody asks how it ended.
+fn is_alive(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
 }
 
 impl Drop for Server {

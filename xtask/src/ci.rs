@@ -1,6 +1,8 @@
 //! Everything that must pass before anything lands.
 
-use anyhow::Result;
+use std::{os::unix::fs::MetadataExt as _, process::Command};
+
+use anyhow::{Result, ensure};
 
 use crate::{
     rows, run,
@@ -22,6 +24,7 @@ pub fn ci() -> Result<()> {
     run(&mut cargo(&["check", "--locked", "-p", "rejoin-cli", "--features", "keyring"]))?;
     run(&mut cargo(&["check", "--locked", "-p", "rejoin-cli", "--no-default-features"]))?;
     tidy::tidy()?;
+    install_postgres()?;
     say_about_the_corpus();
     let skipped = run::root().join("target/skipped-tests.txt");
     let _ = std::fs::remove_file(&skipped);
@@ -30,6 +33,22 @@ pub fn ci() -> Result<()> {
     rows::rows(rows::Listing::Count)?;
     say_what_was_skipped(&skipped);
     println!("{}: everything passed", run::root().display());
+    Ok(())
+}
+
+/// The tests of stores start a server of their own, and skip those parts where there is none. Here nothing is skipped.
+fn install_postgres() -> Result<()> {
+    let is_there = || testkit::postgres::programs().is_some();
+    if !is_there() && std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+        let apt = || {
+            let mut apt = Command::new("apt-get");
+            apt.env("DEBIAN_FRONTEND", "noninteractive");
+            apt
+        };
+        run(apt().args(["update", "--quiet"]))?;
+        run(apt().args(["install", "--yes", "--quiet", "--no-install-recommends", "postgresql"]))?;
+    }
+    ensure!(is_there(), "PostgreSQL is not installed: run `sudo {}`", testkit::postgres::INSTALL);
     Ok(())
 }
 

@@ -21,6 +21,7 @@ const HELP: &str = "cargo xtask COMMAND
   faults --long [N]   kill processes 10,000 times during every store operation, half of them at a chosen call
   corrupt [N]         damage 5,000 stores: only the entries hit may be lost, and no change may go unreported
   kill [RUNS]         kill 500 turns on every provider at random moments, and resume them
+  servers [SECONDS]   64 writers in 200 conversations for a minute, while PostgreSQL is killed three times
   sabotage [PART]     put small bugs into a copy of the code and check that the tests notice: all, a room, 10..20, or `left`
   rows [--missing]    show which test proves which row of docs/requirements.md
   tidy                check the house rules: edges between rooms, file headers, registries, documents
@@ -40,7 +41,7 @@ fn main() -> Result<()> {
     let rest = arguments.get(1..).unwrap_or_default();
     match arguments.first().map(String::as_str) {
         Some("ci") => ci::ci(),
-        Some(suite @ ("laws" | "faults" | "corrupt" | "kill")) => suites::suite(suite, rest),
+        Some(suite @ ("laws" | "faults" | "corrupt" | "kill" | "servers")) => suites::suite(suite, rest),
         Some("fuzz") => suites::fuzz(rest),
         Some("sabotage") => sabotage::sabotage(rest.first().map(String::as_str)),
         Some("rows") if rest.iter().any(|argument| argument == "--missing") => {

@@ -17,6 +17,12 @@ const SUITES: &[(&str, u32, &str, &str)] = &[
     ("faults", 500, "REJOIN_FAULTS", "-p rejoin-store -p rejoin-engine --test faults -- --nocapture"),
     ("faults --long", 10_000, "REJOIN_LONG_KILLS", "-p rejoin-engine --test faults kills:: -- --nocapture"),
     ("corrupt", 5_000, "REJOIN_CORRUPTIONS", "-p rejoin-store --test faults corrupt:: -- --nocapture"),
+    (
+        "servers",
+        60,
+        "REJOIN_KILL_SECONDS",
+        "-p rejoin-store --test postgres nothing_is_lost_when_the_server_is_killed -- --nocapture",
+    ),
     ("kill", 500, "REJOIN_KILLS", "--locked -p rejoin-cli --test kill -- --nocapture"),
 ];
 

@@ -33,6 +33,7 @@ use crate::{
     clock::{Clock, SystemClock, conversation_id, stamp},
     error::EngineError,
     reading::{self, Numbering},
+    unsaved::{Waiting, resealed},
     writer::New,
 };
 
@@ -143,6 +144,8 @@ pub struct Conversation {
     saved: Saved,
     /// The draft of an answer whose message is not known to be stored yet.
     draft: Option<Drafted>,
+    /// The file on this machine with the entries that a server did not take.
+    waiting: Option<Waiting>,
     session: OnceLock<Session>,
     /// The number of messages that were appended to the session since it was read.
     added_messages: usize,
@@ -230,6 +233,7 @@ impl Conversation {
             after: None,
             saved: Saved::Durable,
             draft: None,
+            waiting: None,
             session: OnceLock::new(),
             added_messages: 0,
             findings: OnceLock::new(),
@@ -301,6 +305,7 @@ impl Conversation {
             after: newest,
             saved: Saved::Durable,
             draft: None,
+            waiting: None,
             session: OnceLock::new(),
             added_messages: 0,
             findings: OnceLock::from(Vec::new()),
@@ -398,6 +403,7 @@ impl Conversation {
             after,
             saved: Saved::Durable,
             draft: (locked && recorded.drafted > 0).then_some(Drafted(None)),
+            waiting: None,
             findings: OnceLock::from(recorded.session.findings.clone()),
             session: OnceLock::from(recorded.session),
             added_messages: 0,
@@ -698,10 +704,15 @@ impl Conversation {
         self.saved = match self.try_save() {
             Ok(()) => {
                 self.remove_draft();
+                if let Some(waiting) = self.waiting.take() {
+                    waiting.done();
+                }
                 Saved::Durable
             }
             Err(why) => {
-                let saved = Saved::not(why);
+                let saved = self
+                    .keep_waiting(&why)
+                    .map_or_else(|| Saved::not(&why), |kept| Saved::not(format!("{why}; {kept}")));
                 // Only once: the caller is told on every append.
                 if self.saved.is_durable() {
                     tracing::warn!("{}", saved.warning().unwrap_or_default());
@@ -710,6 +721,27 @@ impl Conversation {
             }
         };
         self.saved.clone()
+    }
+
+    /// Keeps what could not be saved on this machine, if its store is elsewhere. Returns what to tell a person.
+    fn keep_waiting(&mut self, why: &StoreError) -> Option<String> {
+        let store = Arc::clone(&self.home.as_ref()?.store);
+        let spool = store.spool().filter(|_| why.is_unwritable())?;
+        let (waiting, after) = (self.waiting.take(), self.after);
+        match Waiting::keep(waiting, spool, self.id, after, &self.entries[self.stored..]) {
+            Ok(waiting) => {
+                let kept = format!(
+                    "it is kept in {} and is saved as soon as the server can be reached",
+                    waiting.path().display()
+                );
+                self.waiting = Some(waiting);
+                Some(kept)
+            }
+            Err(why) => {
+                tracing::warn!("what is not saved cannot be kept on this machine either: {why}");
+                None
+            }
+        }
     }
 
     pub(crate) fn try_save(&mut self) -> Result<(), StoreError> {
@@ -782,15 +814,8 @@ impl Conversation {
         self.forget();
         let mut hashes: HashMap<EntryId, Hash> =
             self.entries.iter().map(|entry| (entry.id(), entry.hash())).collect();
-        hashes.insert(after.id, after.hash);
-        let mut chain = Chain::at(Some(after));
-        for entry in ours {
-            let parent = entry.envelope().parent.and_then(|id| Some((id, *hashes.get(&id)?)));
-            if let Some(entry) = chain.reseal(parent, &entry) {
-                hashes.insert(entry.id(), entry.hash());
-                self.entries.push(entry);
-            }
-        }
+        let sealed = resealed(after, &mut hashes, ours);
+        self.entries.extend(sealed);
         self.head = self.head.map(|(id, hash)| (id, hashes.get(&id).copied().unwrap_or(hash)));
         Ok(())
     }

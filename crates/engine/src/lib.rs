@@ -37,6 +37,7 @@ mod tool_messages;
 pub mod tools;
 #[cfg(feature = "agent")]
 pub mod turn;
+mod unsaved;
 #[cfg(feature = "agent")]
 mod wanted;
 mod writer;
@@ -73,5 +74,16 @@ pub use serde_json;
 /// # Errors
 /// [`StoreError::Missing`] if it is opened to be read and does not exist; otherwise why it cannot be opened.
 pub fn open_store(location: &Location, access: Access) -> Result<Box<dyn Store>, StoreError> {
-    rejoin_store::open(location, Options { access, digester: digest })
+    let store = rejoin_store::open(location, Options { access, digester: digest })?;
+    if store.spool().is_some_and(|spool| !spool.conversations().is_empty()) {
+        match access {
+            Access::Write => unsaved::deliver(&*store),
+            // A list should show what an earlier process could not save.
+            Access::Read => {
+                let options = Options { access: Access::Write, digester: digest };
+                let _ = rejoin_store::open(location, options).map(|store| unsaved::deliver(&*store));
+            }
+        }
+    }
+    Ok(store)
 }

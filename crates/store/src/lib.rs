@@ -23,6 +23,7 @@ pub mod postgres;
 mod probe;
 mod row;
 mod scan;
+mod spool;
 mod sql;
 pub mod sqlite;
 mod store;
@@ -35,6 +36,7 @@ pub use location::{Address, Location, LocationError, hidden};
 pub use lock::{Holder, Lock};
 pub use open::{Access, Options, open};
 pub use probe::try_writing;
+pub use spool::{LeftUnsaved, Spool, Spooled};
 pub use store::{
     Cursor, Damage, Each, EachPiece, EachProblem, Erasure, Excerpt, Hit, Item, Page, PartRead, Place,
     Problem, Progress, ProgressHook, Query, Search, Selected, Size, Store, Verified,

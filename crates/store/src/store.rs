@@ -13,6 +13,7 @@ use crate::{
     location::Location,
     lock::{Holder, Lock},
     scan,
+    spool::Spool,
     summary::Summary,
 };
 
@@ -153,6 +154,11 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// The drafts of unfinished answers; none if the store keeps nothing on disk.
     fn drafts(&self) -> Option<&Drafts> {
+        None
+    }
+
+    /// Where entries go that the store could not take; none if its conversations are on this machine anyway.
+    fn spool(&self) -> Option<&Spool> {
         None
     }
 

@@ -15,10 +15,10 @@ mod summaries;
 mod tls;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use rejoin_record::{ConversationId, Entry, EntryId, Raw, Tail};
@@ -39,6 +39,7 @@ use crate::{
     lock::{Holder, Lock, guard},
     open::{Access, Options},
     scan,
+    spool::Spool,
     store::{
         Damage, Each, EachPiece, EachProblem, Erasure, Hit, Page, PartRead, Query, Search, Selected, Size,
         Store, Verified,
@@ -61,23 +62,34 @@ pub struct Postgres {
 struct Inner {
     link: Link,
     location: Location,
-    read_only: Option<String>,
-    version: i64,
+    access: Access,
+    /// What was found when the server could first be reached.
+    opened: OnceLock<Opened>,
     digester: Digester,
     /// Summaries of conversations that this process appends to, so that an append need not ask for them first.
     tallies: Mutex<HashMap<ConversationId, Tally>>,
     beside: Option<Beside>,
 }
 
+struct Opened {
+    version: i64,
+    read_only: Option<String>,
+}
+
 /// What is kept on this machine.
 struct Beside {
     drafts: Drafts,
     asides: Asides,
+    spool: Spool,
 }
 
 impl Beside {
     fn in_folder(folder: &Path) -> Self {
-        Self { drafts: Drafts::new(folder.join("drafts")), asides: Asides::new(folder.join("aside")) }
+        Self {
+            drafts: Drafts::new(folder.join("drafts")),
+            asides: Asides::new(folder.join("aside")),
+            spool: Spool::new(folder.join("unsaved")),
+        }
     }
 }
 
@@ -112,15 +124,51 @@ impl Postgres {
     /// Opens a database, and makes the tables if there are none.
     pub fn open(address: &Address, options: Options) -> StoreResult<Self> {
         let link = connect(address)?;
-        let (version, read_only) = link.run("opening the database", |mut client| async move {
+        if let Some(folder) = address.beside().filter(|_| options.access == Access::Write) {
+            files::make_folders(folder)
+                .map_err(StoreError::io(format!("making the folder {}", folder.display())))?;
+        }
+        let store = Self {
+            inner: Arc::new(Inner {
+                link,
+                location: Location::Postgres(address.clone()),
+                access: options.access,
+                opened: OnceLock::new(),
+                digester: options.digester,
+                tallies: Mutex::default(),
+                beside: address.beside().map(Beside::in_folder),
+            }),
+        };
+        match store.opened() {
+            // A server that is down now may be up again for the first append, and until then a folder takes what is said.
+            Err(why)
+                if why.is_unwritable() && store.inner.beside.is_some() && options.access == Access::Write =>
+            {
+                tracing::debug!("the database is not open yet: {why}");
+            }
+            opened => drop(opened?),
+        }
+        Ok(store)
+    }
+
+    /// What the database is. Looks, and makes or migrates the tables, the first time that the server can be reached.
+    fn opened(&self) -> StoreResult<&Opened> {
+        if let Some(opened) = self.inner.opened.get() {
+            return Ok(opened);
+        }
+        let Location::Postgres(address) = &self.inner.location else {
+            unreachable!("BUG: it was opened by its address")
+        };
+        let access = self.inner.access;
+        let opened = self.inner.link.run("opening the database", |mut client| async move {
             let found = schema::find(&client).await?;
-            Ok(match found {
+            let (version, read_only) = match found {
                 Found::Version(version) if version > schema::KNOWN => {
                     let newer = StoreError::TooNew { found: version, known: schema::KNOWN };
                     (version, Some(newer.to_string()))
                 }
-                Found::Version(version) if options.access == Access::Read => (version, None),
-                Found::Nothing if options.access == Access::Read => {
+                Found::Version(version) if access == Access::Read => (version, None),
+                Found::Nothing if access == Access::Read => {
                     return Err(StoreError::Missing(PathBuf::from(address.to_string())).into());
                 }
                 Found::Version(version) if version == schema::KNOWN => {
@@ -130,32 +178,25 @@ impl Postgres {
                     (version, only_reads.then(|| String::from("the server only reads at the moment")))
                 }
                 _ => (schema::migrate(&mut client).await?, None),
-            })
+            };
+            Ok(Opened { version, read_only })
         })?;
-        if let Some(folder) = address.beside().filter(|_| options.access == Access::Write) {
-            files::make_folders(folder)
-                .map_err(StoreError::io(format!("making the folder {}", folder.display())))?;
-        }
-        Ok(Self {
-            inner: Arc::new(Inner {
-                link,
-                location: Location::Postgres(address.clone()),
-                read_only,
-                version,
-                digester: options.digester,
-                tallies: Mutex::default(),
-                beside: address.beside().map(Beside::in_folder),
-            }),
-        })
+        Ok(self.inner.opened.get_or_init(|| opened))
+    }
+
+    /// The connections to a database that was opened.
+    fn link(&self) -> StoreResult<&Link> {
+        self.opened()?;
+        Ok(&self.inner.link)
     }
 
     fn writable(&self) -> StoreResult<()> {
-        match &self.inner.read_only {
-            // A server that only reads may become one that writes; a newer schema stays.
-            Some(_) if self.inner.version > schema::KNOWN => {
-                Err(StoreError::TooNew { found: self.inner.version, known: schema::KNOWN })
-            }
-            _ => Ok(()),
+        // A server that only reads may become one that writes; a newer schema stays.
+        let version = self.opened()?.version;
+        if version > schema::KNOWN {
+            Err(StoreError::TooNew { found: version, known: schema::KNOWN })
+        } else {
+            Ok(())
         }
     }
 
@@ -167,7 +208,7 @@ impl Postgres {
             return Ok(Some(known));
         }
         let digester = self.inner.digester;
-        self.inner.link.run("reading the summary", |client| async move {
+        self.link()?.run("reading the summary", |client| async move {
             summaries::resume(&client, id, after, digester).await
         })
     }
@@ -196,7 +237,7 @@ impl Postgres {
             });
             (settled.is_ok() && is_known).then(|| Told::of(tally))
         });
-        let link = &self.inner.link;
+        let link = self.link()?;
         let appended = link.run("appending", |client| {
             let (parents, told) = (&parents, told.as_ref());
             async move { append::append(&client, id, after, entries, parents, told).await }
@@ -214,14 +255,14 @@ impl Postgres {
         after: Option<Tail>,
         entries: &[Entry],
     ) -> StoreResult<Vec<scan::Parent>> {
-        let own: std::collections::HashSet<EntryId> =
+        let own: HashSet<EntryId> =
             entries.iter().map(Entry::id).chain(after.map(|after| after.id)).collect();
         let far: Vec<EntryId> = entries.iter().filter_map(|entry| entry.envelope().parent).collect();
         let far: Vec<EntryId> = far.into_iter().filter(|parent| !own.contains(parent)).collect();
         let stored: HashMap<EntryId, (u64, rejoin_record::Hash)> = if far.is_empty() {
             HashMap::new()
         } else {
-            let found = self.inner.link.run("looking for the parent", |client| {
+            let found = self.link()?.run("looking for the parent", |client| {
                 let far = &far;
                 async move { append::places(&client, id, far).await }
             })?;
@@ -232,6 +273,7 @@ impl Postgres {
 
     /// Makes the summary of a conversation again.
     fn refresh(&self, id: ConversationId) -> StoreResult<Summary> {
+        let tail = self.tail(id)?.ok_or(StoreError::NotFound(id))?;
         let mut tally = Tally::new(id, self.inner.digester);
         self.read(id, 0, &mut |item| {
             match item {
@@ -241,10 +283,10 @@ impl Postgres {
             std::ops::ControlFlow::Continue(())
         })?;
         tally.settle(|newest| scan::entries(newest, |each| self.read(id, 0, each)))?;
-        if self.inner.read_only.is_none() {
-            self.inner.link.run("writing the summary", |client| {
+        if self.read_only().is_none() {
+            self.link()?.run("writing the summary", |client| {
                 let tally = &tally;
-                async move { summaries::put(&client, id, tally).await }
+                async move { summaries::put(&client, id, tail, tally).await }
             })?;
         }
         Ok(tally.into_summary())
@@ -253,7 +295,7 @@ impl Postgres {
     /// The content of entries, to look for copies of it.
     fn contents(&self, id: ConversationId, entries: &[EntryId]) -> StoreResult<Vec<Sought>> {
         let wanted: Vec<uuid::Uuid> = entries.iter().map(EntryId::as_uuid).collect();
-        let rows = self.inner.link.run("reading entries", |client| {
+        let rows = self.link()?.run("reading entries", |client| {
             let wanted = &wanted;
             async move {
                 let query = "SELECT id, body FROM rejoin.entry WHERE conversation = $1 AND id = ANY($2)";
@@ -277,8 +319,7 @@ impl Postgres {
     }
 
     fn clean(&self) -> StoreResult<()> {
-        self.inner
-            .link
+        self.link()?
             .run("freeing what was removed (VACUUM)", |client| async move { removing::clean(&client).await })
     }
 }
@@ -289,11 +330,11 @@ impl Store for Postgres {
     }
 
     fn read_only(&self) -> Option<&str> {
-        self.inner.read_only.as_deref()
+        self.inner.opened.get()?.read_only.as_deref()
     }
 
     fn tail(&self, conversation: ConversationId) -> StoreResult<Option<Tail>> {
-        self.inner.link.run("reading the newest entry", |client| async move {
+        self.link()?.run("reading the newest entry", |client| async move {
             append::tail(&client, conversation).await
         })
     }
@@ -308,7 +349,7 @@ impl Store for Postgres {
         }
         // Another writer was here, or this is a repetition. What is there decides.
         for _ in 0..TRIES {
-            let (found, later) = self.inner.link.run("reading the newest entries", |client| async move {
+            let (found, later) = self.link()?.run("reading the newest entries", |client| async move {
                 let found = append::tail(&client, id).await?;
                 Ok((found, append::stored_after(&client, id, after, entries.len()).await?))
             })?;
@@ -326,11 +367,11 @@ impl Store for Postgres {
     }
 
     fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()> {
-        reading::read(&self.inner.link, conversation, from, each)
+        reading::read(self.link()?, conversation, from, each)
     }
 
     fn read_part(&self, id: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<PartRead> {
-        if reading::read_at(&self.inner.link, id, part.earlier, each)?.is_continue() {
+        if reading::read_at(self.link()?, id, part.earlier, each)?.is_continue() {
             self.read(id, part.from, each)?;
         }
         Ok(PartRead::Done)
@@ -341,26 +382,25 @@ impl Store for Postgres {
     }
 
     fn checkpoint(&self, conversation: ConversationId, each: EachPiece<'_>) {
-        if let Err(why) = reading::checkpoint(&self.inner.link, conversation, each) {
+        if let Err(why) = self.link().and_then(|link| reading::checkpoint(link, conversation, each)) {
             tracing::debug!("the checkpoint cannot be read: {why}");
         }
     }
 
     fn keep_checkpoint(&self, conversation: ConversationId, pieces: &[String]) {
-        if let Err(why) = reading::keep_checkpoint(&self.inner.link, conversation, pieces) {
+        if let Err(why) = self.link().and_then(|link| reading::keep_checkpoint(link, conversation, pieces)) {
             tracing::debug!("the checkpoint is not kept: {why}");
         }
     }
 
     fn list(&self, query: &Query) -> StoreResult<Page> {
         self.settle()?;
-        self.inner
-            .link
+        self.link()?
             .run("listing conversations", |client| async move { summaries::list(&client, query).await })
     }
 
     fn summary(&self, conversation: ConversationId) -> StoreResult<Summary> {
-        let (tail, stored) = self.inner.link.run("reading the summary", |client| async move {
+        let (tail, stored) = self.link()?.run("reading the summary", |client| async move {
             Ok((append::tail(&client, conversation).await?, summaries::get(&client, conversation).await?))
         })?;
         let tail = tail.ok_or(StoreError::NotFound(conversation))?;
@@ -371,7 +411,7 @@ impl Store for Postgres {
     }
 
     fn ids(&self, prefix: &str, limit: usize) -> StoreResult<Vec<ConversationId>> {
-        reading::ids(&self.inner.link, prefix, limit)
+        reading::ids(self.link()?, prefix, limit)
     }
 
     fn search(&self, search: &Search) -> StoreResult<Vec<Hit>> {
@@ -394,7 +434,7 @@ impl Store for Postgres {
         guard(&self.inner.tallies).remove(&id);
         let entries: Vec<EntryId> = erasures.iter().map(|(entry, _)| *entry).collect();
         let sought = self.contents(id, &entries)?;
-        let tail = self.inner.link.run("erasing", |mut client| async move {
+        let tail = self.link()?.run("erasing", |mut client| async move {
             removing::erase(&mut client, id, after, erasures).await
         })?;
         // Copies of the entries may have been set aside when they were found damaged.
@@ -406,8 +446,7 @@ impl Store for Postgres {
     fn delete(&self, conversation: ConversationId) -> StoreResult<()> {
         self.writable()?;
         guard(&self.inner.tallies).remove(&conversation);
-        self.inner
-            .link
+        self.link()?
             .run("deleting", |mut client| async move { removing::delete(&mut client, conversation).await })?;
         self.forget_copies(conversation, |_| true)?;
         if let Some(beside) = &self.inner.beside {
@@ -436,7 +475,7 @@ impl Store for Postgres {
 
     fn set_aside(&self, conversation: ConversationId, damage: &Damage) -> StoreResult<Option<PathBuf>> {
         if !damage.torn {
-            let noted = self.inner.link.run("noting damage", |client| async move {
+            let noted = self.link()?.run("noting damage", |client| async move {
                 let note = "UPDATE rejoin.summary SET damaged = true WHERE id = $1";
                 client.execute(note, &[&conversation.to_string()]).await?;
                 Ok(())
@@ -453,6 +492,10 @@ impl Store for Postgres {
         self.inner.beside.as_ref().map(|beside| &beside.drafts)
     }
 
+    fn spool(&self) -> Option<&Spool> {
+        self.inner.beside.as_ref().map(|beside| &beside.spool)
+    }
+
     fn verify(&self, conversation: Option<ConversationId>, each: EachProblem<'_>) -> StoreResult<Verified> {
         let ids = conversation.map_or_else(|| self.ids("", usize::MAX), |id| Ok(vec![id]))?;
         let mut all = Verified::default();
@@ -467,7 +510,7 @@ impl Store for Postgres {
     }
 
     fn size(&self) -> StoreResult<Size> {
-        self.inner.link.run("measuring the database", |client| async move {
+        self.link()?.run("measuring the database", |client| async move {
             let query = "SELECT pg_total_relation_size('rejoin.entry') + pg_total_relation_size('rejoin.conversation'), \
                          pg_total_relation_size('rejoin.summary') + pg_total_relation_size('rejoin.checkpoint')";
             let row = client.query_one(query, &[]).await?;
@@ -476,25 +519,27 @@ impl Store for Postgres {
     }
 
     fn schema(&self) -> Option<i64> {
-        Some(self.inner.version)
+        Some(self.opened().ok()?.version)
     }
 
     fn settle(&self) -> StoreResult<()> {
-        if self.inner.read_only.is_some() {
+        if self.read_only().is_some() {
             return Ok(());
         }
+        let mut seen = HashSet::new();
         loop {
             let stale = self
-                .inner
-                .link
+                .link()?
                 .run("reading what is stale", |client| async move { summaries::stale(&client).await })?;
+            // One that somebody appends to at this moment stays stale until the next time.
+            let stale: Vec<ConversationId> = stale.into_iter().filter(|id| seen.insert(*id)).collect();
             if stale.is_empty() {
                 return Ok(());
             }
             for id in stale {
                 match self.refresh(id) {
                     Err(StoreError::NotFound(_)) => {
-                        self.inner.link.run("noting what is fresh", |client| async move {
+                        self.link()?.run("noting what is fresh", |client| async move {
                             client
                                 .execute("DELETE FROM rejoin.stale WHERE id = $1", &[&id.to_string()])
                                 .await?;
@@ -510,7 +555,7 @@ impl Store for Postgres {
     fn rebuild(&self) -> StoreResult<()> {
         self.writable()?;
         guard(&self.inner.tallies).clear();
-        self.inner.link.run("forgetting the summaries", |client| async move {
+        self.link()?.run("forgetting the summaries", |client| async move {
             let statement = "WITH gone AS (DELETE FROM rejoin.summary) \
                              INSERT INTO rejoin.stale (id) SELECT id FROM rejoin.conversation ON CONFLICT (id) DO NOTHING";
             client.execute(statement, &[]).await?;

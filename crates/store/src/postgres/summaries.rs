@@ -149,9 +149,13 @@ pub(super) async fn get(client: &Object, id: ConversationId) -> Result<Option<(S
     Ok(client.query_opt(&statement, &[&id.to_string()]).await?.as_ref().and_then(read))
 }
 
-/// Stores a summary that was made again. If the conversation has moved on meanwhile, it stays stale.
-pub(super) async fn put(client: &Object, id: ConversationId, tally: &Tally) -> Result<(), Trouble> {
-    let Some(tail) = tally.summary().tail else { return Ok(()) };
+/// Stores a summary that was made again, of a conversation that ended with `tail`. If it has moved on meanwhile, it stays stale.
+pub(super) async fn put(
+    client: &Object,
+    id: ConversationId,
+    tail: Tail,
+    tally: &Tally,
+) -> Result<(), Trouble> {
     let statement = format!(
         "WITH moved AS (SELECT id FROM rejoin.conversation WHERE id = $1 AND seq = $2 AND tail = $3 AND hash = $4 FOR UPDATE), \
          told AS ({}), fresh AS (DELETE FROM rejoin.stale WHERE id IN (SELECT id FROM moved)) SELECT count(*) FROM moved",
