@@ -3,7 +3,10 @@
 //! The holder renews it while it lives. If it dies, the row lapses, and the next writer takes it over; on the same machine, at once. The
 //! server's clock alone decides.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use deadpool_postgres::Object;
 use rejoin_record::{
@@ -15,7 +18,7 @@ use tokio::task::JoinHandle;
 use super::{Inner, link::Trouble};
 use crate::{
     error::{StoreError, StoreResult},
-    lock::Holder,
+    lock::{Holder, guard},
 };
 
 /// How long a lease counts if it is not renewed.
@@ -23,6 +26,9 @@ const SECONDS: f64 = 15.0;
 
 /// How often it is renewed: twice may fail before it lapses.
 const RENEWAL: Duration = Duration::from_secs(5);
+
+/// The leases of this process. One that could not be given back, because the server was down, is not among them.
+static HELD: Mutex<Vec<uuid::Uuid>> = Mutex::new(Vec::new());
 
 /// A lease that is held. Dropping it gives it back.
 pub(crate) struct Lease {
@@ -41,6 +47,7 @@ impl std::fmt::Debug for Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.renewing.abort();
+        guard(&HELD).retain(|held| *held != self.token);
         let (conversation, token) = (self.conversation, self.token);
         let returned = self.inner.link.run("giving back the right to write", |client| async move {
             let query = "DELETE FROM rejoin.lease WHERE conversation = $1 AND token = $2";
@@ -57,6 +64,21 @@ impl Drop for Lease {
 /// Takes the lease of a conversation.
 pub(super) fn take(inner: &Arc<Inner>, conversation: ConversationId, holder: &Holder) -> StoreResult<Lease> {
     let token = random();
+    // Before anybody can see it in the row.
+    guard(&HELD).push(token);
+    let taken = take_as(token, inner, conversation, holder);
+    if taken.is_err() {
+        guard(&HELD).retain(|held| *held != token);
+    }
+    taken
+}
+
+fn take_as(
+    token: uuid::Uuid,
+    inner: &Arc<Inner>,
+    conversation: ConversationId,
+    holder: &Holder,
+) -> StoreResult<Lease> {
     let place = Place::here();
     let text = place.note(holder);
     let got = inner.link.run("asking for the right to write", |client| {
@@ -115,7 +137,7 @@ async fn acquire(
         // It may have been given back in between.
         let Some(row) = client.query_opt(&lookup, &[&name]).await? else { continue };
         let (other, note): (uuid::Uuid, &str) = (row.get(0), row.get(1));
-        if other == gone || !place.knows_to_be_gone(note) {
+        if other == gone || !place.knows_to_be_gone(note, other) {
             return Ok(Err(Holder::from_json(note)));
         }
         gone = other;
@@ -164,7 +186,7 @@ impl Place {
     }
 
     /// Whether a holder ran here and does not any more.
-    fn knows_to_be_gone(&self, note: &str) -> bool {
+    fn knows_to_be_gone(&self, note: &str, token: uuid::Uuid) -> bool {
         let (doc, _) = Doc::parse_prefix(note);
         let field = |name: &str| {
             let value = doc.root().and_then(|root| root.given(name));
@@ -174,7 +196,9 @@ impl Place {
         if self.machine.is_empty() || machine != self.machine || then.is_empty() {
             return false;
         }
-        started(Holder::from_json(note).pid).is_none_or(|now| now != then)
+        let pid = Holder::from_json(note).pid;
+        let is_left = pid == std::process::id() && !guard(&HELD).contains(&token);
+        is_left || started(pid).is_none_or(|now| now != then)
     }
 }
 

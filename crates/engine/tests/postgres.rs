@@ -1,0 +1,71 @@
+//! Conversations on a server: what happens while it is down, and two machines in one conversation.
+
+#![cfg(all(unix, feature = "postgres"))]
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use std::sync::Arc;
+
+use rejoin_engine::{Conversation, Mode, New, open_store, read};
+use rejoin_record::{ConversationId, Message};
+use rejoin_store::{Access, Location, Store};
+use testkit::postgres::Server;
+
+fn opened(location: &Location) -> Arc<dyn Store> {
+    open_store(location, Access::Write).unwrap().into()
+}
+
+fn texts(store: &dyn Store, id: ConversationId) -> String {
+    let session = read(store, id, Mode::Strict).unwrap().session;
+    let texts: Vec<String> =
+        session.messages.iter().map(|message| message.content().unwrap_or_default().to_string()).collect();
+    texts.join(" ")
+}
+
+/// What is said while the server is down is kept on this machine. The same process saves it when the server is back; if it ended, the
+/// next one does, after whatever others said meanwhile.
+#[test]
+fn what_is_said_while_the_server_is_down_is_delivered() {
+    let Some(programs) = testkit::postgres::programs() else { return };
+    let server = Server::start(programs, &["fsync=off"]);
+    let folder = tempfile::tempdir().unwrap();
+    let location: Location = server.address(&server.database()).parse().unwrap();
+    let location = location.with_folder(folder.path());
+    let store = opened(&location);
+    let waiting = || store.spool().unwrap().conversations().len();
+
+    let mut first = Conversation::create(Arc::clone(&store), &New::default(), "test");
+    assert!(first.say(Message::user("one")).saved.is_durable());
+    server.kill();
+    let said = first.say(Message::assistant("two"));
+    let warning = said.saved.warning().unwrap().to_owned();
+    assert!(warning.contains("is kept in") && waiting() == 1, "{warning}");
+    first.say(Message::user("three"));
+    server.restart();
+    assert!(first.say(Message::assistant("four")).saved.is_durable());
+    assert_eq!((texts(&*store, first.id()), waiting()), (String::from("one two three four"), 0));
+
+    // A process that ends before the server is back.
+    server.kill();
+    first.say(Message::user("five"));
+    first.say(Message::assistant("six"));
+    drop(first);
+    assert_eq!(waiting(), 1);
+    // Another one begins a conversation without any server.
+    let unreached = opened(&location);
+    let mut second = Conversation::create(Arc::clone(&unreached), &New::default(), "test");
+    second.say(Message::user("begun in the dark"));
+    let second_id = second.id();
+    drop((second, unreached));
+    assert_eq!(waiting(), 2);
+    server.restart();
+    let store = opened(&location);
+    assert_eq!(store.spool().unwrap().conversations(), []);
+    let ids = store.ids("", 10).unwrap();
+    assert!(ids.len() == 2 && ids.contains(&second_id), "{ids:?}");
+    let one = ids.into_iter().find(|id| *id != second_id).unwrap();
+    assert_eq!(texts(&*store, one), "one two three four five six");
+    assert_eq!(texts(&*store, second_id), "begun in the dark");
+    let mut problems = Vec::new();
+    store.verify(None, &mut |problem| problems.push(problem)).unwrap();
+    assert!(problems.is_empty(), "{problems:?}");
+}
