@@ -273,6 +273,16 @@ fn doctor_says_what_each_agent_does_about_a_broken_session() {
 }
 
 #[test]
+fn import_without_a_path_names_the_flag_that_needs_none() {
+    let ran = Home::new("sqlite").run(&["import"]);
+    assert_eq!(ran.code, 2);
+    has(
+        &ran.err,
+        &["<PATH>...", "hint: `rejoin import --all` imports the sessions of every agent on this machine"],
+    );
+}
+
+#[test]
 fn only_what_changed_since() {
     let home = agents();
     let old = std::time::SystemTime::now() - Duration::from_secs(10 * 24 * 3600);
