@@ -1,7 +1,8 @@
 //! What is known of agents that change calls and results before they send a session, or that send them as they are. Each entry says
-//! where it is known from: "seen" means that the program was run here with broken sessions and its requests were looked at.
+//! where it is known from: "seen" means that the program was run with broken sessions and its requests were looked at. What was only
+//! read in a source holds for the version that was read, and was not tried.
 //!
-//! An agent that is not here is not known: its source is closed, or nothing in it says what becomes of a broken session.
+//! What an agent that is not here does about a broken session has not been found out.
 
 use super::{Doubles, Habits, Late, Looks, Orphans, Speaks, Unanswered};
 use crate::{
