@@ -41,7 +41,7 @@ use std::process::ExitCode;
 
 use clap::{
     CommandFactory as _, FromArgMatches as _, ValueEnum as _,
-    error::{ContextKind, ContextValue},
+    error::{ContextKind, ContextValue, ErrorKind},
 };
 
 /// Large pages and few system calls: reading a large session takes half the time that it takes with the system's allocator.
@@ -103,6 +103,10 @@ fn usage(error: clap::Error, given: &[std::ffi::OsString]) -> ExitCode {
         Some(message) => output::talk(message.trim_end()),
         // A closed standard error is no error here.
         None => drop(error.print()),
+    }
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    if error.kind() == ErrorKind::MissingRequiredArgument && usage.contains("rejoin import ") {
+        output::hint("`rejoin import --all` imports the sessions of every agent on this machine");
     }
     ExitCode::from(code)
 }

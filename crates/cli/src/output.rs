@@ -240,6 +240,11 @@ pub fn in_rows(text: &str) -> Cow<'_, str> {
     if io::stderr().is_terminal() { broken(text, terminal_size().0) } else { Cow::Borrowed(text) }
 }
 
+/// The same for data that people read, which goes to stdout.
+pub fn data_in_rows(text: &str) -> Cow<'_, str> {
+    if io::stdout().is_terminal() { broken(text, terminal_size().0) } else { Cow::Borrowed(text) }
+}
+
 fn broken(text: &str, columns: usize) -> Cow<'_, str> {
     let width = |text: &str| anstream::adapter::strip_str(text).to_string().width();
     if text.lines().all(|line| width(line) <= columns) {

@@ -63,9 +63,11 @@ fn asking(tool: &str, arguments: &Value) -> String {
     format!("call:kit__{tool} with:{arguments}")
 }
 
+/// S4-01: a chat calls the tools of an MCP server, whoever answers, OpenAI and Anthropic among them. The call and its result are
+/// stored, and the next message goes out with them.
 #[test]
 fn a_tool_of_a_server_is_called_on_every_provider() {
-    for number in 0..PROVIDERS.len() {
+    for (number, provider) in PROVIDERS.iter().enumerate() {
         // This one lies about its schemas, and every provider has to accept the request all the same.
         let home = with_server(&["--manner", "lies"], &[]);
         let events = call_on(&home, number, "call:kit__echo", &["--mode", "auto"]);
@@ -89,6 +91,15 @@ fn a_tool_of_a_server_is_called_on_every_provider() {
             let ran = home.run(&["mcp", "test", "kit"]);
             has(&(ran.out + &ran.err), &more);
         }
+        let stored = home.out(&["history", "show", "--json"]);
+        has(&stored, &["kit__echo", "value 0 ("]);
+        let server = Loopback::start(Config::default());
+        let arguments = ["chat", "--json", "--mode", "auto", "and then?"];
+        let ran = Ran::of(provider.command(&home, &server, &arguments).output().unwrap());
+        assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+        let sent = String::from_utf8(server.requests().last().unwrap().body.to_vec()).unwrap();
+        has(&sent, &["kit__echo", "value 0 (", "and then?"]);
+        assert!(server.violations().is_empty(), "{:#?}", server.violations());
         assert_eq!(home.run(&["verify"]).code, 0);
     }
 }

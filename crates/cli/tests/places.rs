@@ -15,7 +15,7 @@ use std::{
 };
 
 use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{Home, SOUND, has};
 
 /// The agents that a session can be moved to.
@@ -97,6 +97,188 @@ fn doctor_looks_where_each_agent_keeps_its_sessions() {
     has(
         &home.out(&["doctor", "--self"]),
         &["Roo Code: ", "roo-cline/tasks", "Droid: ", ".factory/sessions (does not exist)"],
+    );
+}
+
+/// What becomes of the broken sessions in a folder: the state and the dialect of each file.
+fn states(home: &Home, folder: &str) -> Vec<(String, String, Value)> {
+    let ran = home.run(&["doctor", "--json", &home.path(folder).display().to_string()]);
+    let json: Value = serde_json::from_str(&ran.out).unwrap();
+    let state = |found: &Value| {
+        let path = found["path"].as_str().unwrap().to_owned();
+        let inside = path.split_once(&format!("/{folder}/"))?.1.to_owned();
+        Some((inside, found["state"].as_str().unwrap_or("unreadable").to_owned(), found["for"].clone()))
+    };
+    let mut states: Vec<_> = json["found"].as_array().unwrap().iter().filter_map(state).collect();
+    states.sort_by(|one, other| one.0.cmp(&other.0));
+    states
+}
+
+fn lines_of(lines: &[Value]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn doctor_says_what_each_agent_does_about_a_broken_session() {
+    let home = Home::new("sqlite");
+    let file = |name: &str, content: String| home.file(&format!("broken/{name}"), content);
+
+    // Gemini CLI sends a call without its result, and Gemini refuses that.
+    let call = json!({"id": "c1", "name": "ls", "args": {}, "status": "success"});
+    file(
+        "gemini-open.jsonl",
+        lines_of(&[
+            json!({"sessionId": "g", "projectHash": "x", "startTime": "2026-11-15T12:00:00.000Z"}),
+            json!({"id": "m1", "type": "user", "content": [{"text": "hello there"}]}),
+            json!({"id": "m2", "type": "gemini", "content": "", "toolCalls": [call]}),
+            json!({"id": "m3", "type": "gemini", "content": "good bye"}),
+        ]),
+    );
+
+    // pi answers such a call. A result without its call is sent by pi and left out by OpenClaw, which writes the same files.
+    let pi = |messages: &[Value]| {
+        let mut lines = vec![
+            json!({"type": "session", "version": 3, "id": "p", "timestamp": "2026-11-15T12:00:00.000Z", "cwd": "/w"}),
+        ];
+        for (number, message) in messages.iter().enumerate() {
+            let parent = number.checked_sub(1).map(|parent| format!("{parent:08x}"));
+            lines.push(json!({"type": "message", "id": format!("{number:08x}"), "parentId": parent,
+                "timestamp": "2026-11-15T12:00:00.000Z", "message": message}));
+        }
+        lines_of(&lines)
+    };
+    let hello = json!({"role": "user", "content": "hello there"});
+    let call = json!({"role": "assistant", "content": [{"type": "toolCall", "id": "c1", "name": "ls", "arguments": {}}],
+        "api": "anthropic-messages", "provider": "p", "model": "m", "stopReason": "toolUse"});
+    let result = json!({"role": "toolResult", "toolCallId": "c1", "toolName": "ls", "isError": false,
+        "content": [{"type": "text", "text": "no files"}]});
+    let reply = json!({"role": "assistant", "content": [{"type": "text", "text": "good bye"}],
+        "api": "anthropic-messages", "provider": "p", "model": "m", "stopReason": "stop"});
+    file("pi-open.jsonl", pi(&[hello.clone(), call.clone(), reply.clone()]));
+    file("pi-orphan.jsonl", pi(&[hello.clone(), reply, result.clone()]));
+    file("pi-reused.jsonl", pi(&[hello, call.clone(), result.clone(), call, result]));
+
+    // goose leaves both halves of a broken pair out, but does not move a result to its call.
+    let goose =
+        |contents: &[(&str, Value)]| {
+            let mut lines = vec![json!({"working_dir": "/w", "description": "d", "message_count": 3})];
+            lines.extend(contents.iter().enumerate().map(
+                |(number, (role, content))| json!({"role": role, "created": number, "content": [content]}),
+            ));
+            lines_of(&lines)
+        };
+    let hello = ("user", json!({"type": "text", "text": "hello there"}));
+    let value = json!({"name": "ls", "arguments": {}});
+    let call = (
+        "assistant",
+        json!({"type": "toolRequest", "id": "c1", "toolCall": {"status": "success", "value": value}}),
+    );
+    let value = json!({"content": [{"type": "text", "text": "no files"}], "isError": false});
+    let result = (
+        "user",
+        json!({"type": "toolResponse", "id": "c1", "toolResult": {"status": "success", "value": value}}),
+    );
+    file("goose-late.jsonl", goose(&[hello.clone(), call.clone(), hello.clone(), result.clone()]));
+    file("goose-open.jsonl", goose(&[hello.clone(), call, hello.clone()]));
+    file("goose-orphan.jsonl", goose(&[hello.clone(), result, hello]));
+
+    // Roo Code looks at the end of a task only.
+    let roo = |messages: &[(&str, Value)]| {
+        let timed = messages.iter().enumerate().map(|(number, (role, content))| {
+            json!({"role": role, "content": [content], "ts": 1_763_280_000_000_u64 + number as u64})
+        });
+        Value::from_iter(timed).to_string()
+    };
+    let hello = ("user", json!({"type": "text", "text": "hello there"}));
+    let call = ("assistant", json!({"type": "tool_use", "id": "c1", "name": "ls", "input": {}}));
+    let reply = ("assistant", json!({"type": "text", "text": "good bye"}));
+    let history = "api_conversation_history.json";
+    home.file(&format!("tasks/end/{history}"), roo(&[hello.clone(), call.clone(), hello.clone()]));
+    home.file(&format!("tasks/middle/{history}"), roo(&[hello.clone(), call, hello, reply]));
+
+    // xzatoma removes results without a call, and nothing else.
+    let database = home.path("broken/history.db");
+    let connection = Connection::open(database).unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE conversations (id TEXT PRIMARY KEY, title TEXT NOT NULL, created_at TEXT NOT NULL, \
+             updated_at TEXT NOT NULL, model TEXT, messages JSON NOT NULL)",
+        )
+        .unwrap();
+    let orphan = json!([{"role": "user", "content": "hello there"}, {"role": "tool", "content": "x", "tool_call_id": "c1"}]);
+    let call = json!([{"id": "c1", "function": {"name": "ls", "arguments": "{}"}}]);
+    let open = json!([{"role": "user", "content": "hello there"}, {"role": "assistant", "content": "", "tool_calls": call}]);
+    for (id, messages) in [("1", orphan), ("2", open)] {
+        let row = [id, "t", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "m", &messages.to_string()];
+        connection.execute("INSERT INTO conversations VALUES (?1, ?2, ?3, ?4, ?5, ?6)", row).unwrap();
+    }
+    drop(connection);
+
+    // What Copilot CLI does is not known.
+    let request = json!({"toolCallId": "c1", "name": "ls", "arguments": {}});
+    file(
+        "copilot/events.jsonl",
+        lines_of(&[
+            json!({"type": "session.start", "id": "1", "timestamp": "2026-11-16T08:00:00.000Z", "parentId": null,
+                "data": {"sessionId": "s1", "version": 1, "producer": "copilot-agent", "copilotVersion": "0.0.1"}}),
+            json!({"type": "user.message", "id": "2", "timestamp": "2026-11-16T08:00:01.000Z", "parentId": "1",
+                "data": {"content": "hello there", "attachments": []}}),
+            json!({"type": "assistant.message", "id": "3", "timestamp": "2026-11-16T08:00:02.000Z", "parentId": "2",
+                "data": {"messageId": "m", "content": "", "toolRequests": [request]}}),
+            json!({"type": "user.message", "id": "4", "timestamp": "2026-11-16T08:00:03.000Z", "parentId": "3",
+                "data": {"content": "still there?", "attachments": []}}),
+        ]),
+    );
+
+    let (mended, refused, unknown) = ("mended_by_its_agent", "refused", "agent_unknown");
+    let expected = [
+        ("copilot/events.jsonl", unknown, Value::Null),
+        ("gemini-open.jsonl", refused, "gemini".into()),
+        ("goose-late.jsonl", refused, "openai-chat".into()),
+        ("goose-open.jsonl", mended, "openai-chat".into()),
+        ("goose-orphan.jsonl", mended, "openai-chat".into()),
+        ("history.db", mended, "openai-chat".into()),
+        ("history.db", refused, "openai-chat".into()),
+        ("pi-open.jsonl", mended, "anthropic".into()),
+        ("pi-orphan.jsonl", unknown, Value::Null),
+        ("pi-reused.jsonl", refused, "anthropic".into()),
+    ];
+    let told = states(&home, "broken");
+    let told: Vec<_> =
+        told.iter().map(|(path, state, dialect)| (path.as_str(), state.as_str(), dialect.clone())).collect();
+    assert_eq!(told, expected);
+    let tasks: Vec<String> = ["end", "middle"]
+        .map(|task| {
+            let ran = home.run(&["doctor", "--json", &home.path("tasks").join(task).display().to_string()]);
+            let json: Value = serde_json::from_str(&ran.out).unwrap();
+            json["found"][0]["state"].as_str().unwrap().to_owned()
+        })
+        .into();
+    assert_eq!(tasks, [mended, refused]);
+
+    // People get the provider's words, and `check` says the same of one session.
+    let path = |name: &str| home.path(&format!("broken/{name}")).display().to_string();
+    has(
+        &home.run(&["doctor", &path("gemini-open.jsonl"), "--agent", "gemini-cli"]).out,
+        &["refused by the provider", "Google would answer 400: ", "number of function response parts"],
+    );
+    has(
+        &home.run(&["check", &path("pi-open.jsonl")]).out,
+        &["pi or OpenClaw mends its history before it sends it: Anthropic would accept its next request."],
+    );
+    has(
+        &home.run(&["check", &path("goose-late.jsonl")]).out,
+        &["OpenAI would refuse the next request of goose."],
+    );
+}
+
+#[test]
+fn import_without_a_path_names_the_flag_that_needs_none() {
+    let ran = Home::new("sqlite").run(&["import"]);
+    assert_eq!(ran.code, 2);
+    has(
+        &ran.err,
+        &["<PATH>...", "hint: `rejoin import --all` imports the sessions of every agent on this machine"],
     );
 }
 

@@ -574,6 +574,32 @@ fn commands_in_the_editor() {
     leave(&screen);
 }
 
+/// At 40 columns, what /history and /branches show is broken between words.
+#[test]
+fn the_history_is_broken_between_words() {
+    let home = Home::new("sqlite");
+    let words = ["alphabet"; 12].join(" ");
+    home.out(&["chat", "--provider", "offline", &words]);
+    let id = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().to_owned();
+    let screen = start(&home, &["resume", &id, "--provider", "offline", "--no-pager"], (40, 40), &[]);
+    screen.until("›");
+    screen.send("/history\r");
+    let row = ["alphabet"; 4].join(" ");
+    has(&screen.until("[1] ASSISTANT"), &[&format!("Content:\n{row}\n{row}\n{row}\n")]);
+    screen.prompt();
+    screen.send("/branches\r");
+    screen.until_it(|screen| {
+        screen.rsplit("/branches").next().is_some_and(|shown| shown.contains("messages,"))
+    });
+    let shown = screen.now();
+    let row = shown.rsplit("/branches").next().unwrap();
+    // The beginning of the branch is shortened anywhere.
+    let is_whole = |word: &str| word.ends_with('…') || word == "alphabet";
+    assert!(row.split_whitespace().filter(|word| word.starts_with("alph")).all(is_whole), "{row}");
+    assert!(row.contains("(2 messages"), "{row}");
+    leave(&screen);
+}
+
 /// On a dumb terminal, `resume` lists the newest with numbers and asks.
 #[test]
 fn a_dumb_terminal_picks_by_number() {

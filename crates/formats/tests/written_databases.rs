@@ -12,7 +12,7 @@ use rejoin_formats::{
     sessions::{self, Database, FileContent, Rows, RowsError, Writing, Written},
 };
 use rejoin_record::{ConversationId, Timestamp};
-use rejoin_view::OnBroken;
+use rejoin_view::{OnBroken, Rule};
 use rusqlite::{Connection, types::Value};
 use sketching::{assert_sound, messages, rules};
 
@@ -376,4 +376,10 @@ fn llm_sends_what_it_is_given_in_the_form_that_it_sends() {
     assert_eq!(result, &format!("tool tool_result {id}"));
     // Of a result only the text is sent.
     assert_eq!([image, done], ["user attachment ", "assistant text done"]);
+    // What was changed for that is reported, the id once.
+    let findings = write(&session, "llm").findings;
+    let told: Vec<_> = findings.iter().map(|finding| (finding.rule, finding.at.message)).collect();
+    assert_eq!(told, [(Rule::IllegalId, Some(1)), (Rule::MovedMedia, Some(2))]);
+    let long = "c".repeat(41);
+    assert!(findings.iter().all(|finding| finding.to_string().contains(&long)), "{findings:?}");
 }

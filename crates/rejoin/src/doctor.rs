@@ -20,7 +20,7 @@ use std::{
     thread,
 };
 
-use rejoin_formats::{Session, sessions::jsonl};
+use rejoin_formats::{Dialect, Session, sessions::jsonl};
 use rejoin_record::json::Object;
 use rejoin_view::{Finding, Rule};
 
@@ -33,7 +33,7 @@ pub enum Health {
     Sound,
     /// It is broken, and its agent mends it before it sends it.
     MendedByItsAgent,
-    /// It is broken, and what its agent does about it is not known.
+    /// It is broken, and what its agent does about it is not known, or depends on which program or version resumes it.
     Broken,
     /// The provider refuses the next request.
     Refused,
@@ -84,6 +84,8 @@ pub struct Examined {
     pub health: Health,
     /// How often each rule was broken.
     pub problems: BTreeMap<Rule, usize>,
+    /// The dialect of the agent's next request, where its provider was asked.
+    pub dialect: Option<Dialect>,
     /// The provider's words, where it would refuse the next request.
     pub answer: Option<String>,
 }
@@ -123,6 +125,7 @@ impl Examined {
             messages: session.messages.len(),
             health,
             problems,
+            dialect: resumed.as_ref().map(|judged| judged.dialect),
             answer,
         }
     }
@@ -140,6 +143,7 @@ impl Examined {
                 self.health.is_resumable().map_or("null", |is| if is { "true" } else { "false" }),
             )
             .text("state", self.health.name())
+            .text_or_null("for", self.dialect)
             .text_if("answer", self.answer.as_ref())
             .object("problems", problems)
             .finish()

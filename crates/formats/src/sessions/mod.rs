@@ -42,7 +42,8 @@ mod xzatoma;
 
 pub use nearest::{Likeness, Nearest};
 pub use registry::{
-    FORMATS, Format, Reading, claim_files, claims, detect, detect_lines, named, read, read_files, write,
+    FORMATS, Format, Reading, Resend, claim_files, claims, detect, detect_lines, named, read, read_files,
+    write,
 };
 pub use resend::Resent;
 pub use sample::{Claim, Sample};

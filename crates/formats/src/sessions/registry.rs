@@ -7,7 +7,7 @@ use super::database::Database;
 pub use super::table::FORMATS;
 use super::{
     instructions, lines,
-    resend::Resent,
+    resend::{Habits, Resent, Speaks},
     sample::{Claim, Sample},
     table::AGENTS,
     writing::{Writing, Written},
@@ -41,8 +41,21 @@ pub struct Format {
 pub struct Agent {
     /// What people call it.
     pub name: &'static str,
-    /// The messages that it would send on resuming a session.
-    pub resend: fn(&Session) -> Resent,
+    /// What it would send on resuming a session.
+    pub resend: Resend,
+}
+
+/// What an agent would send on resuming a session, as far as that is known.
+pub enum Resend {
+    /// These messages.
+    Exactly(fn(&Session) -> Resent),
+    /// Only what it does about calls and results is known. If programs or versions differ, one of these.
+    Pairs {
+        /// The API that the request goes to.
+        to: Speaks,
+        /// What it does, by program or version.
+        habits: &'static [Habits],
+    },
 }
 
 pub(super) type ReadText = fn(&Input, Sample<'_>) -> Result<Vec<Session>, ReadError>;

@@ -1,5 +1,12 @@
 //! The messages of a session as its own agent would send them when it is resumed: with that agent's repairs, and without
 //! ours. What the provider would say to them tells whether the session is dead.
+//!
+//! For two agents this is known word for word, from comparing with the real programs. For others only what they do about calls
+//! and results is known: `habits.rs` applies that, and `known.rs` lists it by agent, with where it is known from.
+
+mod habits;
+pub(super) mod known;
+mod plain;
 
 use std::sync::Arc;
 
@@ -9,6 +16,8 @@ use rejoin_record::{
     text::is_blank,
 };
 use serde_json::{Value, json};
+
+pub use habits::{Doubles, Habits, Late, Looks, Orphans, Speaks, Unanswered};
 
 use crate::{parallel, session::Session};
 

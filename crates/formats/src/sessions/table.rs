@@ -7,7 +7,8 @@ use super::{
     },
     chats, claude_code, codex, cody, goose, inspect, jsonl, markdown, notes, opencode, openhands,
     orchestration, ploke, prometheus,
-    registry::{Agent, FilesReading, Format, ReadStream, ReadText, Reading, Write},
+    registry::{Agent, FilesReading, Format, ReadStream, ReadText, Reading, Resend, Write},
+    resend::known,
     sample::{Claim, Sample},
     trajectories, turns, xzatoma,
 };
@@ -162,35 +163,35 @@ pub const FORMATS: &[Format] = &[
         about: "a Claude Code transcript, of a session or of one of its sub-agents",
         read: reading(claude_code::sniff, None, claude_code::read_stream, claude_code::KNOWN),
         write: Some(claude_code::write),
-        agent: Some(Agent { name: "Claude Code", resend: claude_code::resend }),
+        agent: Some(Agent { name: "Claude Code", resend: Resend::Exactly(claude_code::resend) }),
     },
     Format {
         name: codex::FORMAT,
         about: "a rollout of Codex, `~/.codex/sessions/…/rollout-*.jsonl`",
         read: reading(codex::sniff, None, codex::read_stream, codex::KNOWN),
         write: Some(codex::write),
-        agent: Some(Agent { name: "Codex", resend: codex::resend }),
+        agent: Some(Agent { name: "Codex", resend: Resend::Exactly(codex::resend) }),
     },
     Format {
         name: cody::FORMAT,
         about: "a conversation of cody, `~/.cody/conversations/*.jsonl`",
         read: reading(cody::sniff, None, cody::read_stream, openai_responses::read::KNOWN),
         write: Some(cody::write),
-        agent: None,
+        agent: known::CODY,
     },
     Format {
         name: orchestration::FORMAT,
         about: "events of agent-orchestration-system, `.agent-sessions/*/events.jsonl`; each delegated run is a conversation",
         read: reading(orchestration::sniff, None, orchestration::read_stream, orchestration::KNOWN),
         write: None,
-        agent: None,
+        agent: known::ORCHESTRATION,
     },
     Format {
         name: prometheus::FORMAT,
         about: "a dump of the tables of Prometheus Protocol's Discord bot, as JSON, CSV or SQL",
         read: reading(prometheus::sniff, Some(prometheus::read), prometheus::read_stream, prometheus::KNOWN),
         write: None,
-        agent: None,
+        agent: known::PROMETHEUS,
     },
     Format {
         name: ploke::FORMAT,
@@ -212,27 +213,30 @@ pub const FORMATS: &[Format] = &[
                 .with_files(xzatoma::SUBAGENTS),
         )),
         write: XZATOMA_WRITER,
-        agent: None,
+        agent: known::XZATOMA,
     },
     Format {
         name: gemini_cli::FORMAT,
         about: "a session of Gemini CLI, `~/.gemini/tmp/…/chats/session-*.jsonl` or `.json`",
         read: reading(gemini_cli::sniff, Some(gemini_cli::read), gemini_cli::read_stream, gemini_cli::KNOWN),
         write: Some(gemini_cli::write),
-        agent: None,
+        agent: known::GEMINI_CLI,
     },
     Format {
         name: pi::FORMAT,
         about: "a session of pi or OpenClaw, `~/.pi/agent/sessions/…/*.jsonl`",
         read: reading(pi::sniff, None, pi::read_stream, pi::KNOWN),
         write: Some(pi::write),
-        agent: None,
+        agent: known::PI,
     },
-    read_only(
-        qwen_code::FORMAT,
-        "a chat of Qwen Code, `~/.qwen/projects/…/chats/*.jsonl`",
-        reading(qwen_code::sniff, None, qwen_code::read_stream, qwen_code::KNOWN),
-    ),
+    Format {
+        agent: known::QWEN_CODE,
+        ..read_only(
+            qwen_code::FORMAT,
+            "a chat of Qwen Code, `~/.qwen/projects/…/chats/*.jsonl`",
+            reading(qwen_code::sniff, None, qwen_code::read_stream, qwen_code::KNOWN),
+        )
+    },
     read_only(
         copilot_cli::FORMAT,
         "the events of GitHub Copilot CLI, `~/.copilot/session-state/…/events.jsonl`",
@@ -273,61 +277,74 @@ pub const FORMATS: &[Format] = &[
         "the output of `codex exec --json`, which does not hold what a person said",
         reading(codex_exec::sniff, None, codex_exec::read_stream, codex_exec::KNOWN),
     ),
-    read_only(
-        cline::CLINE,
-        "a history of Cline, `api_conversation_history.json`, the folder of a task, or just `ui_messages.json`, with losses",
-        history(
-            cline::sniff_cline,
-            cline::read_cline,
-            |stream| agents::document_of(stream, cline::read_cline),
-            FilesReading { sniff: cline::sniff_cline_files, read: cline::read_cline_files },
-        ),
-    ),
-    read_only(
-        cline::ROO,
-        "a history of Roo Code, `api_conversation_history.json`, the folder of a task, or just `ui_messages.json`, with losses",
-        history(
-            cline::sniff_roo,
-            cline::read_roo,
-            |stream| agents::document_of(stream, cline::read_roo),
-            FilesReading { sniff: cline::sniff_roo_files, read: cline::read_roo_files },
-        ),
-    ),
+    Format {
+        agent: known::CLINE,
+        ..read_only(
+            cline::CLINE,
+            "a history of Cline, `api_conversation_history.json`, the folder of a task, or just `ui_messages.json`, with losses",
+            history(
+                cline::sniff_cline,
+                cline::read_cline,
+                |stream| agents::document_of(stream, cline::read_cline),
+                FilesReading { sniff: cline::sniff_cline_files, read: cline::read_cline_files },
+            ),
+        )
+    },
+    Format {
+        agent: known::ROO_CODE,
+        ..read_only(
+            cline::ROO,
+            "a history of Roo Code, `api_conversation_history.json`, the folder of a task, or just `ui_messages.json`, with losses",
+            history(
+                cline::sniff_roo,
+                cline::read_roo,
+                |stream| agents::document_of(stream, cline::read_roo),
+                FilesReading { sniff: cline::sniff_roo_files, read: cline::read_roo_files },
+            ),
+        )
+    },
     Format {
         name: opencode::FORMAT,
         about: "a session of opencode: its export, its storage folder, its database or a trajectory",
         read: Some(OPENCODE),
         write: Some(opencode::write),
-        agent: None,
+        agent: known::OPENCODE,
     },
     Format {
         name: goose::FORMAT,
         about: "a session of goose: its database, an older `.jsonl` file or an export",
         read: Some(GOOSE),
         write: GOOSE_WRITER,
-        agent: None,
+        agent: known::GOOSE,
     },
     #[cfg(feature = "sqlite")]
-    database(
-        crush::FORMAT,
-        "the database of Crush, `.crush/crush.db`",
-        crush::sniff,
-        crush::read,
-        crush::KNOWN,
-    ),
+    Format {
+        agent: known::CRUSH,
+        ..database(
+            crush::FORMAT,
+            "the database of Crush, `.crush/crush.db`",
+            crush::sniff,
+            crush::read,
+            crush::KNOWN,
+        )
+    },
     #[cfg(feature = "sqlite")]
     Format {
         write: Some(llm::write),
+        agent: known::LLM,
         ..database(llm::FORMAT, "the database of `llm`, `logs.db`", llm::sniff, llm::read, llm::KNOWN)
     },
     #[cfg(feature = "sqlite")]
-    database(
-        openai_agents::FORMAT,
-        "a database of sessions of the OpenAI Agents SDK",
-        openai_agents::sniff,
-        openai_agents::read,
-        openai_responses::read::KNOWN,
-    ),
+    Format {
+        agent: known::OPENAI_AGENTS,
+        ..database(
+            openai_agents::FORMAT,
+            "a database of sessions of the OpenAI Agents SDK",
+            openai_agents::sniff,
+            openai_agents::read,
+            openai_responses::read::KNOWN,
+        )
+    },
     Format {
         name: openhands::FORMAT,
         about: "events of OpenHands: an `output.jsonl`, a trajectory or a folder of events",
@@ -336,7 +353,7 @@ pub const FORMATS: &[Format] = &[
                 .with_files(FilesReading { sniff: openhands::sniff_files, read: openhands::read_files }),
         ),
         write: None,
-        agent: None,
+        agent: known::OPENHANDS,
     },
     document(
         trajectories::SWE_AGENT,

@@ -230,6 +230,12 @@ impl Dialect {
         Self::all().find(|dialect| dialect.name() == format || dialect.wire().repeats.contains(&format))
     }
 
+    /// The dialect that the maker of a model serves it in, as far as its name tells.
+    pub fn of_model(model: &str) -> Option<Self> {
+        let made = [("claude", Self::Anthropic), ("gemini", Self::Gemini)];
+        made.into_iter().find(|(beginning, _)| model.starts_with(beginning)).map(|(_, dialect)| dialect)
+    }
+
     /// Returns the descriptor.
     pub fn wire(self) -> &'static Wire {
         REGISTRY[self as usize]

@@ -92,3 +92,87 @@ fn a_row_that_is_there_twice_is_read_once() {
     assert_eq!(said(&sessions[0]), ["user: said only once by somebody"]);
     holds(FORMAT, "", &sessions);
 }
+
+/// S4-05: the columns of calls and results that are no longer filled are read where they are, in either form of JSON.
+#[test]
+fn the_older_columns_are_read() {
+    let row = |number: u32, kind: &str, content: &str, more: &str| {
+        format!(
+            r#"{{"id":"{number}","user_id":"u","channel_id":"c","message_type":"{kind}","content":{content},"created_at":"2025-09-24T10:00:0{number}Z"{more}}}"#
+        )
+    };
+    let calls = r#"[{"name":"price","arguments":{"of":"the old thing"}},{"name":"stock","arguments":"{}"}]"#;
+    let results = r#"[{"name":"price","result":"it costs forty two"},"there are none of them left"]"#;
+    let quoted = |json: &str| rejoin_record::json::quoted(json);
+    for (calls, results) in [(calls.to_owned(), results.to_owned()), (quoted(calls), quoted(results))] {
+        let more = format!(r#","function_calls":{calls},"function_results":{results}"#);
+        let rows = [
+            row(
+                1,
+                "user",
+                "\"what does the old thing cost\"",
+                r#","function_calls":null,"function_results":null"#,
+            ),
+            row(2, "assistant", "\"I will look it up\"", &more),
+            row(3, "assistant", "\"forty two, and none are left\"", ""),
+        ];
+        let text = format!("[{}]", rows.join(","));
+        let sessions = try_read("rows.json", text.as_bytes()).unwrap();
+        holds(FORMAT, &text, &sessions);
+        let said = said(&sessions[0]);
+        assert_eq!(said.len(), 4, "{said:?}");
+        let of = r#"{"of":"the old thing"}"#;
+        assert!(said[1].starts_with("assistant: I will look it up + calls "), "{said:?}");
+        assert!(
+            said[1].contains(&format!(" price {of} + calls ")) && said[1].ends_with(" stock {}"),
+            "{said:?}"
+        );
+        assert!(
+            said[2].contains("it costs forty two") && said[2].contains("there are none of them left"),
+            "{said:?}"
+        );
+        let calls: Vec<_> = sessions[0].messages[1].tool_calls().map(|call| call.id.clone()).collect();
+        let results: Vec<_> =
+            sessions[0].messages[2].tool_results().filter_map(|result| result.call_id.clone()).collect();
+        assert_eq!(calls, results, "the results answer the calls in their order");
+    }
+    let broken = row(1, "assistant", "\"words that stay\"", r#","function_calls":"what is not JSON at all""#);
+    let sessions = try_read("rows.json", format!("[{broken}]").as_bytes()).unwrap();
+    assert_eq!(said(&sessions[0]), ["assistant: words that stay"]);
+    assert_eq!(rules(&sessions[0]), [Rule::DamagedEntry]);
+}
+
+/// S4-18, S4-23: rows from before the migration, which have none of its columns, are read beside those from after it, and so is a
+/// dump that the migration ran over twice.
+#[test]
+fn rows_from_before_the_migration_are_read() {
+    let create = "CREATE TABLE public.conversation_history (id uuid, user_id text NOT NULL, channel_id text NOT NULL, \
+                  message_type text NOT NULL, content text NOT NULL, function_calls jsonb, function_results jsonb, created_at timestamptz);";
+    let migration = "ALTER TABLE public.conversation_history ADD COLUMN IF NOT EXISTS tool_call_id text, \
+                     ADD COLUMN IF NOT EXISTS tool_calls jsonb, ADD COLUMN IF NOT EXISTS tool_name text;";
+    let old = "INSERT INTO public.conversation_history (id, user_id, channel_id, message_type, content, function_calls, function_results, created_at) VALUES \
+               ('1', 'u', 'c', 'user', 'the question of long ago', NULL, NULL, '2025-09-24 10:00:00+00'), \
+               ('2', 'u', 'c', 'assistant', 'the answer of long ago', NULL, NULL, '2025-09-24 10:00:00+00');";
+    let new = r#"INSERT INTO public.conversation_history (id, user_id, channel_id, message_type, content, function_calls, function_results, created_at, tool_call_id, tool_calls, tool_name) VALUES
+               ('3', 'u', 'c', 'user', 'the question of today', NULL, NULL, '2025-11-02 10:00:00+00', NULL, NULL, NULL),
+               ('4', 'u', 'c', 'assistant', 'I will look', NULL, NULL, '2025-11-02 10:00:01+00', NULL, '[{"id":"call_1","type":"function","function":{"name":"price","arguments":"{}"}}]', NULL),
+               ('5', 'u', 'c', 'tool', 'forty two of them', NULL, NULL, '2025-11-02 10:00:02+00', 'call_1', NULL, 'call');"#;
+    let told = [
+        "user: the question of long ago",
+        "assistant: the answer of long ago",
+        "user: the question of today",
+        "assistant: I will look + calls call_1 price {}",
+        "tool: gave call_1 forty two of them",
+    ];
+    let before = format!("{create}\n{old}\n");
+    for (dump, expected) in [
+        (before.clone(), &told[..2]),
+        (format!("{before}{migration}\n{new}\n"), &told[..]),
+        (format!("{before}{migration}\n{migration}\n{new}\n"), &told[..]),
+    ] {
+        let sessions = try_read("dump.sql", dump.as_bytes()).unwrap();
+        holds(FORMAT, &dump, &sessions);
+        assert_eq!(said(&sessions[0]), expected);
+        assert_eq!(sessions[0].findings, [], "{dump}");
+    }
+}

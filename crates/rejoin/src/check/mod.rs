@@ -2,18 +2,17 @@
 //!
 //! A request body is judged by the strict checker of its dialect and by nothing else; whatever rejoin finds in it besides is a
 //! note, except text that was not read. A session is judged by its history; on request, also by the request that its own agent
-//! would make of it. [`reports`] does both for whatever was read, and gives the JSON that programs get.
+//! would make of it (`resumed.rs`). [`reports`] does both for whatever was read, and gives the JSON that programs get.
 
 mod report;
+mod resumed;
 mod subject;
 
 use rejoin_checkers::{Verdict, Violation};
-use rejoin_formats::{
-    ConvertError, Dialect, Session, convert,
-    sessions::{self, Resent, resend},
-};
+use rejoin_formats::{ConvertError, Dialect, Session, convert};
 use rejoin_view::{Action, Finding, OnBroken, Position, Rule, Severity, repair};
 pub use report::{Report, reports};
+pub use resumed::resumed;
 pub use subject::{RequestBytes, Subject};
 
 /// What was found in a conversation, and what the provider would say.
@@ -109,7 +108,7 @@ pub fn history(session: &Session, dialect: Option<Dialect>) -> Checked {
     let Some(dialect) = dialect else {
         return Checked { findings: history_findings(session).collect(), judged: None };
     };
-    if let Some(judged) = resumed(session).filter(|judged| judged.dialect == dialect) {
+    if let Some(judged) = resumed::exactly(session).filter(|judged| judged.dialect == dialect) {
         return Checked { findings: history_findings(session).collect(), judged: Some(judged) };
     }
     match convert(session, dialect, None, OnBroken::Keep) {
@@ -124,26 +123,6 @@ pub fn history(session: &Session, dialect: Option<Dialect>) -> Checked {
         }
         Err(ConvertError::Refused(findings)) => Checked { findings, judged: None },
     }
-}
-
-/// What the provider would say to the request that a session's own agent makes on resuming it. None if the session is not
-/// another agent's, or if that agent speaks no dialect that is known.
-#[must_use]
-pub fn resumed(session: &Session) -> Option<Judged> {
-    let dialect = session.context.dialect?;
-    let agent = sessions::named(session.format)?.agent.as_ref();
-    let (sender, resent): (Sender, Resent) = match agent {
-        Some(agent) => (Sender::Agent(agent.name), (agent.resend)(session)),
-        None if session.format == dialect.name() => (Sender::AsTheyStand, resend::continued(session)),
-        None => return None,
-    };
-    let Resent { list, places, bytes } = resent;
-    let verdict = checker(dialect).check_messages(list, bytes);
-    let place = |index: usize| {
-        let message = places.get(index).copied().flatten()?;
-        Some(session.source_position(Position::message(message)))
-    };
-    Some(Judged::new(dialect, sender, verdict, place))
 }
 
 impl Judged {

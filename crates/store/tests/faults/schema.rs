@@ -74,7 +74,7 @@ fn file(place: &Place, name: &str) -> PathBuf {
     place.under().join(name)
 }
 
-/// S0-55, S2-42: a store of an older version opens as it is; before its schema is changed it is copied, and the copy opens too.
+/// S0-55, S2-42, S4-18, S4-23: a store of an older version opens as it is; before its schema is changed it is copied, and the copy opens too.
 #[test]
 fn an_old_schema_is_upgraded_and_a_copy_is_kept() {
     let place = Place::new("sqlite");
@@ -111,7 +111,7 @@ fn an_old_schema_is_upgraded_and_a_copy_is_kept() {
     assert!(!file(&place, "rejoin.db.backup-2").exists());
 }
 
-/// S2-42: an unfinished upgrade is finished.
+/// S2-42, S4-18: an unfinished upgrade is finished, and running it again does no harm.
 #[test]
 fn a_half_upgraded_schema_is_finished() {
     for (what, first, then) in [

@@ -60,13 +60,13 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
         let whole = shape::whole_conversation(id, title, model.as_deref(), count, messages);
         output::json_data(&json::indented(&whole))?;
     } else if let Some((number, message)) = part(&shown).next().filter(|_| arguments.message.is_some()) {
-        desk.show(whole(message, number).trim_start_matches('\n'))?;
+        desk.show(output::data_in_rows(&whole(message, number)).trim_start_matches('\n'))?;
     } else {
         let mut text = head.for_people("messages");
         for (number, message) in part(&shown) {
             text.push_str(&numbered(message, number));
         }
-        desk.show(&text)?;
+        desk.show(&output::data_in_rows(&text))?;
     }
     tracing::info!("Displayed conversation: id={id}, message_count={count}");
     Ok(0)

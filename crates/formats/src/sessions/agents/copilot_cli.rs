@@ -95,11 +95,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     if !events.known {
         return Err(ReadError::NoConversation("no line of it is an event"));
     }
-    let dialect = match events.model.as_deref() {
-        Some(model) if model.starts_with("claude") => Dialect::Anthropic,
-        Some(model) if model.starts_with("gemini") => Dialect::Gemini,
-        _ => Dialect::OpenAiChat,
-    };
+    let dialect = events.model.as_deref().and_then(Dialect::of_model).unwrap_or(Dialect::OpenAiChat);
     let context = Context::of_model(dialect, events.model.as_deref());
     Ok(vec![events.builder.finish(stream.name, events.session.as_deref(), context)])
 }

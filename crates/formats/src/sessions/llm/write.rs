@@ -9,7 +9,7 @@ use rejoin_record::{
     Timestamp, hash,
     json::{Object, quoted},
 };
-use rejoin_view::{Finding, Position, SoundView};
+use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 use sha2::{Digest as _, Sha256};
 
 use super::{FORMAT, canonical};
@@ -227,7 +227,11 @@ impl Part {
             }
             Piece::Call { id, name, arguments } => {
                 let fields = Object::new().text("name", name).raw("arguments", arguments);
-                let call = part("tool_call", None, fields.text("tool_call_id", fitting(id)));
+                let short = fitting(id);
+                if *short != **id {
+                    findings.push(Finding::new(Rule::IllegalId, at, Action::Renamed).about(&**id));
+                }
+                let call = part("tool_call", None, fields.text("tool_call_id", short));
                 Self { tool: Some(name.to_string()), ..call }
             }
             Piece::Result { id, name, content, failed } => {
@@ -235,6 +239,7 @@ impl Part {
                 let said = content.iter().filter_map(|piece| match piece {
                     Piece::Image(medium) | Piece::Document(medium) => {
                         attachments.push(Attachment::of(medium, piece));
+                        findings.push(Finding::new(Rule::MovedMedia, at, Action::Moved).about(&**id));
                         None
                     }
                     _ => piece.foreign(FORMAT, at, findings),

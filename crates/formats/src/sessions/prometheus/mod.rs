@@ -21,7 +21,7 @@ use crate::{
 pub(super) const FORMAT: &str = "prometheus";
 
 /// Calls are JSON inside a string. What cannot be read of it is reported.
-pub(super) const KNOWN: &[Known] = &[Known::fields("tool_calls")];
+pub(super) const KNOWN: &[Known] = &[Known::fields("tool_calls function_calls function_results")];
 
 /// The number of rows or lines that are examined to detect the format.
 const LOOK_AT: usize = 20;

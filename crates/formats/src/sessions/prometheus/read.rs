@@ -19,7 +19,7 @@ use crate::{
     messages::roles,
     session::{Aside, Detail, Place, ReadError, Session, instant, replaced_bytes},
     sessions::{
-        building::{SessionBuilder, as_text, call, item, result},
+        building::{SessionBuilder, as_text, beside, call, item, result},
         lines::{text_of, time_of},
     },
     wire::{registry::Dialect, render},
@@ -214,6 +214,24 @@ impl Said {
             }
             blocks.extend(list.into_iter().flat_map(Value::items).map(|call| called(call, answered)));
         }
+        let older = if given.is_none() && self.role == Role::Assistant { older(root) } else { Vec::new() };
+        let mut results = Vec::new();
+        for (column, values) in older {
+            let Some(values) = values else {
+                let finding = Finding::new(Rule::DamagedEntry, position(self.place), Action::SetAside);
+                builder.findings.push(finding.because(format!("its `{column}` cannot be read")));
+                continue;
+            };
+            let doc = Doc::of(&values);
+            let Some(root) = doc.root() else { continue };
+            let one = Some(root).filter(|root| root.kind() == Kind::Object);
+            let values = root.items().filter(|_| one.is_none()).chain(one);
+            if column == OLDER[0] {
+                blocks.extend(values.map(|call| called(call, answered)));
+            } else {
+                results.extend(values.map(returned));
+            }
+        }
         let is_blank = blocks.iter().all(|block| block.as_text().is_some_and(|text| text.is_blank()));
         let skipped = is_blank && matches!(self.role, Role::User | Role::Assistant);
         let detail = Detail { id: self.id, time: self.time, ..Detail::default() };
@@ -224,7 +242,27 @@ impl Said {
         } else {
             builder.say(message, self.place, detail);
         }
+        if !results.is_empty() {
+            builder.say(beside(Role::Tool, results), self.place, Detail::default());
+        }
     }
+}
+
+/// The columns that `tool_calls` and the rows of tools took the place of.
+const OLDER: [&str; 2] = ["function_calls", "function_results"];
+
+/// The values of the older columns of a row, in their order; none for one that holds no JSON list or object.
+fn older(root: Value<'_>) -> Vec<(&'static str, Option<Arc<str>>)> {
+    let filled = |column: &str| root.given(column).filter(|value| !value.is_str(""));
+    OLDER.iter().filter_map(|column| Some((*column, decoded(filled(column)?)))).collect()
+}
+
+/// A result of the older column. Without an id it answers the calls of its row in their order.
+fn returned(given: Value<'_>) -> Block {
+    let id = text_of(given, "tool_call_id").or_else(|| text_of(given, "id"));
+    let inside = ["result", "output", "content", "response"].iter().find_map(|name| given.given(name));
+    let text = as_text(inside.filter(|_| given.kind() == Kind::Object).unwrap_or(given));
+    result(id.as_deref(), None, vec![Block::text(text)], false)
 }
 
 /// A call, or the answer that it stands for.

@@ -235,7 +235,8 @@ fn draw(branches: &[branches::MessageBranch]) -> Result<(), Failure> {
         let begins = exchange::shortened(&branch.begins, GLIMPSE);
         let about =
             format!("({}{parts}, {})", plural(branch.messages, "message"), local_time(branch.updated));
-        output::data(&format!("{mark} {line}{}  {begins}  {}", place + 1, paint(&about, output::DIM)))?;
+        let row = format!("{mark} {line}{}  {begins}  {}", place + 1, paint(&about, output::DIM));
+        output::data(&output::data_in_rows(&row))?;
     }
     if branches.iter().all(|branch| !branch.is_current) {
         output::talk("You went back: your next message begins a new branch.");

@@ -1,0 +1,166 @@
+//! What is known of agents that change calls and results before they send a session, or that send them as they are. Each entry says
+//! where it is known from: "seen" means that the program was run with broken sessions and its requests were looked at. What was only
+//! read in a source holds for the version that was read, and was not tried.
+//!
+//! What an agent that is not here does about a broken session has not been found out.
+
+use super::{Doubles, Habits, Late, Looks, Orphans, Speaks, Unanswered};
+use crate::{
+    sessions::registry::{Agent, Resend},
+    wire::registry::Dialect,
+};
+
+const fn pairs(name: &'static str, to: Speaks, habits: &'static [Habits]) -> Option<Agent> {
+    Some(Agent { name, resend: Resend::Pairs { to, habits } })
+}
+
+/// Sends everything as it is.
+const NOTHING: Habits = Habits {
+    looks: Looks::Everywhere,
+    unanswered: Unanswered::Sent,
+    orphans: Orphans::Sent,
+    doubles: Doubles::Sent,
+    late: Late::Sent,
+};
+
+/// Seen with 0.61: it joins what one side said in a row, and changes no call and no result. Its source has a pass that would
+/// (`hardenHistory`), which only an experimental setting turns on.
+pub(crate) const GEMINI_CLI: Option<Agent> = pairs("Gemini CLI", Speaks::Only(Dialect::Gemini), &[NOTHING]);
+
+/// Seen with llm 0.36, whose own models are OpenAI's.
+#[cfg(feature = "sqlite")]
+pub(crate) const LLM: Option<Agent> = pairs("llm", Speaks::ByModel(Dialect::OpenAiChat), &[NOTHING]);
+
+/// Its loader takes the newest rows as they are, which may cut a pair in two; there is no check for that.
+pub(crate) const PROMETHEUS: Option<Agent> =
+    pairs("Prometheus Protocol's bot", Speaks::ByModel(Dialect::OpenAiChat), &[NOTHING]);
+
+/// Seen with goose 1.34, and `conversation/mod.rs` of its source: a result counts from its call on, and once.
+pub(crate) const GOOSE: Option<Agent> = pairs(
+    "goose",
+    Speaks::ByModel(Dialect::OpenAiChat),
+    &[Habits {
+        looks: Looks::Onwards,
+        unanswered: Unanswered::LeftOut,
+        orphans: Orphans::LeftOut,
+        doubles: Doubles::LeftOut,
+        late: Late::Sent,
+    }],
+);
+
+/// Seen with 1.18.33, and `session/message-v2.ts` of its source: a call that still runs is sent as one that failed. A call and its
+/// result are one part, so a result cannot be without its call.
+pub(crate) const OPENCODE: Option<Agent> = pairs(
+    "opencode",
+    Speaks::ByModel(Dialect::OpenAiChat),
+    &[Habits { looks: Looks::Beside, unanswered: Unanswered::Answered, ..NOTHING }],
+);
+
+/// Two programs write these files. pi (seen with 0.87.1, and `transform-messages.ts` of its source) answers a call that has no
+/// result before the next message, and sends everything else as it is. OpenClaw (`session-transcript-repair.ts`) also moves results
+/// to their calls, and leaves out second results and those without a call.
+pub(crate) const PI: Option<Agent> = pairs(
+    "pi or OpenClaw",
+    Speaks::Recorded,
+    &[
+        Habits { looks: Looks::Beside, unanswered: Unanswered::Answered, ..NOTHING },
+        Habits {
+            looks: Looks::ToNextAnswer,
+            unanswered: Unanswered::Answered,
+            orphans: Orphans::LeftOut,
+            doubles: Doubles::LeftOut,
+            late: Late::Moved,
+        },
+    ],
+);
+
+/// `openaiContentGenerator/converter.ts` of its source: before each request it removes calls and results whose other half is nowhere
+/// in the list. Where the halves stand is not looked at.
+pub(crate) const QWEN_CODE: Option<Agent> = pairs(
+    "Qwen Code",
+    Speaks::Only(Dialect::OpenAiChat),
+    &[Habits { unanswered: Unanswered::LeftOut, orphans: Orphans::LeftOut, ..NOTHING }],
+);
+
+/// `internal/agent/agent.go` of its source: it answers calls whose result is nowhere, and leaves out results whose call is nowhere.
+/// Later versions may move results to their calls as well.
+#[cfg(feature = "sqlite")]
+pub(crate) const CRUSH: Option<Agent> = pairs(
+    "Crush",
+    Speaks::ByModel(Dialect::OpenAiChat),
+    &[
+        Habits { unanswered: Unanswered::Answered, orphans: Orphans::LeftOut, ..NOTHING },
+        Habits { unanswered: Unanswered::Answered, orphans: Orphans::LeftOut, late: Late::Moved, ..NOTHING },
+    ],
+);
+
+/// `ContextManager.ts` of its source: in the message after calls, missing results are added and others than theirs left out. Any
+/// other message is sent as it is.
+pub(crate) const CLINE: Option<Agent> = pairs(
+    "Cline",
+    Speaks::Recorded,
+    &[Habits {
+        looks: Looks::Beside,
+        unanswered: Unanswered::AnsweredInNextMessage,
+        orphans: Orphans::LeftOutAmongResults,
+        doubles: Doubles::Sent,
+        late: Late::Sent,
+    }],
+);
+
+/// `Task.ts` of its source: on resuming it answers the calls of the last answer, and looks at nothing before.
+pub(crate) const ROO_CODE: Option<Agent> = pairs(
+    "Roo Code",
+    Speaks::Recorded,
+    &[Habits { looks: Looks::Beside, unanswered: Unanswered::AnsweredAtTheEnd, ..NOTHING }],
+);
+
+/// `context/view.py` of its SDK, and `conversation_memory.py` before that: calls and results whose other half is nowhere are left
+/// out. The SDK leaves out the whole batch of such a call and, in later versions, second results; the older program does not.
+pub(crate) const OPENHANDS: Option<Agent> = pairs(
+    "OpenHands",
+    Speaks::ByModel(Dialect::OpenAiChat),
+    &[
+        Habits {
+            unanswered: Unanswered::LeftOutWithItsBatch,
+            orphans: Orphans::LeftOut,
+            doubles: Doubles::LeftOut,
+            ..NOTHING
+        },
+        Habits { unanswered: Unanswered::LeftOut, orphans: Orphans::LeftOut, ..NOTHING },
+    ],
+);
+
+/// `run_internal/items.py` of its source: before a run it leaves out calls without an output, and all but one of several outputs.
+#[cfg(feature = "sqlite")]
+pub(crate) const OPENAI_AGENTS: Option<Agent> = pairs(
+    "the OpenAI Agents SDK",
+    Speaks::Recorded,
+    &[Habits { unanswered: Unanswered::LeftOut, doubles: Doubles::LeftOut, ..NOTHING }],
+);
+
+/// It checks the list when it builds a request, and removes results whose call is nowhere in it.
+pub(crate) const XZATOMA: Option<Agent> =
+    pairs("xzatoma", Speaks::Only(Dialect::OpenAiChat), &[Habits { orphans: Orphans::LeftOut, ..NOTHING }]);
+
+/// A port of Codex: when it builds a prompt, it answers calls without an output with `aborted`, and leaves out outputs without a
+/// call.
+pub(crate) const CODY: Option<Agent> = pairs(
+    "cody",
+    Speaks::Recorded,
+    &[Habits { unanswered: Unanswered::Answered, orphans: Orphans::LeftOut, ..NOTHING }],
+);
+
+/// Its loader removes a call if the model speaks before the result, and with it the result; if the list is still not valid, it removes
+/// more, down to nothing. So what is left can always be sent.
+pub(crate) const ORCHESTRATION: Option<Agent> = pairs(
+    "agent-orchestration-system",
+    Speaks::Recorded,
+    &[Habits {
+        looks: Looks::ToNextAnswer,
+        unanswered: Unanswered::LeftOut,
+        orphans: Orphans::LeftOut,
+        doubles: Doubles::LeftOut,
+        late: Late::Moved,
+    }],
+);
