@@ -95,7 +95,7 @@ pub struct CopyArguments {
     /// Copy all conversations
     #[arg(long, conflicts_with = "conversations")]
     pub all: bool,
-    /// Store to copy to: `sqlite:PATH` or `jsonl:FOLDER`
+    /// Store to copy to: `sqlite:PATH`, `jsonl:FOLDER` or `postgres://…`
     #[arg(long, value_name = "STORE")]
     pub to: Location,
     /// Print one JSON object per line, one per conversation

@@ -64,7 +64,12 @@ const fn key(name: &'static str, takes: Takes, usual: Option<&'static str>, abou
 const TOOLCHAINS: &str = r#"["~/.cargo/bin", "~/.cargo/registry", "~/.cargo/git", "~/.rustup", "~/.pyenv", "~/.nvm", "~/.local/bin", "~/go"]"#;
 
 pub const KEYS: &[Setting] = &[
-    key("store", Takes::Store, None, "where conversations are kept: sqlite:PATH or jsonl:FOLDER"),
+    key(
+        "store",
+        Takes::Store,
+        None,
+        "where conversations are kept: sqlite:PATH, jsonl:FOLDER or postgres://…",
+    ),
     key("provider", Takes::Provider, None, "provider of new conversations"),
     key("model", Takes::Text, None, "model of new conversations"),
     key("api", Takes::OneOf(&["chat", "responses"]), None, "API of the provider"),

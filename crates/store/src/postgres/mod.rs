@@ -1,14 +1,16 @@
 //! Conversations in a PostgreSQL database, for many users and more than one machine.
 //!
 //! The record is two tables (`migrations/`). An append is one statement: it moves the tail of the conversation, if that is still the
-//! expected one, adds the entries, and brings the summary for lists up to date. Only `removing.rs` changes or deletes entries.
+//! expected one, adds the entries, and brings the summary for lists up to date. Only `erase.rs` and `delete.rs` change or
+//! delete entries.
 
 mod address;
 mod append;
+mod delete;
+mod erase;
 mod lease;
 mod link;
 mod reading;
-mod removing;
 mod rows;
 mod schema;
 mod summaries;
@@ -320,7 +322,7 @@ impl Postgres {
 
     fn clean(&self) -> StoreResult<()> {
         self.link()?
-            .run("freeing what was removed (VACUUM)", |client| async move { removing::clean(&client).await })
+            .run("freeing what was removed (VACUUM)", |client| async move { erase::clean(&client).await })
     }
 }
 
@@ -435,7 +437,7 @@ impl Store for Postgres {
         let entries: Vec<EntryId> = erasures.iter().map(|(entry, _)| *entry).collect();
         let sought = self.contents(id, &entries)?;
         let tail = self.link()?.run("erasing", |mut client| async move {
-            removing::erase(&mut client, id, after, erasures).await
+            erase::erase(&mut client, id, after, erasures).await
         })?;
         // Copies of the entries may have been set aside when they were found damaged.
         self.forget_copies(id, Sought::any(&sought))?;
@@ -447,7 +449,7 @@ impl Store for Postgres {
         self.writable()?;
         guard(&self.inner.tallies).remove(&conversation);
         self.link()?
-            .run("deleting", |mut client| async move { removing::delete(&mut client, conversation).await })?;
+            .run("deleting", |mut client| async move { delete::delete(&mut client, conversation).await })?;
         self.forget_copies(conversation, |_| true)?;
         if let Some(beside) = &self.inner.beside {
             beside.drafts.remove(conversation)?;

@@ -1,4 +1,4 @@
-//! Removes the content of entries, and conversations.
+//! Removes the content of entries.
 //!
 //! The server keeps old versions of rows until it is told to clean up, which happens here. Its log and its backups are its operator's.
 
@@ -73,28 +73,6 @@ pub(super) async fn erase(
         .await?;
     transaction.commit().await?;
     Ok(tail)
-}
-
-/// Removes a conversation.
-pub(super) async fn delete(client: &mut Object, id: ConversationId) -> Result<(), Trouble> {
-    let name = id.to_string();
-    let transaction = client.transaction().await?;
-    let removed = transaction.execute("DELETE FROM rejoin.conversation WHERE id = $1", &[&name]).await?;
-    if removed == 0 {
-        return Err(StoreError::NotFound(id).into());
-    }
-    for statement in [
-        "DELETE FROM rejoin.entry WHERE conversation = $1",
-        "DELETE FROM rejoin.checkpoint WHERE conversation = $1",
-        "DELETE FROM rejoin.summary WHERE id = $1",
-        "DELETE FROM rejoin.stale WHERE id = $1",
-    ] {
-        transaction.execute(statement, &[&name]).await?;
-    }
-    let uncount = "UPDATE rejoin.total SET conversations = conversations - 1 WHERE part = $1";
-    transaction.execute(uncount, &[&append::part(id)]).await?;
-    transaction.commit().await?;
-    Ok(())
 }
 
 /// Lets the server free the space of old versions of rows.
