@@ -1,7 +1,7 @@
 //! Databases, which are made here: a conversation in turns of a question, a call, its result and an answer.
 //!
-//! Reading one, from opening it, is compared with parsing the columns that hold JSON, without SQLite. The columns of `llm` are texts,
-//! so the same conversation as a request is parsed instead.
+//! Reading one, from opening it, is compared with parsing the columns that hold JSON, without SQLite, and with fetching and parsing
+//! them. The columns of `llm` are texts, so the same conversation as a request is parsed instead.
 
 use std::{hint::black_box, path::Path};
 
@@ -15,12 +15,13 @@ use super::{BYTES, TEXT, Values, compare};
 /// What makes the database of a format, and returns the columns that hold JSON.
 type Make = fn(&Connection, &[Turn]) -> Vec<String>;
 
-const DATABASES: &[(&str, Make)] = &[
-    ("crush", crush),
-    ("goose", goose),
-    ("llm", llm),
-    ("openai-agents", openai_agents),
-    ("xzatoma", xzatoma),
+/// Each format, what makes its database, and what fetches the columns.
+const DATABASES: &[(&str, Make, &str)] = &[
+    ("crush", crush, "SELECT parts FROM messages"),
+    ("goose", goose, "SELECT content_json FROM messages"),
+    ("llm", llm, "SELECT coalesce(text, payload) FROM parts"),
+    ("openai-agents", openai_agents, "SELECT message_data FROM agent_messages"),
+    ("xzatoma", xzatoma, "SELECT messages FROM conversations"),
 ];
 
 /// What is said in a turn.
@@ -34,8 +35,8 @@ struct Turn {
 
 pub fn measure_all(wanted: Option<&str>) {
     let turns: Vec<Turn> = (0..BYTES / (3 * TEXT)).map(turn).collect();
-    for (format, make) in DATABASES.iter().filter(|(format, _)| wanted.is_none_or(|wanted| wanted == *format))
-    {
+    let wanted = |format: &str| wanted.is_none_or(|wanted| wanted == format);
+    for (format, make, sql) in DATABASES.iter().filter(|(format, ..)| wanted(format)) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("large.db");
         let connection = Connection::open(&path).unwrap();
@@ -43,11 +44,11 @@ pub fn measure_all(wanted: Option<&str>) {
         let columns = make(&connection, &turns);
         connection.execute_batch("COMMIT").unwrap();
         drop(connection);
-        measure(format, &path, columns);
+        measure(format, &path, columns, sql);
     }
 }
 
-fn measure(format: &str, path: &Path, columns: Vec<String>) {
+fn measure(format: &str, path: &Path, columns: Vec<String>, sql: &str) {
     let read = || {
         let database = sessions::Database::open("large.db", path).unwrap();
         sessions::read_database(&database, None).unwrap_or_else(|error| panic!("{format}: {error}"))
@@ -66,7 +67,16 @@ fn measure(format: &str, path: &Path, columns: Vec<String>) {
     });
     let Values::Many(texts) = &values else { return };
     let bytes = texts.iter().map(String::len).sum();
-    compare(&format!("{format} (database)"), bytes, messages, &values, &|| drop(black_box(read())));
+    let fetch = || {
+        let connection = Connection::open(path).unwrap();
+        let mut statement = connection.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        drop(black_box(rows.collect::<Result<Vec<String>, _>>().unwrap()));
+        values.parse();
+    };
+    let name = format!("{format} (database)");
+    compare(&name, bytes, messages, &|| values.parse(), &|| drop(black_box(read())));
+    compare("and fetching", bytes, messages, &fetch, &|| drop(black_box(read())));
 }
 
 fn turn(number: usize) -> Turn {

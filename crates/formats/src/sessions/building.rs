@@ -57,6 +57,13 @@ impl SessionBuilder {
         self.format
     }
 
+    /// Makes room for messages.
+    pub fn reserve(&mut self, messages: usize) {
+        self.messages.reserve(messages);
+        self.places.reserve(messages);
+        self.details.reserve(messages);
+    }
+
     /// Adds a message whose calls and results have ids.
     pub fn push(&mut self, mut message: Message, place: Place, detail: Detail) {
         find_places(&mut message);

@@ -192,6 +192,7 @@ impl Chat {
             let before = buffer.get(root.start()..list.start()).unwrap_or_default();
             builder.aside(building::nth(0), Aside::Raw(Text::new(before)));
         }
+        builder.reserve(list.items().count());
         for (number, message) in list.items().enumerate() {
             let place = Place { offset: message.start(), ..building::nth(number) };
             match message.is_cut() {

@@ -7,7 +7,7 @@ use std::{
 
 use rejoin_record::{
     Block, Message, Raw, Role, Text,
-    json::{Doc, Kind, Object, Value},
+    json::{Doc, Kind, Object, Value, write},
 };
 use rusqlite::types::ValueRef;
 
@@ -72,6 +72,8 @@ fn threads(
     known: &mut HashSet<String>,
 ) -> Result<(), ReadError> {
     let stored = Stored::read(database)?;
+    // Where the item of a message is written before it is copied into a text of the right size.
+    let mut text = String::new();
     let sql = "SELECT id, name, tip_message_hash FROM threads ORDER BY id";
     for [id, name, tip] in database.rows(sql, [])? {
         let id = id.unwrap_or_default();
@@ -100,9 +102,16 @@ fn threads(
             }
         }
         for (number, (hash, role)) in chain.into_iter().rev().enumerate() {
-            let (parts, media) = stored.parts(database, &hash)?;
-            let text = Object::new().text("hash", &hash).text("role", &role).list("parts", parts).finish();
-            let message = of_parts(&Arc::from(text), &role, media, model.as_deref());
+            text.clear();
+            text.push('{');
+            for (name, value) in [("hash", &hash), ("role", &role)] {
+                write::key(&mut text, name);
+                write::string(&mut text, value);
+            }
+            write::key(&mut text, "parts");
+            let media = stored.write_parts(database, &hash, &mut text)?;
+            text.push('}');
+            let message = of_parts(&Arc::from(text.as_str()), &role, media, model.as_deref());
             let time = times.get(&hash).map(|time| Text::new(time.as_str()));
             let detail = Detail { id: Some(Text::from(hash)), time, pieces: Vec::new() };
             builder.say(message, building::nth(number), detail);
@@ -112,9 +121,6 @@ fn threads(
     }
     Ok(())
 }
-
-/// The parts of a message as objects, and the attachments of each.
-type Parts = (Vec<String>, Vec<Vec<Block>>);
 
 /// The messages of all threads. A query for each message would take longer than everything else.
 struct Stored {
@@ -149,28 +155,44 @@ impl Stored {
         Ok(Self { messages, parts, attached })
     }
 
-    fn parts(&self, database: &Database, hash: &str) -> Result<Parts, ReadError> {
-        let (mut parts, mut media) = (Vec::new(), Vec::new());
+    /// Writes the parts of a message as a list of objects. Returns the attachments of each.
+    fn write_parts(
+        &self,
+        database: &Database,
+        hash: &str,
+        out: &mut String,
+    ) -> Result<Vec<Vec<Block>>, ReadError> {
+        let mut media = Vec::new();
+        out.push('[');
         for [id, kind, text, payload, tool] in self.parts.get(hash).into_iter().flatten() {
             let doc = payload.as_ref().map(|payload| Doc::of(payload));
             let root = doc.as_ref().and_then(Doc::root).filter(|root| root.kind() == Kind::Object);
             // A text that was put together from fragments is stored as a list of them.
             let pieces = root.and_then(|root| root.get("text_ref")).filter(|_| text.is_none());
             let composed = pieces.map(|pieces| composed(database, pieces)).transpose()?;
-            let mut part = Object::new().text("type", kind.as_deref().unwrap_or_default());
-            part =
-                part.text_if("text", text.as_ref().or(composed.as_ref())).text_if("tool_name", tool.as_ref());
-            for (key, value) in root.into_iter().flat_map(Value::fields) {
-                part = part.raw(&key.as_str().unwrap_or_default(), value.raw());
+            out.push_str(if out.ends_with('[') { "{" } else { ",{" });
+            write::key(out, "type");
+            write::string(out, kind.as_deref().unwrap_or_default());
+            for (name, value) in [("text", text.as_ref().or(composed.as_ref())), ("tool_name", tool.as_ref())]
+            {
+                if let Some(value) = value {
+                    write::key(out, name);
+                    write::string(out, value);
+                }
             }
-            parts.push(part.finish());
+            for (key, value) in root.into_iter().flat_map(Value::fields) {
+                write::key(out, &key.as_str().unwrap_or_default());
+                out.push_str(value.raw());
+            }
+            out.push('}');
             let id = id.as_deref().unwrap_or_default();
             media.push(match self.attached.contains(id) {
                 true => attachments(database, "part_attachments", "part_id", id)?,
                 false => Vec::new(),
             });
         }
-        Ok((parts, media))
+        out.push(']');
+        Ok(media)
     }
 }
 

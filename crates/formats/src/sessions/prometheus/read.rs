@@ -36,27 +36,20 @@ pub(super) fn conversations(input: &Input, found: Rows) -> Result<Vec<Session>, 
     let Rows { rows, mut beside, mut findings } = found;
     let mut channels: Vec<Channel> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    for row in rows {
-        let doc = Doc::of(&row.text).shared_as(&row.text);
-        let Some(root) = doc.root() else { continue };
-        let name = |name: &str| root.given(name).map(as_text).unwrap_or_else(|| Text::new(""));
-        let is_thread = root.get("message_type").is_none();
-        let own_id = match is_thread {
-            true => format!("thread\n{}", name("thread_id")),
-            false => format!("{}\n{}", name("user_id"), name("channel_id")),
-        };
-        let place = *places.entry(own_id.clone()).or_insert_with(|| {
+    for Row { raw, place, own_id, what } in rows {
+        let number = *places.entry(own_id).or_insert_with_key(|own_id| {
+            let own_id = own_id.clone();
             channels.push(Channel { own_id, messages: Vec::new(), beside: Vec::new(), findings: Vec::new() });
             channels.len() - 1
         });
-        let channel = &mut channels[place];
-        match (is_thread, root.given("conversation_history").and_then(decoded)) {
-            (false, _) => channel.messages.push(Said::row(&row, root)),
-            (true, Some(history)) => channel.thread(root, &row, &history),
-            (true, None) => {
-                let finding = Finding::new(Rule::DamagedEntry, position(row.place), Action::SetAside);
+        let channel = &mut channels[number];
+        match what {
+            What::Message(said) => channel.messages.push(said),
+            What::Thread { around, history: Some(history) } => channel.thread(around, place, &history),
+            What::Thread { history: None, .. } => {
+                let finding = Finding::new(Rule::DamagedEntry, position(place), Action::SetAside);
                 findings.push(finding.because("its `conversation_history` cannot be read"));
-                beside.push((row.place, Aside::Raw(Text::new(row.text.clone()))));
+                beside.push((place, Aside::Raw(Text::new(raw.as_str()))));
             }
         }
     }
@@ -103,8 +96,39 @@ fn decoded(value: Value<'_>) -> Option<Arc<str>> {
     None
 }
 
+/// What a row says.
+pub(super) enum What {
+    Message(Said),
+    /// A thread: its row without its messages, and these.
+    Thread {
+        around: Text,
+        history: Option<Arc<str>>,
+    },
+}
+
+impl Row {
+    pub(super) fn read(root: Value<'_>, raw: Raw, place: Place) -> Self {
+        let name = |name: &str| root.given(name).map(as_text).unwrap_or_else(|| Text::new(""));
+        if root.get("message_type").is_some() {
+            let own_id = format!("{}\n{}", name("user_id"), name("channel_id"));
+            return Self { what: What::Message(Said::row(raw.clone(), root, place)), raw, place, own_id };
+        }
+        let around = match root.holds("conversation_history", Kind::Array) {
+            true => Text::from(render::with_field_of(root, "conversation_history", "[]")),
+            false => Text::new(raw.as_str()),
+        };
+        let history = root.given("conversation_history").and_then(decoded);
+        Self {
+            what: What::Thread { around, history },
+            raw,
+            place,
+            own_id: format!("thread\n{}", name("thread_id")),
+        }
+    }
+}
+
 /// One message, before it is known where it stands.
-struct Said {
+pub(super) struct Said {
     raw: Raw,
     place: Place,
     role: Role,
@@ -125,11 +149,11 @@ enum Calls {
 }
 
 impl Said {
-    fn row(row: &Row, root: Value<'_>) -> Self {
+    fn row(raw: Raw, root: Value<'_>, place: Place) -> Self {
         let role = roles::named(&root.word("message_type"));
         let time = root.given("created_at").map(time_of);
         let id = root.given("id").map(as_text);
-        Self { id, time, ..Self::read(Raw::new(Arc::clone(&row.text)), root, row.place, role) }
+        Self { id, time, ..Self::read(raw, root, place, role) }
     }
 
     /// Reads what a message says. Its place in its conversation decides what a call means.
@@ -169,17 +193,11 @@ struct Channel {
 
 impl Channel {
     /// Adds the messages of a thread, which are a list in its row.
-    fn thread(&mut self, root: Value<'_>, row: &Row, history: &Arc<str>) {
-        let is_list = root.holds("conversation_history", Kind::Array);
-        let around = if is_list {
-            render::with_field_of(root, "conversation_history", "[]")
-        } else {
-            row.text.to_string()
-        };
-        self.beside.push((row.place, Aside::Raw(Text::from(around))));
+    fn thread(&mut self, around: Text, place: Place, history: &Arc<str>) {
+        self.beside.push((place, Aside::Raw(around)));
         let doc = Doc::of(history).shared_as(history);
         for (index, element) in doc.root().into_iter().flat_map(Value::items).enumerate() {
-            let place = Place { index, ..row.place };
+            let place = Place { index, ..place };
             if element.kind() != Kind::Object {
                 self.beside.push((place, Aside::Unknown(Text::new(element.raw()))));
                 let finding = Finding::new(Rule::DamagedEntry, position(place), Action::SetAside);

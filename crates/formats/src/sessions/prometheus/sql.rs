@@ -380,7 +380,7 @@ mod tests {
     use super::*;
 
     fn texts(sql: &str) -> Vec<String> {
-        rows(sql).rows.iter().map(|row| row.text.to_string()).collect()
+        rows(sql).rows.iter().map(|row| row.raw.as_str().to_owned()).collect()
     }
 
     #[test]
