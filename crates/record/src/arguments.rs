@@ -41,6 +41,11 @@ impl Arguments {
         &self.text
     }
 
+    /// The exact text, whose place may be moved. The class is that of the words.
+    pub(crate) fn text_mut(&mut self) -> &mut Text {
+        &mut self.text
+    }
+
     /// The class of the text.
     pub fn class(&self) -> ArgumentsClass {
         self.class

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    block::{Block, ToolCall, ToolResult},
+    block::{Block, BlockKind, ToolCall, ToolResult},
     ids::CallId,
     text::{Raw, Span, Text},
 };
@@ -164,6 +164,26 @@ impl Message {
         Self { role: Role::Assistant, blocks, form: Form::Null, native: None }
     }
 
+    /// Gives the texts of its blocks their places in its native item, if they were read with their places in the document around
+    /// the item, or in the one of several items that the block is in. A text that is not there has no place any more.
+    pub fn find_places(&mut self) {
+        let Self { blocks, native, .. } = self;
+        let item = native.as_ref().map_or("", |native| native.raw.as_str());
+        let before = native.as_ref().map_or(0, |native| 0_usize.wrapping_sub(native.raw.start()));
+        let items = native.as_ref().map_or(&[][..], |native| &native.items);
+        let starts =
+            items.iter().flat_map(|item| std::iter::repeat_n(item.span.start as usize, item.blocks as usize));
+        for (block, start) in blocks.iter_mut().zip(starts.chain(std::iter::repeat(0))) {
+            let mut find = |text: &mut Text| text.move_place(item, [start, 0, before]);
+            match &mut block.kind {
+                BlockKind::ToolResult(result) => {
+                    result.content.iter_mut().for_each(|block| find_place(block, &mut find));
+                }
+                _ => find_place(block, &mut find),
+            }
+        }
+    }
+
     /// The calls in it, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.blocks.iter().filter_map(Block::as_call)
@@ -211,5 +231,15 @@ impl ToolResult {
     pub fn to_message(&self) -> Message {
         let block = Block::result(self.clone());
         Message { role: Role::Tool, blocks: vec![block], form: self.form, native: None }
+    }
+}
+
+/// Finds the places of what may be long in a block. Ids and names are short enough to be compared.
+fn find_place(block: &mut Block, find: &mut impl FnMut(&mut Text)) {
+    match &mut block.kind {
+        BlockKind::Text(text) => find(text),
+        BlockKind::Reasoning(reasoning) => find(&mut reasoning.text),
+        BlockKind::ToolCall(call) => find(call.arguments.text_mut()),
+        BlockKind::ToolResult(_) | BlockKind::Image(_) | BlockKind::Document(_) | BlockKind::Opaque(_) => {}
     }
 }

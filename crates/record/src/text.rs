@@ -78,26 +78,45 @@ pub enum SharedText {
     Long(Arc<LongText>),
 }
 
-/// A long text. It stays in the buffer it was decoded into, because copying it would briefly need twice the memory. One that was
-/// not read yet is still a literal: many are only passed on.
-pub struct LongText {
-    /// The part between the quotes of a string literal; empty for a text that was decoded from the start.
-    literal: Raw,
-    decoded: OnceLock<String>,
+/// A long text.
+pub enum LongText {
+    /// It stays in the buffer it was decoded into, because copying it would briefly need twice the memory.
+    Decoded(String),
+    /// What is between the quotes of a string literal, decoded when it is first read: many are only passed on.
+    Literal(Raw, OnceLock<String>),
+    /// A slice of a text that is kept anyway.
+    Slice(Raw),
 }
 
 impl LongText {
     fn as_str(&self) -> &str {
-        self.decoded.get_or_init(|| literal::decode_body(self.literal.as_str()).0.into_owned())
+        match self {
+            Self::Decoded(text) => text,
+            Self::Literal(body, decoded) => {
+                decoded.get_or_init(|| literal::decode_body(body.as_str()).0.into_owned())
+            }
+            Self::Slice(text) => text.as_str(),
+        }
     }
 
-    /// Whether it is blank. Its beginning usually decides.
+    /// The literal that it is, unless it was read already.
+    fn pending(&self) -> Option<&str> {
+        match self {
+            Self::Literal(body, decoded) if decoded.get().is_none() => Some(body.as_str()),
+            _ => None,
+        }
+    }
+
+    /// Whether it is blank. The beginning of a literal usually decides.
     fn is_blank(&self) -> bool {
-        let body = self.literal.as_str();
+        let body = self.pending().unwrap_or_default();
         let beginning = literal::decode_body(&body[..body.floor_char_boundary(BEGINNING)]).0;
         is_blank(&beginning) && is_blank(self.as_str())
     }
 }
+
+/// The length in bytes from which a slice is not copied.
+const SLICE: usize = 256;
 
 /// The number of bytes of a literal that are examined first.
 const BEGINNING: usize = 64;
@@ -130,7 +149,7 @@ impl From<String> for SharedText {
             return Self::Short(text.into());
         }
         text.shrink_to_fit();
-        Self::Long(Arc::new(LongText { literal: Raw::new(""), decoded: text.into() }))
+        Self::Long(Arc::new(LongText::Decoded(text)))
     }
 }
 
@@ -165,8 +184,22 @@ impl Text {
     /// Text that a string literal stands for, decoded when it is first read. The body of the literal is what is between its
     /// quotes; `at` and `lossy` are as in [`located`](Self::located).
     pub fn undecoded(body: Raw, at: Span, lossy: bool) -> Self {
-        let text = LongText { literal: body, decoded: OnceLock::new() };
+        let text = LongText::Literal(body, OnceLock::new());
         Self { value: SharedText::Long(Arc::new(text)), at: Some(at), lossy }
+    }
+
+    /// Text that is a slice of a larger one, which is kept as long as this is. It is copied if it is too short for that to be worth it.
+    pub fn slice(text: Raw) -> Self {
+        if text.as_str().len() < SLICE {
+            return Self::new(text.as_str());
+        }
+        Self { value: SharedText::Long(Arc::new(LongText::Slice(text))), at: None, lossy: false }
+    }
+
+    /// The same text, from the span `at` of a native item.
+    #[must_use]
+    pub fn at(self, at: Span) -> Self {
+        Self { at: Some(at), ..self }
     }
 
     /// The text.
@@ -177,6 +210,42 @@ impl Text {
     /// The same shared text, for a message without a native item.
     pub fn without_place(&self) -> Self {
         Self { value: self.value.clone(), at: None, lossy: false }
+    }
+
+    /// Looks for the text at other places in an item, each of which is the present one moved by a number of bytes, wrapping around.
+    /// If it is at none of them, it has no place any more.
+    pub(crate) fn move_place(&mut self, item: &str, by: impl IntoIterator<Item = usize>) {
+        let Some(at) = self.at else { return };
+        let moved = |by: usize| {
+            let start = u32::try_from((at.start as usize).wrapping_add(by)).ok()?;
+            Some(Span { start, ..at }).filter(|span| self.is_at(*span, item))
+        };
+        match by.into_iter().find_map(moved) {
+            Some(found) => self.at = Some(found),
+            None => *self = self.without_place(),
+        }
+    }
+
+    /// Whether the bytes of a span mean this text. A literal that was not decoded yet need not be decoded for that.
+    fn is_at(&self, span: Span, item: &str) -> bool {
+        let Some(bytes) = span.of(item) else { return false };
+        if !span.literal {
+            return *bytes == **self;
+        }
+        let body = bytes.strip_prefix('"').and_then(|bytes| bytes.strip_suffix('"'));
+        let same = |own: &str| body.is_some_and(|body| std::ptr::eq(body, own) || body == own);
+        match self.pending() {
+            Some(own) => same(own),
+            None => same(self) || (body.is_some() && literal::equals(bytes, self)),
+        }
+    }
+
+    /// The literal that a long text is, between its quotes, unless it was read already.
+    fn pending(&self) -> Option<&str> {
+        match &self.value {
+            SharedText::Short(_) => None,
+            SharedText::Long(text) => text.pending(),
+        }
     }
 
     /// Its span in the message's native item.
@@ -194,21 +263,23 @@ impl Text {
     pub fn literal(&self) -> Option<&str> {
         match &self.value {
             SharedText::Short(_) => None,
-            SharedText::Long(text) => Some(text.literal.as_str()).filter(|literal| !literal.is_empty()),
+            SharedText::Long(text) => match &**text {
+                LongText::Literal(body, _) => Some(body.as_str()).filter(|literal| !literal.is_empty()),
+                LongText::Decoded(_) | LongText::Slice(_) => None,
+            },
         }
     }
 
     /// Appends it as a JSON string literal. A long text that was not read yet need not be decoded for that.
     pub fn write_literal(&self, out: &mut String) {
-        match &self.value {
-            SharedText::Long(text) if text.decoded.get().is_none() => {
-                let body = text.literal.as_str();
+        match self.pending() {
+            Some(body) => {
                 out.reserve(body.len() + 2);
                 out.push('"');
                 write::rewritten(out, body);
                 out.push('"');
             }
-            text => write::string(out, text),
+            None => write::string(out, self),
         }
     }
 
@@ -216,7 +287,7 @@ impl Text {
     pub fn is_empty(&self) -> bool {
         match &self.value {
             SharedText::Short(text) => text.is_empty(),
-            SharedText::Long(text) => text.literal.as_str().is_empty() && text.as_str().is_empty(),
+            SharedText::Long(text) => text.pending().is_none_or(str::is_empty) && text.as_str().is_empty(),
         }
     }
 
@@ -311,6 +382,11 @@ impl Raw {
     /// The bytes.
     pub fn as_str(&self) -> &str {
         &self.buffer[self.start..self.end]
+    }
+
+    /// Where it begins in the buffer that it is a slice of.
+    pub(crate) fn start(&self) -> usize {
+        self.start
     }
 }
 

@@ -10,6 +10,7 @@ use rejoin_record::{
     json::{Doc, literal},
 };
 
+use super::Left;
 use crate::messages::holds_speech;
 
 /// A text or value that a block holds.
@@ -110,10 +111,20 @@ pub(super) fn composed(message: &Message) -> HashSet<Cow<'_, str>> {
 }
 
 /// Whether a text of the message that is not a stretch of its item is exactly this one. It needs no set of all texts.
-pub(super) fn is_whole_text(message: &Message, text: &str) -> bool {
+pub(super) fn is_whole_text(message: &Message, left: &Left<'_>) -> bool {
     let mut found = false;
     pieces(message, |piece| match piece {
-        Piece::Text(own) | Piece::Name(own) => found |= own.span().is_none() && own.as_str() == text,
+        Piece::Text(own) | Piece::Name(own) => found |= own.span().is_none() && left.is(own),
+        Piece::Json(_) => {}
+    });
+    found
+}
+
+/// Whether a text of the message is exactly this one.
+pub(super) fn is_text_of(message: &Message, left: &Left<'_>) -> bool {
+    let mut found = false;
+    pieces(message, |piece| match piece {
+        Piece::Text(own) | Piece::Name(own) => found |= left.is(own),
         Piece::Json(_) => {}
     });
     found

@@ -11,11 +11,11 @@ pub(crate) mod likeness;
 mod shape;
 mod walk;
 
-use std::{borrow::Cow, hash::BuildHasher as _};
+use std::{borrow::Cow, cell::OnceCell, hash::BuildHasher as _};
 
 use hashbrown::{DefaultHashBuilder, HashSet};
 use rejoin_record::{
-    Form, Message,
+    Form, Message, Text,
     json::{Doc, literal},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
@@ -29,6 +29,9 @@ use crate::{
     session::{Aside, Place, ReadError, Session},
     sessions::registry,
 };
+
+/// The number of strings, and of messages that may hold them, up to which each is compared with each.
+const FEW: usize = 8;
 
 /// The number of fields that a finding names.
 const NAMED: usize = 6;
@@ -104,7 +107,14 @@ impl Unread {
 fn unread(session: &Session) -> Vec<Unread> {
     let mut left: Vec<(Position, Vec<Left<'_>>)> =
         parallel::filter_map(&session.messages, |index, message| {
-            let left = Some(left_of(message)).filter(|left| !left.is_empty())?;
+            let mut left = left_of(message);
+            // Messages without an item share that of the message before them, such as a result that stands beside its call. If
+            // there are many, it is faster to look at all texts at once, below.
+            let sharing = || session.messages[index + 1..].iter().take_while(|next| next.native.is_none());
+            if left.len() <= FEW && sharing().nth(FEW).is_none() {
+                left.retain(|left| !sharing().any(|next| held::is_text_of(next, left)));
+            }
+            let left = Some(left).filter(|left| !left.is_empty())?;
             Some((session.source_position(Position::message(index)), left))
         });
     for item in &session.set_aside {
@@ -128,8 +138,8 @@ fn unread(session: &Session) -> Vec<Unread> {
     // The same words may have been read elsewhere.
     let elsewhere = Elsewhere::new(session);
     let unread = left.into_iter().filter_map(|(at, mut left)| {
-        left.retain(|left| !elsewhere.holds(&left.text));
-        let size = left.iter().map(|left| left.text.chars().count()).sum();
+        left.retain(|left| !elsewhere.holds(left.text()));
+        let size = left.iter().map(|left| left.text().chars().count()).sum();
         let mut fields: Vec<String> = left.into_iter().map(|left| left.path).collect();
         fields.dedup();
         (!fields.is_empty()).then_some(Unread { at, fields, size })
@@ -170,7 +180,24 @@ fn position(place: Place) -> Position {
 /// A string that no block of its message holds.
 struct Left<'r> {
     path: String,
-    text: Cow<'r, str>,
+    /// Its literal, with the quotes.
+    literal: &'r str,
+    text: OnceCell<Cow<'r, str>>,
+}
+
+impl Left<'_> {
+    fn text(&self) -> &str {
+        self.text.get_or_init(|| literal::decode(self.literal).0)
+    }
+
+    /// Whether it is a text. One that was not decoded yet is compared as a literal: it may mean the same in other escapes, which is
+    /// for the sets of texts to tell.
+    fn is(&self, text: &Text) -> bool {
+        match text.literal() {
+            Some(body) => self.literal.get(1..self.literal.len().saturating_sub(1)) == Some(body),
+            None => self.text() == text.as_str(),
+        }
+    }
 }
 
 /// The length from which a string counts.
@@ -191,11 +218,11 @@ fn left_of(message: &Message) -> Vec<Left<'_>> {
     let silent = message.blocks.is_empty() && message.form == Form::Absent;
     let fewest = if silent { Fewest::OneLetter } else { Fewest::FourWords };
     let mut left = left_in(native.raw.as_str(), &held::stretches(message, native), known, fewest);
-    left.retain(|left| !held::is_whole_text(message, &left.text));
+    left.retain(|left| !held::is_whole_text(message, left));
     if !left.is_empty() {
         // Some texts are composed of several strings.
         let own = held::composed(message);
-        left.retain(|left| !held::holds(&own, &left.text));
+        left.retain(|left| !held::holds(&own, left.text()));
     }
     left
 }
@@ -204,11 +231,10 @@ fn left_in<'r>(raw: &'r str, held: &[(usize, usize)], known: &[Known], fewest: F
     let mut left = Vec::new();
     walk::unread_strings(raw, held, |path, string| {
         let few = fewest == Fewest::OneLetter && path.keys().last().is_some_and(|key| !is_bookkeeping(&key));
-        let text = || literal::decode(string).0;
-        if walk::literal_has_words(string) || (few && walk::has_letters(&text())) {
+        if walk::literal_has_words(string) || (few && walk::has_letters(&literal::decode(string).0)) {
             let keys: Vec<Cow<'_, str>> = path.keys().collect();
             if !known.iter().any(|known| known.covers(&keys, raw)) {
-                left.push(Left { path: keys.join("."), text: text() });
+                left.push(Left { path: keys.join("."), literal: string, text: OnceCell::new() });
             }
         }
     });

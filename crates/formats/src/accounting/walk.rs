@@ -91,15 +91,26 @@ pub(super) fn has_letters(text: &str) -> bool {
     text.chars().any(char::is_alphanumeric)
 }
 
+/// How many bytes of a long literal are decoded first, to see whether they have four words already.
+const BEGINNING: usize = 256;
+
 /// Whether a string literal, with its quotes, has at least four words. Most literals are names and ids, which need no
-/// decoding.
+/// decoding, and the beginning of a long text usually tells.
 pub(super) fn literal_has_words(string: &str) -> bool {
     let bytes = string.as_bytes();
     let shortest = "\"a b c d\"".len();
     // Without a space, an escape or a non-ASCII letter it is one word. Chunks without a branch inside are faster.
     let gap = |byte: &u8| *byte <= b' ' || *byte == b'\\' || !byte.is_ascii();
     let gaps = |stretch: &[u8]| stretch.iter().fold(false, |found, byte| found | gap(byte));
-    bytes.len() >= shortest && bytes.chunks(64).any(gaps) && has_words(&literal::decode(string).0)
+    // No escape contains a space, so that the beginning up to one is decoded as it would be in the whole.
+    let beginning = || {
+        let end = bytes.get(..BEGINNING)?.iter().rposition(|byte| *byte == b' ')?;
+        string.get(..=end)
+    };
+    bytes.len() >= shortest
+        && bytes.chunks(64).any(gaps)
+        && (beginning().is_some_and(|beginning| has_words(&literal::decode(beginning).0))
+            || has_words(&literal::decode(string).0))
 }
 
 /// Han, kana, Thai, Lao, Burmese and Khmer are written without spaces.

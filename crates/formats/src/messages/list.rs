@@ -20,7 +20,6 @@ use crate::{
     wire::{
         anthropic, gemini, openai_chat,
         registry::{Dialect, Wire},
-        render,
     },
 };
 
@@ -519,7 +518,7 @@ impl<S: Shape> Builder<S> {
     /// Keeps the JSON around a list that is not in a request body.
     fn around(&mut self, holder: Value<'_>, name: &str, list: Value<'_>) {
         self.other_lists(holder, name, list);
-        let what = within::around(render::with_field(holder.raw(), name, "[]"));
+        let what = within::around_list(holder, name);
         self.session.set_aside.push(SetAside::around(holder.start(), what));
     }
 

@@ -18,7 +18,7 @@ use crate::accounting::Known;
 pub(crate) use blocks::document_source;
 pub(crate) use message::DEEPEST;
 pub use message::{MessageReader, REASONING_FIELDS, ReadMessage, more_fields};
-pub(crate) use within::{around, holds_speech};
+pub(crate) use within::{around_list, holds_speech};
 
 /// Fields that programs keep beside the content of a message.
 pub(crate) const KNOWN: &[Known] = &[

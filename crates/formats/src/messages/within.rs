@@ -10,7 +10,7 @@ use super::{list::looks_like_message, roles};
 use crate::{
     accounting::has_words,
     session::{Aside, SetAside},
-    wire::gemini,
+    wire::{gemini, render},
 };
 
 /// The names of such lists.
@@ -61,14 +61,29 @@ const SPOKEN: &str =
 /// The JSON around a conversation, such as the task, the score or settings. It is mere data unless it holds a message, or a text
 /// under a name for instructions or an answer.
 pub fn around(text: String) -> Aside {
-    let named = |root: Value<'_>| {
-        SPOKEN
-            .split(' ')
-            .any(|name| root.get(name).and_then(Value::as_str).is_some_and(|text| has_words(&text)))
-    };
-    let spoken =
-        Doc::parse(&text).is_ok_and(|doc| doc.root().is_some_and(|root| holds_speech(root) || named(root)));
-    if spoken { Aside::Unknown(Text::from(text)) } else { Aside::Raw(Text::from(text)) }
+    let spoken = Doc::parse(&text)
+        .is_ok_and(|doc| doc.root().is_some_and(|root| holds_speech(root) || holds_instructions(root)));
+    data_unless(spoken, text)
+}
+
+fn data_unless(spoken: bool, text: impl Into<Text>) -> Aside {
+    if spoken { Aside::Unknown(text.into()) } else { Aside::Raw(text.into()) }
+}
+
+/// The JSON around a conversation that is the list `name` of an object. The list is not looked at.
+pub fn around_list(holder: Value<'_>, name: &str) -> Aside {
+    let text = render::with_field_of(holder, name, "[]");
+    // What strict JSON refuses is written otherwise, so that the values are not those of the object.
+    if !holder.is_clean() || holder.is_cut() {
+        return around(text);
+    }
+    let beside = || holder.fields().filter(|(key, _)| !key.is_str(name)).map(|(_, value)| value);
+    data_unless(is_spoken(holder) || beside().any(holds_speech) || holds_instructions(holder), text)
+}
+
+/// Whether an object has a text under a name for instructions or an answer.
+fn holds_instructions(root: Value<'_>) -> bool {
+    SPOKEN.split(' ').any(|name| root.get(name).and_then(Value::as_str).is_some_and(|text| has_words(&text)))
 }
 
 /// Everything in a value besides its conversations.
@@ -87,7 +102,8 @@ pub fn beside(root: Value<'_>) -> Vec<SetAside> {
                 if Some(place) == runs {
                     strange(value)
                 } else if matches!(value.kind(), Kind::Array | Kind::Object | Kind::String) {
-                    vec![aside(value, around(value.raw().to_owned()))]
+                    let spoken = holds_speech(value) || holds_instructions(value);
+                    vec![aside(value, data_unless(spoken, value.raw()))]
                 } else {
                     Vec::new()
                 }
@@ -102,16 +118,24 @@ pub fn beside(root: Value<'_>) -> Vec<SetAside> {
 pub(crate) fn holds_speech(value: Value<'_>) -> bool {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
-        let named = value.given("role").and_then(Value::as_str).map(|name| (roles::named(&name), "role"));
-        let speaker = named.or_else(|| roles::by_another_field(value));
-        let says = || ["content", "text", "parts"].iter().any(|name| value.given(name).is_some());
-        match speaker {
-            Some((Role::User | Role::Assistant, _)) => return true,
-            // Anything may have a type.
-            Some((_, field)) if !matches!(field, "type" | "kind") && says() => return true,
-            _ => {}
+        if is_spoken(value) {
+            return true;
         }
-        open.extend(value.items().chain(value.fields().map(|(_, value)| value)));
+        let inside = value.items().chain(value.fields().map(|(_, value)| value));
+        open.extend(inside.filter(|value| matches!(value.kind(), Kind::Array | Kind::Object)));
     }
     false
+}
+
+/// Whether a value is a message itself.
+fn is_spoken(value: Value<'_>) -> bool {
+    let named = value.given("role").and_then(Value::as_str).map(|name| (roles::named(&name), "role"));
+    let speaker = named.or_else(|| roles::by_another_field(value));
+    let says = || ["content", "text", "parts"].iter().any(|name| value.given(name).is_some());
+    match speaker {
+        Some((Role::User | Role::Assistant, _)) => true,
+        // Anything may have a type.
+        Some((_, field)) => !matches!(field, "type" | "kind") && says(),
+        None => false,
+    }
 }

@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Arguments, Block, BlockKind, CallId, Form, Media, Message, Native, Origin, Raw, Role, Text, ToolCall,
-    ToolResult,
-    json::{Kind, Value},
+    ToolResult, json::Value,
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
@@ -58,8 +57,16 @@ impl SessionBuilder {
         self.format
     }
 
+    /// Makes room for messages.
+    pub fn reserve(&mut self, messages: usize) {
+        self.messages.reserve(messages);
+        self.places.reserve(messages);
+        self.details.reserve(messages);
+    }
+
     /// Adds a message whose calls and results have ids.
-    pub fn push(&mut self, message: Message, place: Place, detail: Detail) {
+    pub fn push(&mut self, mut message: Message, place: Place, detail: Detail) {
+        find_places(&mut message);
         self.messages.push(Arc::new(message));
         self.places.push(place);
         self.details.push(detail);
@@ -83,7 +90,8 @@ impl SessionBuilder {
     }
 
     /// Keeps a message that the model does not see: one on another branch, or one that the agent leaves out.
-    pub fn hide(&mut self, message: Message, place: Place, detail: Detail) {
+    pub fn hide(&mut self, mut message: Message, place: Place, detail: Detail) {
+        find_places(&mut message);
         self.aside(place, Aside::Hidden(Arc::new(message), detail));
     }
 
@@ -163,6 +171,14 @@ impl SessionBuilder {
     }
 }
 
+/// Gives the texts of a message their places in its item, so that accounting need not search for them and the record stores them
+/// once. In an item that may be sent again, the reader of its dialect has given them.
+fn find_places(message: &mut Message) {
+    if message.native.as_ref().is_none_or(|native| !native.regular) {
+        message.find_places();
+    }
+}
+
 /// A message that is one item of its source. The item's exact text is kept, and no codec sends it as it is.
 pub fn item(format: &'static str, role: Role, blocks: Vec<Block>, raw: impl Into<Raw>) -> Message {
     let native = Native::one(Text::new(format), raw.into(), false);
@@ -178,11 +194,8 @@ pub fn beside(role: Role, blocks: Vec<Block>) -> Message {
 pub fn call(id: Option<&str>, name: Option<&str>, arguments: Option<Value<'_>>) -> Block {
     let arguments = match arguments {
         None => Arguments::absent(),
-        Some(given) => match given.as_str() {
-            Some(text) => Arguments::new(&*text),
-            None if given.kind() == Kind::Null => Arguments::absent(),
-            None => Arguments::new(given.raw()),
-        },
+        Some(given) if given.is_null() => Arguments::absent(),
+        Some(given) => Arguments::new(as_text(given)),
     };
     Block::call(ToolCall::read(id.map(CallId::from), name.map(Text::new), arguments))
 }
@@ -193,9 +206,21 @@ pub fn result(id: Option<&str>, name: Option<&str>, content: Vec<Block>, is_erro
     Block::result(ToolResult { call_id, name, content, form: Form::Parts, is_error })
 }
 
-/// A value as text: a string as it is, anything else as its JSON.
+/// A value as text: a string as it is, anything else as its JSON. It remembers its place in the document; the session that its message
+/// is added to makes a place in the message's item of it.
 pub fn as_text(value: Value<'_>) -> Text {
-    value.as_str().map_or_else(|| Text::new(value.raw()), |text| Text::new(&*text))
+    value.to_text(0).unwrap_or_else(|| value.to_raw_text(0))
+}
+
+/// The text of a string field, with its place as [`as_text`] gives it.
+pub fn text_in(value: Value<'_>, name: &str) -> Option<Text> {
+    value.given(name)?.to_text(0)
+}
+
+/// A part of a text as a text that shares it.
+pub fn part_of(text: &Arc<str>, part: &str) -> Text {
+    let start = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+    Raw::slice(text, start, start.wrapping_add(part.len())).map_or_else(|| Text::new(part), Text::slice)
 }
 
 /// The context of a source that names no dialect, and perhaps the model that spoke.

@@ -22,9 +22,8 @@ use super::{
 use crate::{
     accounting::Known,
     input::{Input, Stream},
-    messages::around,
+    messages::around_list,
     session::{Aside, Detail, Place, ReadError, Session, SetAside, replaced_bytes, unreadable_rest},
-    wire::render,
 };
 
 pub(crate) use agent_framework::AGENT_FRAMEWORK;
@@ -93,6 +92,7 @@ impl Chat {
     /// If there is none.
     pub(crate) fn read(&'static self, input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError> {
         let (doc, error) = sample.into_whole();
+        let doc = doc.shared_as(&input.text);
         let root = doc.root().filter(|root| error.is_none() || root.is_cut());
         let Some(root) = root.filter(|root| root.is_cut() || !(self.is_message)(*root)) else {
             return self.read_lines(input);
@@ -187,12 +187,12 @@ impl Chat {
     ) -> Session {
         let mut builder = SessionBuilder::new(self.name);
         if !field.is_empty() && !root.is_cut() {
-            let rest = render::with_field(root.raw(), field, "[]");
-            builder.aside(building::nth(0), around(rest));
+            builder.aside(building::nth(0), around_list(root, field));
         } else if !field.is_empty() {
             let before = buffer.get(root.start()..list.start()).unwrap_or_default();
             builder.aside(building::nth(0), Aside::Raw(Text::new(before)));
         }
+        builder.reserve(list.items().count());
         for (number, message) in list.items().enumerate() {
             let place = Place { offset: message.start(), ..building::nth(number) };
             match message.is_cut() {

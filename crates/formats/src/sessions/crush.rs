@@ -11,8 +11,8 @@ use rejoin_record::{
 };
 
 use super::{
-    building::{self, SessionBuilder, call, item, medium, opaque, result, thought},
-    database::Database,
+    building::{self, SessionBuilder, call, item, medium, opaque, result, text_in, thought},
+    database::{Database, columns, holds_value},
     lines::{text_of, time_of},
     sample::Claim,
 };
@@ -60,22 +60,25 @@ pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
             "SELECT id, role, parts, created_at, {model}, {provider} FROM messages \
              WHERE session_id = ?1 ORDER BY created_at, rowid"
         );
-        for (number, [message, role, parts, created, model, provider]) in
-            database.rows(&sql, [&id])?.into_iter().enumerate()
-        {
+        let mut number = 0;
+        database.each(&sql, [&id], |row| {
+            let [message, role, parts, created, model, provider] = columns(row)?;
             let place = building::nth(number);
+            number += 1;
             let parts = parts.unwrap_or_default();
-            if Doc::parse(&parts).is_err() {
-                reading.builder.damaged(place, parts, "the parts of the message are not JSON");
-                continue;
-            }
             let item = Object::new().text_if("id", message).text("role", role.unwrap_or_default());
             let item =
                 item.raw_if("created_at", created.filter(|time| time.parse::<f64>().is_ok()).as_deref());
             let item =
                 item.text_if("model", model).text_if("provider", provider).raw("parts", &parts).finish();
-            reading.message(&Arc::from(item), place);
-        }
+            let item = Arc::from(item);
+            let doc = Doc::of(&item).shared_as(&item);
+            match doc.root().filter(|root| holds_value(*root, "parts", &parts)) {
+                Some(root) => reading.message(root, &item, place),
+                None => reading.builder.damaged(place, parts, "the parts of the message are not JSON"),
+            }
+            Ok(())
+        })?;
         let context = building::context(reading.model.as_deref());
         found.push(reading.builder.finish(database.name(), Some(&id), context));
     }
@@ -94,9 +97,7 @@ impl Reading {
         Self { builder: SessionBuilder::new(FORMAT), model: None, summary }
     }
 
-    fn message(&mut self, text: &Arc<str>, place: Place) {
-        let doc = Doc::of(text);
-        let Some(root) = doc.root() else { return };
+    fn message(&mut self, root: Value<'_>, text: &Arc<str>, place: Place) {
         let id = text_of(root, "id");
         let model = text_of(root, "model").filter(|model| !model.is_empty()).map(|model| model.to_string());
         self.model = model.clone().or(self.model.take());
@@ -115,7 +116,7 @@ impl Reading {
 /// What a part says. `None` if it says nothing to a model.
 fn block(part: Value<'_>, model: Option<&str>) -> Option<Block> {
     let data = part.given("data")?;
-    let text = |name| text_of(data, name);
+    let text = |name| text_in(data, name);
     let filled = |name| text(name).filter(|text: &Text| !text.is_empty());
     Some(match &*part.word("type") {
         "text" => Block::text(filled("text")?),

@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use rejoin_record::json::Value;
 use rusqlite::{Connection, OpenFlags, Params, Row, types::ValueRef};
 
 use crate::session::ReadError;
@@ -73,7 +74,8 @@ impl Database {
         params: impl Params,
         mut each: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
     ) -> Result<(), ReadError> {
-        let mut statement = self.connection.prepare(sql).map_err(failed)?;
+        // Some tables are asked about each message.
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
         let mut rows = statement.query(params).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
             each(row).map_err(failed)?;
@@ -103,6 +105,13 @@ pub(crate) fn columns<const N: usize>(row: &Row<'_>) -> rusqlite::Result<[Option
         *text = column(row, number)?;
     }
     Ok(texts)
+}
+
+/// Whether a field of an object is the whole text of a column that was written into it, and not a part of it: a text that is not one
+/// JSON value may look like a value and another field.
+pub(crate) fn holds_value(object: Value<'_>, name: &str, column: &str) -> bool {
+    let column = column.trim_matches([' ', '\t', '\n', '\r']);
+    object.get(name).is_some_and(|value| value.raw() == column)
 }
 
 impl Database {

@@ -56,6 +56,7 @@ fn is_sample(root: Value<'_>) -> bool {
 /// If it holds none, or is no JSON.
 pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError> {
     let (doc, error) = sample.into_whole();
+    let doc = doc.shared_as(&input.text);
     if let Some(error) = error {
         return Err(ReadError::not_json(input, error));
     }
@@ -78,7 +79,7 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     first.findings.splice(0..0, replaced_bytes(input));
     keep_left(first, left);
     if !is_sample(root) {
-        let around = Aside::Raw(Text::from(render::with_field(root.raw(), "samples", "[]")));
+        let around = Aside::Raw(Text::from(render::with_field_of(root, "samples", "[]")));
         first.set_aside.insert(0, SetAside::around(0, around));
     }
     Ok(found)
@@ -117,6 +118,7 @@ pub(crate) fn read_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
         let text: Arc<str> = Arc::from(text_of_file(path).unwrap_or_default());
         match Doc::parse(&text) {
             Ok(doc) => {
+                let doc = doc.shared_as(&text);
                 let sample = doc.root();
                 match sample.and_then(|root| of_sample(root, &text, files.name(), &run, model.as_deref())) {
                     Some(session) => found.push(session),
@@ -158,7 +160,7 @@ fn of_sample(
     let attached: HashMap<String, Text> =
         attached.filter_map(|(key, value)| Some((key.as_str()?.into_owned(), as_text(value)))).collect();
     let mut builder = SessionBuilder::new(FORMAT);
-    let around = render::with_field(sample.raw(), "messages", "[]");
+    let around = render::with_field_of(sample, "messages", "[]");
     builder.aside(building::nth(0), Aside::Raw(Text::from(around)));
     for (number, message) in list.items().enumerate() {
         let place = Place { offset: message.start(), ..building::nth(number) };
@@ -189,9 +191,11 @@ struct Reader<'r> {
 impl Reader<'_> {
     /// A text, or the attachment that it names.
     fn text(&self, value: Value<'_>) -> Text {
-        let text = as_text(value);
-        let hash = text.strip_prefix(ATTACHMENT);
-        hash.and_then(|hash| self.attached.get(hash)).cloned().unwrap_or(text)
+        // The beginning tells, so that a long text need not be decoded.
+        let names = value.beginning(64).is_some_and(|beginning| beginning.starts_with(ATTACHMENT));
+        let named = value.as_str().filter(|_| names);
+        let hash = named.as_deref().and_then(|text| text.strip_prefix(ATTACHMENT));
+        hash.and_then(|hash| self.attached.get(hash)).cloned().unwrap_or_else(|| as_text(value))
     }
 
     fn message(&self, message: Value<'_>) -> (Role, Vec<Block>) {
@@ -216,9 +220,12 @@ impl Reader<'_> {
         for called in message.given("tool_calls").into_iter().flat_map(Value::items) {
             let (id, name) = (text_of(called, "id"), text_of(called, "function"));
             // An argument that is long was stored elsewhere.
-            let arguments = called.get("arguments").map(|arguments| self.resolved(arguments));
-            let doc = arguments.as_ref().map(|arguments| Doc::of(arguments));
-            blocks.push(call(id.as_deref(), name.as_deref(), doc.as_ref().and_then(Doc::root)));
+            let given = called.get("arguments");
+            let resolved =
+                given.filter(|given| given.raw().contains(ATTACHMENT)).map(|given| self.resolved(given));
+            let doc = resolved.as_ref().map(|resolved| Doc::of(resolved));
+            let arguments = if resolved.is_some() { doc.as_ref().and_then(Doc::root) } else { given };
+            blocks.push(call(id.as_deref(), name.as_deref(), arguments));
         }
         (role, blocks)
     }
@@ -226,12 +233,10 @@ impl Reader<'_> {
     /// Arguments with the attachments that they name.
     fn resolved(&self, arguments: Value<'_>) -> String {
         let mut text = arguments.raw().to_owned();
-        if text.contains(ATTACHMENT) {
-            for (hash, attached) in self.attached {
-                let name = format!("\"{ATTACHMENT}{hash}\"");
-                if text.contains(&name) {
-                    text = text.replace(&name, &render::quoted(attached));
-                }
+        for (hash, attached) in self.attached {
+            let name = format!("\"{ATTACHMENT}{hash}\"");
+            if text.contains(&name) {
+                text = text.replace(&name, &render::quoted(attached));
             }
         }
         text

@@ -71,14 +71,17 @@ pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(),
             let (sender, ahead) = mpsc::sync_channel(AHEAD);
             let (batches, is_waiting) = (&mut batches, &is_waiting);
             let work = move || {
-                batches.try_for_each(|batch| {
+                while let Some(batch) = batches.next() {
                     // A reader that waits had better parse than wait.
                     let by_reader = is_waiting.swap(false, Ordering::Relaxed);
-                    sender.send(batch.map(|batch| match by_reader {
+                    let ahead = batch.map(|batch| match by_reader {
                         true => Ahead::Read(batch),
-                        false => Ahead::Parsed(parse(&batch)),
-                    }))
-                })
+                        false => Ahead::Parsed(batches.parse(batch)),
+                    });
+                    if sender.send(ahead).is_err() {
+                        return;
+                    }
+                }
             };
             // Some systems have no threads.
             if thread::Builder::new().spawn_scoped(scope, work).is_err() {
@@ -99,8 +102,9 @@ pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(),
             })
         })?;
     }
-    for batch in batches {
-        take(parse(&batch?));
+    while let Some(batch) = batches.next() {
+        let parsed = batches.parse(batch?);
+        take(parsed);
     }
     if anything { Ok(()) } else { Err(InputError::Empty.into()) }
 }
@@ -130,13 +134,23 @@ struct Batches<'s> {
     /// Read already, to see whether there are more.
     first: Option<Batch>,
     ended: bool,
+    /// The buffer of a batch that was parsed: new memory is slow.
+    spare: Vec<u8>,
 }
 
 impl<'s> Batches<'s> {
     fn new(source: &'s mut (dyn BufRead + Send)) -> Result<Self, ReadError> {
-        let mut batches = Self { lines: Lines::new(source), first: None, ended: false };
+        let mut batches = Self { lines: Lines::new(source), first: None, ended: false, spare: Vec::new() };
         batches.first = batches.next().transpose()?;
         Ok(batches)
+    }
+
+    /// Parses a batch, and uses its buffer for the next one.
+    fn parse(&mut self, batch: Batch) -> Vec<Parsed> {
+        let parsed = parse(&batch);
+        self.spare = batch.bytes;
+        self.spare.clear();
+        parsed
     }
 }
 
@@ -147,7 +161,9 @@ impl Iterator for Batches<'_> {
         if let Some(first) = self.first.take() {
             return Some(Ok(first));
         }
-        let mut batch = Batch { bytes: Vec::with_capacity(2 * BATCH_BYTES), lines: Vec::new() };
+        let mut bytes = std::mem::take(&mut self.spare);
+        bytes.reserve(2 * BATCH_BYTES);
+        let mut batch = Batch { bytes, lines: Vec::new() };
         while batch.bytes.len() < BATCH_BYTES && !self.ended {
             let start = batch.bytes.len();
             match self.lines.append(&mut batch.bytes) {

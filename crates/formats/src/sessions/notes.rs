@@ -3,11 +3,13 @@
 //!
 //! The exact text of a message is kept as `{"markdown":…}`.
 
-use rejoin_record::{Block, Message, Raw, Role, Text, json::Object};
+use std::sync::Arc;
+
+use rejoin_record::{Block, Message, Raw, Role, Text, json::write};
 use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::{
-    building::{self, SessionBuilder, item, thought},
+    building::{self, SessionBuilder, item, part_of, thought},
     sample::{Claim, Sample},
 };
 use crate::{
@@ -43,8 +45,22 @@ fn lines(text: &str) -> impl Iterator<Item = (Place, &str)> {
     })
 }
 
-fn native(format: &'static str, role: Role, blocks: Vec<Block>, markdown: &str) -> Message {
-    item(format, role, blocks, Raw::new(Object::new().text("markdown", markdown).finish()))
+/// Makes the native items of messages.
+#[derive(Default)]
+struct Natives {
+    /// Where an item is written before it is copied into a text of the right size.
+    buffer: String,
+}
+
+impl Natives {
+    fn message(&mut self, format: &'static str, role: Role, blocks: Vec<Block>, markdown: &str) -> Message {
+        self.buffer.clear();
+        self.buffer.push('{');
+        write::key(&mut self.buffer, "markdown");
+        write::string(&mut self.buffer, markdown);
+        self.buffer.push('}');
+        item(format, role, blocks, Raw::new(self.buffer.as_str()))
+    }
 }
 
 /// Says what the format cannot hold.
@@ -63,19 +79,24 @@ pub(crate) fn sniff_aider(sample: &Sample<'_>) -> Option<Claim> {
 /// # Errors
 /// If nothing was said in it.
 pub(crate) fn read_aider(input: &Input, _: Sample<'_>) -> Result<Vec<Session>, ReadError> {
-    let mut reading = Aider { builder: SessionBuilder::new(AIDER), open: None };
+    let mut reading = Aider {
+        text: &input.text,
+        builder: SessionBuilder::new(AIDER),
+        natives: Natives::default(),
+        open: None,
+    };
     for (place, line) in lines(&input.text) {
         let kind = match line {
             line if line.starts_with("# ") => Kind::Heading,
             line if line.starts_with(TYPED) || line.trim_end() == TYPED.trim_end() => Kind::User,
             line if line.starts_with(PRINTED) => Kind::Printed,
             // A blank line belongs to what is around it.
-            line if line.trim().is_empty() => reading.open.as_ref().map_or(Kind::Heading, |open| open.kind),
+            line if is_blank(line) => reading.open.as_ref().map_or(Kind::Heading, |open| open.kind),
             _ => Kind::Assistant,
         };
-        reading.line(kind, place, line);
+        reading.line(kind, place);
     }
-    reading.flush();
+    reading.flush(input.text.len());
     let mut builder = reading.builder;
     if builder.messages.is_empty() {
         return Err(ReadError::NoConversation("nothing was said in it"));
@@ -85,6 +106,10 @@ pub(crate) fn read_aider(input: &Input, _: Sample<'_>) -> Result<Vec<Session>, R
         "aider's history names no calls and no files that were added; what aider printed is set aside",
     ));
     Ok(vec![builder.finish(&input.name, None, building::context(None))])
+}
+
+fn is_blank(line: &str) -> bool {
+    line.trim_start().is_empty()
 }
 
 /// Whose lines they are.
@@ -100,25 +125,27 @@ enum Kind {
 struct Open {
     kind: Kind,
     place: Place,
-    markdown: String,
 }
 
-struct Aider {
+struct Aider<'t> {
+    text: &'t Arc<str>,
     builder: SessionBuilder,
+    natives: Natives,
     open: Option<Open>,
 }
 
-impl Aider {
-    fn line(&mut self, kind: Kind, place: Place, line: &str) {
+impl Aider<'_> {
+    fn line(&mut self, kind: Kind, place: Place) {
         if self.open.as_ref().is_some_and(|open| open.kind != kind) {
-            self.flush();
+            self.flush(place.offset);
         }
-        let open = self.open.get_or_insert_with(|| Open { kind, place, markdown: String::new() });
-        open.markdown.push_str(line);
+        self.open.get_or_insert(Open { kind, place });
     }
 
-    fn flush(&mut self) {
-        let Some(Open { kind, place, markdown }) = self.open.take() else { return };
+    /// Adds the open lines, which end before the byte `end`.
+    fn flush(&mut self, end: usize) {
+        let Some(Open { kind, place }) = self.open.take() else { return };
+        let markdown = &self.text[place.offset..end];
         let (role, text) = match kind {
             Kind::User => {
                 let typed = markdown
@@ -126,20 +153,20 @@ impl Aider {
                     .map(|line| line.strip_prefix(TYPED).unwrap_or(line.trim_start_matches('#')));
                 // aider ends each line with two spaces, so that Markdown keeps the break.
                 let typed: Vec<&str> = typed.map(|line| line.strip_suffix("  ").unwrap_or(line)).collect();
-                (Role::User, typed.join("\n").trim().to_owned())
+                (Role::User, Text::new(typed.join("\n").trim()))
             }
-            Kind::Assistant => (Role::Assistant, markdown.trim().to_owned()),
+            Kind::Assistant => (Role::Assistant, part_of(self.text, markdown.trim())),
             Kind::Heading | Kind::Printed => {
-                if !markdown.trim().is_empty() {
-                    self.builder.aside(place, Aside::Raw(Text::from(markdown)));
+                if !is_blank(markdown) {
+                    self.builder.aside(place, Aside::Raw(part_of(self.text, markdown)));
                 }
                 return;
             }
         };
         if text.is_empty() {
-            return self.builder.aside(place, Aside::Raw(Text::from(markdown)));
+            return self.builder.aside(place, Aside::Raw(part_of(self.text, markdown)));
         }
-        let message = native(AIDER, role, vec![Block::text(text)], &markdown);
+        let message = self.natives.message(AIDER, role, vec![Block::text(text)], markdown);
         self.builder.push(message, place, Detail::default());
     }
 }
@@ -185,33 +212,29 @@ impl Speaker {
 /// # Errors
 /// If nobody speaks in it.
 pub(crate) fn read_specstory(input: &Input, _: Sample<'_>) -> Result<Vec<Session>, ReadError> {
-    let mut builder = SessionBuilder::new(SPECSTORY);
+    let text = &input.text;
+    let mut story =
+        Story { text, builder: SessionBuilder::new(SPECSTORY), natives: Natives::default(), open: None };
     let (mut id, mut model) = (None, None);
-    let mut open: Option<(Speaker, Place, String)> = None;
-    let mut before = String::new();
-    for (place, line) in lines(&input.text) {
+    // Where the first speaker begins.
+    let mut start = text.len();
+    for (place, line) in lines(text) {
         if let Some(speaker) = Speaker::of(line) {
             // A sub-agent may be another model.
             model = speaker.model.clone().filter(|_| !speaker.aside).or(model);
-            if let Some(said) = open.replace((speaker, place, line.to_owned())) {
-                add(&mut builder, said);
-            }
-            continue;
-        }
-        match &mut open {
-            Some((_, _, markdown)) => markdown.push_str(line),
-            None => {
-                // `<!-- Claude Code Session 1234 (time) -->`
-                let named = line.split_once(" Session ").filter(|_| line.starts_with("<!-- "));
-                id = id.or(named.and_then(|(_, rest)| rest.split(' ').next()).map(str::to_owned));
-                before.push_str(line);
-            }
+            start = start.min(place.offset);
+            story.flush(place.offset);
+            story.open = Some((speaker, place));
+        } else if story.open.is_none() {
+            // `<!-- Claude Code Session 1234 (time) -->`
+            let named = line.split_once(" Session ").filter(|_| line.starts_with("<!-- "));
+            id = id.or(named.and_then(|(_, rest)| rest.split(' ').next()).map(str::to_owned));
         }
     }
-    builder.set_aside.insert(0, crate::session::SetAside::around(0, Aside::Raw(Text::from(before))));
-    if let Some(said) = open {
-        add(&mut builder, said);
-    }
+    let before = Aside::Raw(Text::new(&text[..start]));
+    story.builder.set_aside.insert(0, crate::session::SetAside::around(0, before));
+    story.flush(text.len());
+    let mut builder = story.builder;
     if builder.messages.is_empty() {
         return Err(ReadError::NoConversation("nobody speaks in it"));
     }
@@ -222,26 +245,53 @@ pub(crate) fn read_specstory(input: &Input, _: Sample<'_>) -> Result<Vec<Session
     Ok(vec![builder.finish(&input.name, id.as_deref(), building::context(model.as_deref()))])
 }
 
-fn add(builder: &mut SessionBuilder, (speaker, place, markdown): (Speaker, Place, String)) {
-    let body = markdown.split_once('\n').map_or("", |(_, body)| body).trim();
-    // A line of dashes ends a turn.
-    let body = body.strip_suffix("\n---").unwrap_or(if body == "---" { "" } else { body }).trim_end();
-    let detail = Detail { id: None, time: speaker.time.map(Text::from), pieces: Vec::new() };
-    let mut blocks = Vec::new();
-    const THOUGHT: (&str, &str) =
-        ("<think><details><summary>Thought Process</summary>", "</details></think>");
-    let mut rest = body;
-    while let Some((said, after)) = rest.split_once(THOUGHT.0) {
-        let (thinking, next) = after.split_once(THOUGHT.1).unwrap_or((after, ""));
-        blocks.extend(Some(said.trim()).filter(|said| !said.is_empty()).map(Block::text));
-        let thinking = Text::new(thinking.trim());
-        blocks.push(thought(thinking, SPECSTORY, speaker.model.as_deref()));
-        rest = next;
+struct Story<'t> {
+    text: &'t Arc<str>,
+    builder: SessionBuilder,
+    natives: Natives,
+    /// Who speaks, and from where on.
+    open: Option<(Speaker, Place)>,
+}
+
+impl Story<'_> {
+    /// Adds what the speaker said, which ends before the byte `end`.
+    fn flush(&mut self, end: usize) {
+        let Some((speaker, place)) = self.open.take() else { return };
+        let markdown = &self.text[place.offset..end];
+        let body = markdown.split_once('\n').map_or("", |(_, body)| body).trim();
+        // A line of dashes ends a turn.
+        let body = body.strip_suffix("\n---").unwrap_or(if body == "---" { "" } else { body }).trim_end();
+        let detail = Detail { id: None, time: speaker.time.map(Text::from), pieces: Vec::new() };
+        let mut blocks = Vec::new();
+        const THOUGHT: (&str, &str) =
+            ("<think><details><summary>Thought Process</summary>", "</details></think>");
+        let text = |said: &str| {
+            let said = Some(said.trim()).filter(|said| !said.is_empty());
+            said.map(|said| Block::text(part_of(self.text, said)))
+        };
+        let mut rest = body;
+        while let Some((said, after)) = split_at_tag(rest, THOUGHT.0) {
+            let (thinking, next) = split_at_tag(after, THOUGHT.1).unwrap_or((after, ""));
+            blocks.extend(text(said));
+            let thinking = part_of(self.text, thinking.trim());
+            blocks.push(thought(thinking, SPECSTORY, speaker.model.as_deref()));
+            rest = next;
+        }
+        blocks.extend(text(rest));
+        if blocks.is_empty() {
+            return self.builder.aside(place, Aside::Raw(part_of(self.text, markdown)));
+        }
+        let message = self.natives.message(SPECSTORY, speaker.role, blocks, markdown);
+        if speaker.aside {
+            self.builder.hide(message, place, detail);
+        } else {
+            self.builder.push(message, place, detail);
+        }
     }
-    blocks.extend(Some(rest.trim()).filter(|said| !said.is_empty()).map(Block::text));
-    if blocks.is_empty() {
-        return builder.aside(place, Aside::Raw(Text::from(markdown)));
-    }
-    let message = native(SPECSTORY, speaker.role, blocks, &markdown);
-    if speaker.aside { builder.hide(message, place, detail) } else { builder.push(message, place, detail) }
+}
+
+/// Splits a text at a tag. Few texts have one, and few other places begin as it does.
+fn split_at_tag<'t>(text: &'t str, tag: &str) -> Option<(&'t str, &'t str)> {
+    let mut places = text.match_indices('<').map(|(at, _)| text.split_at(at));
+    places.find_map(|(before, rest)| Some((before, rest.strip_prefix(tag)?)))
 }

@@ -6,7 +6,11 @@ use std::sync::Arc;
 
 use rejoin_record::{Text, json::Doc};
 
-use super::{building, database::Database, sample::Claim};
+use super::{
+    building,
+    database::{Database, columns},
+    sample::Claim,
+};
 use crate::{
     context::Context,
     session::{Aside, ReadError, Session},
@@ -39,10 +43,13 @@ pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
         let mut assembler = Assembler::new(FORMAT);
         let sql =
             format!("SELECT message_data, {time} FROM agent_messages WHERE session_id = ?1 ORDER BY rowid");
-        for (number, [data, time]) in database.rows(&sql, [&id])?.into_iter().enumerate() {
+        let mut number = 0;
+        database.each(&sql, [&id], |row| {
+            let [data, time] = columns(row)?;
             let place = building::nth(number);
+            number += 1;
             let text: Arc<str> = Arc::from(data.unwrap_or_default());
-            match Doc::parse(&text) {
+            match Doc::parse(&text).map(|doc| doc.shared_as(&text)) {
                 Ok(doc) => doc.root().into_iter().for_each(|item| {
                     let source = Source::of(item, &text, place, time.clone().map(Text::from));
                     assembler.add_or_report(item, &source, building::damage(place, "").at);
@@ -52,7 +59,8 @@ pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
                     assembler.session.findings.push(building::damage(place, error.reason));
                 }
             }
-        }
+            Ok(())
+        })?;
         assembler.flush();
         let context = Context::of_model(Dialect::OpenAiResponses, None);
         found.push(assembler.into_session(database.name(), Some(&id), context));

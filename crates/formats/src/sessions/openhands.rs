@@ -97,7 +97,7 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     let Some((root, list)) = root.zip(list) else { return lines::of_text(input, read_stream) };
     let mut reading = Reading::new(list);
     if root.kind() == Kind::Object {
-        let around = render::with_field(root.raw(), "history", "[]");
+        let around = render::with_field_of(root, "history", "[]");
         reading.builder.aside(building::nth(0), Aside::Raw(Text::from(around)));
     }
     let mut count = 0;
@@ -160,7 +160,7 @@ impl LineReader for Runs {
             return events.event(root, &line.text, line.place);
         };
         let mut reading = Reading::new(list);
-        let around = render::with_field(root.raw(), "history", "[]");
+        let around = render::with_field_of(root, "history", "[]");
         reading.builder.aside(line.place, Aside::Raw(Text::from(around)));
         for (number, event) in list.items().enumerate() {
             let offset = line.place.offset + event.start();

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Block, Raw, Role, Text,
-    json::{Value, quoted},
+    json::{Value, write},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::{
-    building::{SessionBuilder, item, result},
+    building::{SessionBuilder, item, part_of, result},
     registry::Reading,
     sample::{Claim, Sample},
 };
@@ -109,19 +109,24 @@ pub(super) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     let title = text[..messages[0].start].trim();
     builder.aside(Place { index: 0, offset: 0, line: Some(1) }, Aside::Raw(Text::new(title)));
     let last = messages.len() - 1;
+    // Where an item is written before it is copied into a text of the right size.
+    let mut buffer = String::new();
     for (number, section) in messages.iter().enumerate() {
         let Section { kind, content, start, end, line } = *section;
+        let said = Block::text(part_of(text, content));
         let (role, block) = match kind {
-            "tool" => (Role::Tool, result(None, None, vec![Block::text(content)], false)),
-            "sysInfo" => (Role::System, Block::text(content)),
-            kind => (Role::named(kind), Block::text(content)),
+            "tool" => (Role::Tool, result(None, None, vec![said], false)),
+            "sysInfo" => (Role::System, said),
+            kind => (Role::named(kind), said),
         };
         let noise = match kind {
             "assistant" => PLACEHOLDERS.contains(&content.trim()),
             "sysInfo" => number == last && content.trim_start().starts_with(SAVING),
             _ => false,
         };
-        let message = item(FORMAT, role, vec![block], Raw::new(quoted(&text[start..end])));
+        buffer.clear();
+        write::string(&mut buffer, &text[start..end]);
+        let message = item(FORMAT, role, vec![block], Raw::new(buffer.as_str()));
         let place = Place { index: line - 1, offset: start, line: Some(line) };
         if noise || content.trim().is_empty() {
             builder.hide(message, place, Detail::default());

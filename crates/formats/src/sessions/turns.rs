@@ -86,7 +86,7 @@ impl LineReader for Turns {
             return;
         }
         // The rest of the line is kept once, with an empty list in place of its items.
-        let around = Text::from(render::with_field(root.raw(), "items", "[]"));
+        let around = Text::from(render::with_field_of(root, "items", "[]"));
         let known = |(key, _): (Value<'_>, Value<'_>)| AROUND.iter().any(|name| key.is_str(name));
         let known = root.fields().all(known);
         self.assembler.aside(line.place, if known { Aside::Raw(around) } else { Aside::Unknown(around) });

@@ -412,14 +412,25 @@ pub fn clean(raw: &str) -> String {
 
 /// Sets a field of a JSON object; the field is added if it is missing.
 pub fn with_field(raw: &str, name: &str, json: &str) -> String {
-    let doc = Doc::of(raw);
+    with(Doc::of(raw).root().into_iter().flat_map(Value::fields), name, json)
+}
+
+/// Sets a field of an object that is parsed already: the field may be most of a file. An object that is cut off counts as empty.
+pub fn with_field_of(object: Value<'_>, name: &str, json: &str) -> String {
+    let whole = Some(object).filter(|object| !object.is_cut());
+    with(whole.into_iter().flat_map(Value::fields), name, json)
+}
+
+fn with<'d>(fields: impl Iterator<Item = (Value<'d>, Value<'d>)>, name: &str, json: &str) -> String {
     let mut out = String::from("{");
     let mut found = false;
-    for (key, value) in doc.root().into_iter().flat_map(Value::fields) {
+    for (key, value) in fields {
         write::key(&mut out, &key.as_str().unwrap_or_default());
         if key.is_str(name) {
             found = true;
             out.push_str(json);
+        } else if value.is_clean() {
+            out.push_str(value.raw());
         } else {
             write::clean_copy(&mut out, value.raw());
         }

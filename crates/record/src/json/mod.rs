@@ -322,7 +322,12 @@ impl<'d> Value<'d> {
         let raw = self.raw();
         let span = Span::literal(self.start().wrapping_sub(base), raw.len());
         if !self.node().escaped {
-            return Some(Text::located(literal::within(raw), span, false));
+            let shared =
+                self.doc.shared.and_then(|shared| Raw::slice(shared, self.start() + 1, self.end() - 1));
+            return Some(match shared {
+                Some(slice) => Text::slice(slice).at(span),
+                None => Text::located(literal::within(raw), span, false),
+            });
         }
         if let Some(shared) = self.doc.shared.filter(|_| raw.len() >= LONG)
             && let Some(body) = Raw::slice(shared, self.start() + 1, self.end() - 1)

@@ -10,14 +10,14 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::parts::{blocks, text_in, unplaced};
+use super::parts::{blocks, unplaced};
 use crate::{
     accounting::Known,
     context::Context,
     input::Stream,
     session::{Aside, Detail, Place, ReadError, Session},
     sessions::{
-        building::{SessionBuilder, as_text, beside, item, result},
+        building::{SessionBuilder, as_text, beside, item, result, text_in},
         lines::{self, Line, LineReader, text_of},
         sample::{Claim, Sample},
     },

@@ -14,14 +14,13 @@ use rejoin_record::{
 };
 use rejoin_view::Finding;
 
-use super::parts::text_in;
 use crate::{
     accounting::Known,
     context::Context,
     input::Stream,
     session::{Aside, Detail, Place, ReadError, Session},
     sessions::{
-        building::{SessionBuilder, as_text, call, item, result},
+        building::{SessionBuilder, as_text, call, item, result, text_in},
         lines::{self, Line, LineReader, text_of, time_of},
         sample::{Claim, Sample},
     },

@@ -12,7 +12,7 @@ use rejoin_record::{
 
 use super::{
     entries::{Entries, Entry},
-    parts::{blocks, text_in},
+    parts::blocks,
 };
 use crate::{
     accounting::Known,
@@ -21,7 +21,7 @@ use crate::{
     messages::roles,
     session::{Aside, Detail, ReadError, Session},
     sessions::{
-        building::{SessionBuilder, as_text, call, item, result},
+        building::{SessionBuilder, as_text, call, item, result, text_in},
         lines::{text_of, time_of},
         sample::{Claim, Sample},
     },

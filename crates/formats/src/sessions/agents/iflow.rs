@@ -81,5 +81,6 @@ fn answer_of(parts: Value<'_>) -> Option<Text> {
     let part = parts.items().next().unwrap_or(parts);
     let response = part.given("functionResponse")?.given("response")?;
     let told = response.given("output").or_else(|| response.given("error")).unwrap_or(response);
-    Some(as_text(told))
+    // Its place is one in the object, and the message's item is a line.
+    Some(as_text(told).without_place())
 }

@@ -11,14 +11,14 @@ use rejoin_record::{
 };
 use rejoin_view::Finding;
 
-use super::parts::{around, text_in};
+use super::parts::around;
 use crate::{
     accounting::Known,
     context::Context,
     input::{Input, Stream},
     session::{Aside, Detail, Place, ReadError, Session, replaced_bytes, unreadable_rest},
     sessions::{
-        building::{SessionBuilder, as_text, call, item, result},
+        building::{SessionBuilder, as_text, call, item, result, text_in},
         lines::{self, Line, LineReader, text_of, time_of},
         sample::{Claim, Sample},
     },

@@ -35,11 +35,6 @@ pub(super) fn unplaced(mut blocks: Vec<Block>) -> Vec<Block> {
     blocks
 }
 
-/// The text of a string field, with its place.
-pub(super) fn text_in(value: Value<'_>, name: &str) -> Option<Text> {
-    value.given(name)?.to_text(0)
-}
-
 /// Reads a stream that holds one document.
 pub(crate) fn document_of(
     stream: Stream<'_>,

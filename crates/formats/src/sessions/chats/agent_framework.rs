@@ -11,7 +11,7 @@ use crate::{
     messages::roles,
     session::Detail,
     sessions::{
-        building::{as_text, call, medium, opaque, result, thought},
+        building::{as_text, call, medium, opaque, result, text_in, thought},
         lines::text_of,
     },
 };
@@ -31,7 +31,7 @@ fn read(message: Value<'_>) -> Spoken {
     let role = message.get("role").and_then(|role| role.get("value").unwrap_or(role).as_str());
     let contents = message.get("contents").into_iter().flat_map(Value::items);
     let blocks = contents.filter_map(|content| {
-        let text = |name| text_of(content, name);
+        let text = |name| text_in(content, name);
         Some(match &*content.word("type") {
             "text" => Block::text(text("text").unwrap_or_else(|| Text::new(""))),
             "text_reasoning" => thought(text("text").unwrap_or_else(|| Text::new("")), FORMAT, None),

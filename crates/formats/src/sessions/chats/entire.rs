@@ -11,7 +11,7 @@ use crate::{
     messages::roles,
     session::Detail,
     sessions::{
-        building::{as_text, call, medium, opaque, result, thought},
+        building::{as_text, call, medium, opaque, result, text_in, thought},
         lines::{text_of, time_of},
     },
 };
@@ -36,7 +36,7 @@ fn read(message: Value<'_>) -> Spoken {
         content.filter(|content| content.kind() == Kind::String).map(|text| Block::text(as_text(text)));
     blocks.extend(plain);
     for part in content.into_iter().flat_map(Value::items) {
-        let text = |name| text_of(part, name);
+        let text = |name| text_in(part, name);
         match &*part.word("type") {
             "text" | "" if part.given("text").is_some() => blocks.extend(text("text").map(Block::text)),
             "thinking" => blocks

@@ -11,7 +11,7 @@ use crate::{
     accounting::Known,
     session::Detail,
     sessions::{
-        building::{as_text, call, medium, opaque, result, thought},
+        building::{as_text, call, medium, opaque, result, text_in, thought},
         lines::text_of,
     },
 };
@@ -79,7 +79,7 @@ fn read(message: Value<'_>) -> Spoken {
 
 /// A part of a content that is a list. Calls are in `tool_calls` as well.
 fn block(part: Value<'_>) -> Option<Block> {
-    let text = |name| text_of(part, name);
+    let text = |name| text_in(part, name);
     if part.kind() == Kind::String {
         return Some(Block::text(as_text(part)));
     }

@@ -127,9 +127,9 @@ impl LineReader for File {
             ("turn", Some(turn)) if turn.holds("items", Kind::Array) => {
                 self.turn(line, turn, time);
                 // The rest of the line is kept once, with an empty list in place of its items.
-                let turn = render::with_field(turn.raw(), "items", "[]");
-                let item = item.map(|item| render::with_field(item.raw(), "data", &turn)).unwrap_or_default();
-                kept = Text::from(render::with_field(root.raw(), "item", &item));
+                let turn = render::with_field_of(turn, "items", "[]");
+                let item = item.map(|item| render::with_field_of(item, "data", &turn)).unwrap_or_default();
+                kept = Text::from(render::with_field_of(root, "item", &item));
                 (true, Sign::Turn)
             }
             ("event", Some(event)) => self.event(line, event, time),

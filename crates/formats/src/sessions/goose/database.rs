@@ -1,11 +1,15 @@
 //! Reads goose's database, `sessions.db`.
 
-use rejoin_record::json::{Doc, Kind, Object};
+use rejoin_record::json::{Doc, Kind, Object, Value};
 
 use super::Reading;
 use crate::{
     session::{ReadError, Session},
-    sessions::{building, database::Database, sample::Claim},
+    sessions::{
+        building,
+        database::{Database, columns, holds_value},
+        sample::Claim,
+    },
 };
 
 /// Whether a database is goose's.
@@ -20,9 +24,9 @@ pub(crate) fn sniff(database: &Database) -> Option<Claim> {
 /// # Errors
 /// If the database cannot be read, or holds none.
 pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
-    let columns = ["name", "description", "model_config_json", "session_type", "provider_name"];
-    let columns = columns.map(|name| database.or_null("sessions", name)).join(", ");
-    let sql = format!("SELECT id, working_dir, {columns} FROM sessions ORDER BY rowid");
+    let named = ["name", "description", "model_config_json", "session_type", "provider_name"];
+    let named = named.map(|name| database.or_null("sessions", name)).join(", ");
+    let sql = format!("SELECT id, working_dir, {named} FROM sessions ORDER BY rowid");
     let [message_id, metadata] =
         ["message_id", "metadata_json"].map(|name| database.or_null("messages", name));
     let mut found = Vec::new();
@@ -40,26 +44,30 @@ pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
             "SELECT role, content_json, created_timestamp, {message_id}, {metadata} FROM messages \
              WHERE session_id = ?1 ORDER BY created_timestamp, id"
         );
-        for (number, [role, content, created, own_id, metadata]) in
-            database.rows(&sql, [&id])?.into_iter().enumerate()
-        {
+        let mut number = 0;
+        database.each(&sql, [&id], |row| {
+            let [role, content, created, own_id, metadata] = columns(row)?;
             let place = building::nth(number);
+            number += 1;
             let content = content.unwrap_or_default();
-            let is_list = Doc::parse(&content)
-                .is_ok_and(|doc| doc.root().is_some_and(|root| root.kind() == Kind::Array));
-            if !is_list {
-                reading.builder.damaged(place, content, "the content of the message is no JSON list");
-                continue;
-            }
             let metadata = metadata.filter(|metadata| Doc::parse(metadata).is_ok());
             let message = Object::new().text_if("id", own_id).text("role", role.unwrap_or_default());
             let message =
                 message.raw_if("created", created.filter(|time| time.parse::<f64>().is_ok()).as_deref());
             let message = message.raw("content", &content).raw_if("metadata", metadata.as_deref()).finish();
             let buffer = std::sync::Arc::from(message);
-            let doc = Doc::of(&buffer);
-            doc.root().into_iter().for_each(|root| reading.message(root, &buffer, place));
-        }
+            let doc = Doc::of(&buffer).shared_as(&buffer);
+            let is_list = |root: &Value<'_>| {
+                root.holds("content", Kind::Array) && holds_value(*root, "content", &content)
+            };
+            match doc.root().filter(is_list) {
+                Some(root) => reading.message(root, &buffer, place),
+                None => {
+                    reading.builder.damaged(place, content, "the content of the message is no JSON list");
+                }
+            }
+            Ok(())
+        })?;
         found.push(reading.finish(database.name()));
     }
     if found.is_empty() { Err(ReadError::NoConversation("the database holds no session")) } else { Ok(found) }

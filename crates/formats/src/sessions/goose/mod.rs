@@ -17,7 +17,7 @@ use rejoin_record::{
 use rejoin_view::Finding;
 
 use super::{
-    building::{self, SessionBuilder, as_text, beside, call, item, medium, opaque, result, thought},
+    building::{self, SessionBuilder, as_text, beside, call, item, medium, opaque, result, text_in, thought},
     lines::{self, Line, LineReader, text_of, time_of},
     sample::{Claim, Sample},
 };
@@ -70,12 +70,12 @@ fn is_own_message(root: Value<'_>) -> bool {
 }
 
 /// Reads a session that is one text: an export, or a file of lines.
-pub(crate) fn read(input: &Input, _: Sample<'_>) -> Result<Vec<Session>, ReadError> {
-    if let Ok(doc) = Doc::parse(&input.text)
-        && let Some(root) = doc.root().filter(|root| is_export(*root))
-    {
+pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError> {
+    let (doc, error) = sample.into_whole();
+    let doc = doc.shared_as(&input.text);
+    if let Some(root) = doc.root().filter(|root| error.is_none() && is_export(*root)) {
         let mut reading = Reading::new();
-        let around = crate::wire::render::with_field(root.raw(), "conversation", "[]");
+        let around = crate::wire::render::with_field_of(root, "conversation", "[]");
         Doc::of(&around).root().into_iter().for_each(|header| reading.header(header, building::nth(0)));
         for (number, message) in root.get("conversation").into_iter().flat_map(Value::items).enumerate() {
             let place = Place { offset: message.start(), ..building::nth(number) };
@@ -180,9 +180,9 @@ impl Reading {
         let kind = part.word("type");
         let id = text_of(part, "id");
         let sent = match &*kind {
-            "text" => text_of(part, "text").map(Block::text),
-            "thinking" => text_of(part, "thinking").map(|text| thought(text, FORMAT, self.model.as_deref())),
-            "reasoning" => text_of(part, "text").map(|text| thought(text, FORMAT, self.model.as_deref())),
+            "text" => text_in(part, "text").map(Block::text),
+            "thinking" => text_in(part, "thinking").map(|text| thought(text, FORMAT, self.model.as_deref())),
+            "reasoning" => text_in(part, "text").map(|text| thought(text, FORMAT, self.model.as_deref())),
             "redactedThinking" => Some(thought(Text::new(""), FORMAT, self.model.as_deref())),
             "image" => Some(image(part)),
             "toolRequest" | "frontendToolRequest" => {
@@ -225,7 +225,7 @@ fn response(part: Value<'_>, id: Option<&str>) -> (Option<Block>, Option<Block>)
     let (mut sent, mut shown) = (Vec::new(), Vec::new());
     for content in list.into_iter().flat_map(Value::items) {
         let block = match &*content.word("type") {
-            "text" => text_of(content, "text").map_or_else(|| opaque("text", content), Block::text),
+            "text" => text_in(content, "text").map_or_else(|| opaque("text", content), Block::text),
             "image" => image(content),
             kind => opaque(kind, content),
         };

@@ -7,7 +7,7 @@ use std::{
 
 use rejoin_record::{
     Block, Message, Raw, Role, Text,
-    json::{Doc, Kind, Object, Value},
+    json::{Doc, Kind, Object, Value, write},
 };
 use rusqlite::types::ValueRef;
 
@@ -15,9 +15,10 @@ use super::FORMAT;
 use crate::{
     session::{Aside, Detail, ReadError, Session},
     sessions::{
-        building::{self, SessionBuilder, as_text, beside, call, item, medium, opaque, result, thought},
-        database::Database,
-        lines::text_of,
+        building::{
+            self, SessionBuilder, as_text, beside, call, item, medium, opaque, result, text_in, thought,
+        },
+        database::{Database, columns},
         sample::Claim,
     },
     wire::{base64, render},
@@ -70,6 +71,9 @@ fn threads(
     found: &mut Vec<Session>,
     known: &mut HashSet<String>,
 ) -> Result<(), ReadError> {
+    let stored = Stored::read(database)?;
+    // Where the item of a message is written before it is copied into a text of the right size.
+    let mut text = String::new();
     let sql = "SELECT id, name, tip_message_hash FROM threads ORDER BY id";
     for [id, name, tip] in database.rows(sql, [])? {
         let id = id.unwrap_or_default();
@@ -86,11 +90,10 @@ fn threads(
         let mut chain = Vec::new();
         let (mut next, mut seen) = (tip, HashSet::new());
         while let Some(hash) = next.take().filter(|hash| seen.insert(hash.clone())) {
-            let sql = "SELECT role, parent_hash FROM messages WHERE hash = ?1";
-            match database.rows::<2>(sql, [&hash])?.pop() {
-                Some([role, parent]) => {
-                    chain.push((hash, role.unwrap_or_default()));
-                    next = parent;
+            match stored.messages.get(&hash) {
+                Some((role, parent)) => {
+                    chain.push((hash, role.clone()));
+                    next.clone_from(parent);
                 }
                 None => {
                     let why = "the chain of messages is broken: llm itself would send none of them";
@@ -99,9 +102,16 @@ fn threads(
             }
         }
         for (number, (hash, role)) in chain.into_iter().rev().enumerate() {
-            let (parts, media) = parts(database, &hash)?;
-            let text = Object::new().text("hash", &hash).text("role", &role).list("parts", parts).finish();
-            let message = of_parts(&Arc::from(text), &role, media, model.as_deref());
+            text.clear();
+            text.push('{');
+            for (name, value) in [("hash", &hash), ("role", &role)] {
+                write::key(&mut text, name);
+                write::string(&mut text, value);
+            }
+            write::key(&mut text, "parts");
+            let media = stored.write_parts(database, &hash, &mut text)?;
+            text.push('}');
+            let message = of_parts(&Arc::from(text.as_str()), &role, media, model.as_deref());
             let time = times.get(&hash).map(|time| Text::new(time.as_str()));
             let detail = Detail { id: Some(Text::from(hash)), time, pieces: Vec::new() };
             builder.say(message, building::nth(number), detail);
@@ -112,31 +122,78 @@ fn threads(
     Ok(())
 }
 
-/// The parts of a message as objects, and the attachments of each.
-type Parts = (Vec<String>, Vec<Vec<Block>>);
+/// The messages of all threads. A query for each message would take longer than everything else.
+struct Stored {
+    /// The role and the parent of each message, by its hash.
+    messages: HashMap<String, (String, Option<String>)>,
+    /// The parts of each message, in order: their ids, types, texts, payloads and tools.
+    parts: HashMap<String, Vec<[Option<String>; 5]>>,
+    /// The parts with attachments.
+    attached: HashSet<String>,
+}
 
-fn parts(database: &Database, hash: &str) -> Result<Parts, ReadError> {
-    let sql =
-        "SELECT id, type, text, payload, tool_name FROM parts WHERE message_hash = ?1 ORDER BY position";
-    let (mut parts, mut media) = (Vec::new(), Vec::new());
-    for [id, kind, text, payload, tool] in database.rows(sql, [hash])? {
-        let mut text = text;
-        let payload = payload.filter(|payload| Doc::parse(payload).is_ok());
-        let doc = payload.as_ref().map(|payload| Doc::of(payload));
-        let root = doc.as_ref().and_then(Doc::root).filter(|root| root.kind() == Kind::Object);
-        // A text that was put together from fragments is stored as a list of them.
-        if let Some(pieces) = root.and_then(|root| root.get("text_ref")).filter(|_| text.is_none()) {
-            text = Some(composed(database, pieces)?);
+impl Stored {
+    fn read(database: &Database) -> Result<Self, ReadError> {
+        let (mut messages, mut parts) = (HashMap::new(), HashMap::<_, Vec<_>>::new());
+        let sql = "SELECT hash, role, parent_hash FROM messages";
+        database.each(sql, [], |row| {
+            let [hash, role, parent] = columns(row)?;
+            messages.insert(hash.unwrap_or_default(), (role.unwrap_or_default(), parent));
+            Ok(())
+        })?;
+        let sql = "SELECT message_hash, id, type, text, payload, tool_name FROM parts ORDER BY message_hash, position";
+        database.each(sql, [], |row| {
+            let [hash, id, kind, text, payload, tool] = columns(row)?;
+            parts.entry(hash.unwrap_or_default()).or_default().push([id, kind, text, payload, tool]);
+            Ok(())
+        })?;
+        let mut attached = HashSet::new();
+        if database.has("part_attachments", &["part_id"]) {
+            let rows = database.rows("SELECT part_id FROM part_attachments", [])?;
+            attached.extend(rows.into_iter().filter_map(|[id]| id));
         }
-        let mut part = Object::new().text("type", kind.unwrap_or_default()).text_if("text", text);
-        part = part.text_if("tool_name", tool);
-        for (key, value) in root.into_iter().flat_map(Value::fields) {
-            part = part.raw(&key.as_str().unwrap_or_default(), value.raw());
-        }
-        parts.push(part.finish());
-        media.push(attachments(database, "part_attachments", "part_id", &id.unwrap_or_default())?);
+        Ok(Self { messages, parts, attached })
     }
-    Ok((parts, media))
+
+    /// Writes the parts of a message as a list of objects. Returns the attachments of each.
+    fn write_parts(
+        &self,
+        database: &Database,
+        hash: &str,
+        out: &mut String,
+    ) -> Result<Vec<Vec<Block>>, ReadError> {
+        let mut media = Vec::new();
+        out.push('[');
+        for [id, kind, text, payload, tool] in self.parts.get(hash).into_iter().flatten() {
+            let doc = payload.as_ref().map(|payload| Doc::of(payload));
+            let root = doc.as_ref().and_then(Doc::root).filter(|root| root.kind() == Kind::Object);
+            // A text that was put together from fragments is stored as a list of them.
+            let pieces = root.and_then(|root| root.get("text_ref")).filter(|_| text.is_none());
+            let composed = pieces.map(|pieces| composed(database, pieces)).transpose()?;
+            out.push_str(if out.ends_with('[') { "{" } else { ",{" });
+            write::key(out, "type");
+            write::string(out, kind.as_deref().unwrap_or_default());
+            for (name, value) in [("text", text.as_ref().or(composed.as_ref())), ("tool_name", tool.as_ref())]
+            {
+                if let Some(value) = value {
+                    write::key(out, name);
+                    write::string(out, value);
+                }
+            }
+            for (key, value) in root.into_iter().flat_map(Value::fields) {
+                write::key(out, &key.as_str().unwrap_or_default());
+                out.push_str(value.raw());
+            }
+            out.push('}');
+            let id = id.as_deref().unwrap_or_default();
+            media.push(match self.attached.contains(id) {
+                true => attachments(database, "part_attachments", "part_id", id)?,
+                false => Vec::new(),
+            });
+        }
+        out.push(']');
+        Ok(media)
+    }
 }
 
 fn composed(database: &Database, pieces: Value<'_>) -> Result<String, ReadError> {
@@ -181,12 +238,12 @@ fn attachments(database: &Database, table: &str, column: &str, id: &str) -> Resu
 }
 
 fn of_parts(text: &Arc<str>, role: &str, media: Vec<Vec<Block>>, model: Option<&str>) -> Message {
-    let doc = Doc::of(text);
+    let doc = Doc::of(text).shared_as(text);
     let parts = doc.root().and_then(|root| root.get("parts"));
     let mut blocks = Vec::new();
     let mut media = media.into_iter();
     for part in parts.into_iter().flat_map(Value::items) {
-        let field = |name| text_of(part, name);
+        let field = |name| text_in(part, name);
         let name = || field("name").or_else(|| field("tool_name"));
         match &*part.word("type") {
             "text" => blocks.extend(field("text").map(Block::text)),

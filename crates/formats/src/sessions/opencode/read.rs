@@ -14,7 +14,9 @@ use super::FORMAT;
 use crate::{
     session::{Aside, Detail, Place, Session},
     sessions::{
-        building::{self, SessionBuilder, as_text, beside, call, item, medium, opaque, result, thought},
+        building::{
+            self, SessionBuilder, as_text, beside, call, item, medium, opaque, result, text_in, thought,
+        },
         lines::{text_of, time_of},
     },
 };
@@ -83,7 +85,10 @@ impl Reading {
     pub(super) fn message_text(&mut self, text: &str, place: Place) {
         let buffer: Arc<str> = Arc::from(text);
         match Doc::parse(&buffer) {
-            Ok(doc) => doc.root().into_iter().for_each(|root| self.message(root, &buffer, place)),
+            Ok(doc) => {
+                let doc = doc.shared_as(&buffer);
+                doc.root().into_iter().for_each(|root| self.message(root, &buffer, place));
+            }
             Err(error) => self.damaged(place, text, error.reason),
         }
     }
@@ -245,7 +250,7 @@ fn answer(parts: &[Value<'_>], raw: &Raw, model: Option<&str>) -> Vec<Message> {
 /// What a part says. `None` if it says nothing to a model.
 fn block(part: Value<'_>, model: Option<&str>) -> Option<Block> {
     let kind = part.word("type");
-    let text = |name| text_of(part, name);
+    let text = |name| text_in(part, name);
     Some(match &*kind {
         "text" => Block::text(text("text").filter(|text| !text.is_empty())?),
         "reasoning" => thought(text("text").filter(|text| !text.is_empty())?, FORMAT, model),

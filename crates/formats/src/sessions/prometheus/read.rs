@@ -36,27 +36,20 @@ pub(super) fn conversations(input: &Input, found: Rows) -> Result<Vec<Session>, 
     let Rows { rows, mut beside, mut findings } = found;
     let mut channels: Vec<Channel> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    for row in rows {
-        let doc = Doc::of(&row.text);
-        let Some(root) = doc.root() else { continue };
-        let name = |name: &str| root.given(name).map(as_text).unwrap_or_else(|| Text::new(""));
-        let is_thread = root.get("message_type").is_none();
-        let own_id = match is_thread {
-            true => format!("thread\n{}", name("thread_id")),
-            false => format!("{}\n{}", name("user_id"), name("channel_id")),
-        };
-        let place = *places.entry(own_id.clone()).or_insert_with(|| {
+    for Row { raw, place, own_id, what } in rows {
+        let number = *places.entry(own_id).or_insert_with_key(|own_id| {
+            let own_id = own_id.clone();
             channels.push(Channel { own_id, messages: Vec::new(), beside: Vec::new(), findings: Vec::new() });
             channels.len() - 1
         });
-        let channel = &mut channels[place];
-        match (is_thread, root.given("conversation_history").and_then(decoded)) {
-            (false, _) => channel.messages.push(Said::row(row.text.clone(), root, row.place)),
-            (true, Some(history)) => channel.thread(root, &row, &history),
-            (true, None) => {
-                let finding = Finding::new(Rule::DamagedEntry, position(row.place), Action::SetAside);
+        let channel = &mut channels[number];
+        match what {
+            What::Message(said) => channel.messages.push(said),
+            What::Thread { around, history: Some(history) } => channel.thread(around, place, &history),
+            What::Thread { history: None, .. } => {
+                let finding = Finding::new(Rule::DamagedEntry, position(place), Action::SetAside);
                 findings.push(finding.because("its `conversation_history` cannot be read"));
-                beside.push((row.place, Aside::Raw(Text::new(row.text.clone()))));
+                beside.push((place, Aside::Raw(Text::new(raw.as_str()))));
             }
         }
     }
@@ -84,8 +77,11 @@ fn position(place: Place) -> Position {
 
 /// A list or object that may be JSON inside a string.
 fn decoded(value: Value<'_>) -> Option<Arc<str>> {
-    let mut text = value.raw().to_owned();
-    for _ in 0..ENCODED {
+    if matches!(value.kind(), Kind::Array | Kind::Object) {
+        return Some(value.raw().into());
+    }
+    let mut text = value.as_str()?.into_owned();
+    for _ in 1..ENCODED {
         let doc = Doc::parse(&text).ok()?;
         let root = doc.root()?;
         match root.kind() {
@@ -100,20 +96,80 @@ fn decoded(value: Value<'_>) -> Option<Arc<str>> {
     None
 }
 
+/// What a row says.
+pub(super) enum What {
+    Message(Said),
+    /// A thread: its row without its messages, and these.
+    Thread {
+        around: Text,
+        history: Option<Arc<str>>,
+    },
+}
+
+impl Row {
+    pub(super) fn read(root: Value<'_>, raw: Raw, place: Place) -> Self {
+        let name = |name: &str| root.given(name).map(as_text).unwrap_or_else(|| Text::new(""));
+        if root.get("message_type").is_some() {
+            let own_id = format!("{}\n{}", name("user_id"), name("channel_id"));
+            return Self { what: What::Message(Said::row(raw.clone(), root, place)), raw, place, own_id };
+        }
+        let around = match root.holds("conversation_history", Kind::Array) {
+            true => Text::from(render::with_field_of(root, "conversation_history", "[]")),
+            false => Text::new(raw.as_str()),
+        };
+        let history = root.given("conversation_history").and_then(decoded);
+        Self {
+            what: What::Thread { around, history },
+            raw,
+            place,
+            own_id: format!("thread\n{}", name("thread_id")),
+        }
+    }
+}
+
 /// One message, before it is known where it stands.
-struct Said {
-    text: Arc<str>,
+pub(super) struct Said {
+    raw: Raw,
     place: Place,
     role: Role,
     id: Option<Text>,
     time: Option<Text>,
+    content: Option<Text>,
+    /// The call that it answers.
+    answers: Option<Text>,
+    calls: Calls,
+}
+
+/// The calls of a message.
+enum Calls {
+    None,
+    /// A list, or another value, as JSON.
+    Given(Arc<str>),
+    Unreadable,
 }
 
 impl Said {
-    fn row(text: Arc<str>, root: Value<'_>, place: Place) -> Self {
+    fn row(raw: Raw, root: Value<'_>, place: Place) -> Self {
         let role = roles::named(&root.word("message_type"));
         let time = root.given("created_at").map(time_of);
-        Self { text, place, role, id: root.given("id").map(as_text), time }
+        let id = root.given("id").map(as_text);
+        Self { id, time, ..Self::read(raw, root, place, role) }
+    }
+
+    /// Reads what a message says. Its place in its conversation decides what a call means.
+    fn read(raw: Raw, root: Value<'_>, place: Place, role: Role) -> Self {
+        let calls = root.given("tool_calls").filter(|calls| !calls.is_str(""));
+        Self {
+            raw,
+            place,
+            id: None,
+            time: None,
+            content: root.given("content").map(as_text).filter(|text| !text.is_empty()),
+            // The name beside it is only the beginning of the id.
+            answers: text_of(root, "tool_call_id").filter(|_| role == Role::Tool),
+            calls: calls.map_or(Calls::None, |calls| decoded(calls).map_or(Calls::Unreadable, Calls::Given)),
+            role,
+        }
     }
 
     /// The order of rows with the same time: a question and its answer are stored at once.
@@ -137,17 +193,11 @@ struct Channel {
 
 impl Channel {
     /// Adds the messages of a thread, which are a list in its row.
-    fn thread(&mut self, root: Value<'_>, row: &Row, history: &str) {
-        let is_list = root.holds("conversation_history", Kind::Array);
-        let around = if is_list {
-            render::with_field(root.raw(), "conversation_history", "[]")
-        } else {
-            row.text.to_string()
-        };
-        self.beside.push((row.place, Aside::Raw(Text::from(around))));
-        let doc = Doc::of(history);
+    fn thread(&mut self, around: Text, place: Place, history: &Arc<str>) {
+        self.beside.push((place, Aside::Raw(around)));
+        let doc = Doc::of(history).shared_as(history);
         for (index, element) in doc.root().into_iter().flat_map(Value::items).enumerate() {
-            let place = Place { index, ..row.place };
+            let place = Place { index, ..place };
             if element.kind() != Kind::Object {
                 self.beside.push((place, Aside::Unknown(Text::new(element.raw()))));
                 let finding = Finding::new(Rule::DamagedEntry, position(place), Action::SetAside);
@@ -155,7 +205,9 @@ impl Channel {
                 continue;
             }
             let role = roles::named(&element.word("role"));
-            self.messages.push(Said { text: element.raw().into(), place, role, id: None, time: None });
+            let raw = Raw::slice(history, element.start(), element.end());
+            let raw = raw.unwrap_or_else(|| Raw::new(element.raw()));
+            self.messages.push(Said::read(raw, element, place, role));
         }
     }
 
@@ -171,20 +223,20 @@ impl Channel {
         if keyed.iter().any(|(_, said)| said.time.is_some()) {
             keyed.sort_by_key(|(time, said)| (*time, said.rank()));
         }
-        let answered = keyed
-            .iter()
-            .filter(|(_, said)| said.role == Role::Tool)
-            .filter_map(|(_, said)| text_of(Doc::of(&said.text).root()?, "tool_call_id"));
-        let answered: HashSet<Text> = answered.collect();
+        let answered: HashSet<Text> = keyed.iter().filter_map(|(_, said)| said.answers.clone()).collect();
         let mut builder = SessionBuilder::new(FORMAT);
         self.beside.into_iter().for_each(|(place, what)| builder.aside(place, what));
         builder.findings.extend(self.findings);
-        let mut seen: HashSet<Text> = HashSet::new();
+        let mut seen: HashMap<Text, Vec<Raw>> = HashMap::new();
         for (_, said) in keyed {
-            // Two dumps in one file hold the same row twice.
-            if said.id.is_some() && !seen.insert(Text::new(Arc::clone(&said.text))) {
-                builder.aside(said.place, Aside::Raw(Text::new(said.text)));
-                continue;
+            // Two dumps in one file hold the same row twice. Only rows with the same id can be the same.
+            if let Some(id) = &said.id {
+                let same = seen.entry(id.clone()).or_default();
+                if same.contains(&said.raw) {
+                    builder.aside(said.place, Aside::Raw(Text::new(said.raw.as_str())));
+                    continue;
+                }
+                same.push(said.raw.clone());
             }
             said.put(&mut builder, &answered);
         }
@@ -194,19 +246,13 @@ impl Channel {
 
 impl Said {
     fn put(self, builder: &mut SessionBuilder, answered: &HashSet<Text>) {
-        let doc = Doc::of(&self.text);
-        let Some(root) = doc.root() else { return };
-        let content = root.given("content").map(as_text).filter(|text| !text.is_empty());
-        let mut blocks: Vec<Block> = content.map(Block::text).into_iter().collect();
+        let mut blocks: Vec<Block> = self.content.map(Block::text).into_iter().collect();
         if self.role == Role::Tool {
-            // The name beside it is only the beginning of the id.
-            let id = text_of(root, "tool_call_id");
-            blocks = vec![result(id.as_deref(), None, blocks, false)];
+            blocks = vec![result(self.answers.as_deref(), None, blocks, false)];
         }
-        let given = root.given("tool_calls").filter(|calls| !calls.is_str(""));
-        if let Some(calls) = given {
-            let list = decoded(calls);
-            let doc = list.as_deref().map(Doc::of);
+        if !matches!(self.calls, Calls::None) {
+            let list = if let Calls::Given(list) = &self.calls { Some(&**list) } else { None };
+            let doc = list.map(Doc::of);
             let list = doc.as_ref().and_then(Doc::root).filter(|list| list.kind() == Kind::Array);
             if list.is_none() {
                 let finding = Finding::new(Rule::DamagedEntry, position(self.place), Action::SetAside);
@@ -235,7 +281,7 @@ impl Said {
         let is_blank = blocks.iter().all(|block| block.as_text().is_some_and(|text| text.is_blank()));
         let skipped = is_blank && matches!(self.role, Role::User | Role::Assistant);
         let detail = Detail { id: self.id, time: self.time, ..Detail::default() };
-        let message: Message = item(FORMAT, self.role, blocks, Raw::new(Arc::clone(&self.text)));
+        let message: Message = item(FORMAT, self.role, blocks, self.raw);
         if skipped {
             // The bot skips a row without words.
             builder.hide(message, self.place, detail);

@@ -3,12 +3,12 @@
 use std::{borrow::Cow, sync::Arc};
 
 use rejoin_record::{
-    Text,
-    json::{Kind, Object, Value},
+    Raw, Text,
+    json::{Doc, Kind, Object, Value},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::{has_columns, is_list_or_text};
+use super::{has_columns, is_list_or_text, read::What};
 use crate::{
     input::{Input, Stream},
     session::{Aside, Place, ReadError, unreadable_rest},
@@ -19,10 +19,13 @@ use crate::{
     wire::render,
 };
 
-/// A row, as a JSON object.
+/// A row, as a JSON object, and what it says. It is read while the dump around it is parsed.
 pub(super) struct Row {
-    pub text: Arc<str>,
+    pub raw: Raw,
     pub place: Place,
+    /// What tells its conversation from others.
+    pub own_id: String,
+    pub what: What,
 }
 
 /// The rows of a dump, and what else is in it.
@@ -44,7 +47,9 @@ impl Rows {
     pub fn add(&mut self, columns: &[String], values: &[Option<String>], place: Place) {
         let given = columns.iter().zip(values).filter_map(|(name, value)| Some((name, value.as_ref()?)));
         let row = given.fold(Object::new(), |row, (name, value)| row.text(name, value)).finish();
-        self.rows.push(Row { text: row.into(), place });
+        let row = Arc::from(row);
+        let doc = Doc::of(&row).shared_as(&row);
+        self.rows.extend(doc.root().map(|root| Row::read(root, Raw::new(Arc::clone(&row)), place)));
     }
 
     /// Sets a piece of the dump aside that cannot be read.
@@ -53,7 +58,8 @@ impl Rows {
         self.findings.push(Finding::new(rule, at(place), Action::SetAside).because(why));
     }
 
-    fn value(&mut self, value: Value<'_>, place: impl Fn(usize, Value<'_>) -> Place) {
+    /// Adds the rows in a value of the text in `buffer`.
+    fn value(&mut self, value: Value<'_>, buffer: &Arc<str>, place: impl Fn(usize, Value<'_>) -> Place) {
         // A row, a list of rows, or an object with a list of rows for each table.
         let list = |list: &Value<'_>| list.kind() == Kind::Array && list.items().any(is_row);
         let mut around = None;
@@ -81,7 +87,10 @@ impl Rows {
         for row in single.into_iter().chain(lists.into_iter().flat_map(Value::items)) {
             let place = place(self.rows.len() + self.beside.len(), row);
             match is_row(row) && !row.is_cut() {
-                true => self.rows.push(Row { text: row.raw().into(), place }),
+                true => {
+                    let raw = Raw::slice(buffer, row.start(), row.end());
+                    self.rows.push(Row::read(row, raw.unwrap_or_else(|| Raw::new(row.raw())), place));
+                }
                 false if row.is_cut() => {}
                 false => self.beside.push((place, Aside::Unknown(Text::new(row.raw())))),
             }
@@ -93,6 +102,7 @@ impl Rows {
 pub(super) fn of_json(input: &Input, sample: Sample<'_>) -> Result<Rows, ReadError> {
     let mut rows = Rows::default();
     let (doc, error) = sample.into_whole();
+    let doc = doc.shared_as(&input.text);
     let root = doc.root().filter(|root| error.is_none() || root.is_cut());
     let Some(root) = root else {
         let mut source = input.text.as_bytes();
@@ -100,10 +110,10 @@ pub(super) fn of_json(input: &Input, sample: Sample<'_>) -> Result<Rows, ReadErr
         lines::read(&mut stream, &mut rows)?;
         return Ok(rows);
     };
-    rows.value(root, |index, value| Place { index, offset: value.start(), line: None });
+    rows.value(root, &input.text, |index, value| Place { index, offset: value.start(), line: None });
     if let Some(error) = error {
         // What follows the last whole row.
-        let last = rows.rows.last().map(|row| row.place.offset + row.text.len());
+        let last = rows.rows.last().map(|row| row.place.offset + row.raw.as_str().len());
         let from = last.unwrap_or(0);
         let index = rows.rows.len() + rows.beside.len();
         let place = Place { index, offset: from, line: None };
@@ -118,7 +128,10 @@ pub(super) fn of_json(input: &Input, sample: Sample<'_>) -> Result<Rows, ReadErr
 impl LineReader for Rows {
     fn value(&mut self, line: &Line, root: Value<'_>) {
         let place = line.place;
-        Rows::value(self, root, |_, value| Place { offset: place.offset + value.start(), ..place });
+        Rows::value(self, root, &line.text, |_, value| Place {
+            offset: place.offset + value.start(),
+            ..place
+        });
     }
 
     fn damaged(&mut self, line: &Line, finding: Finding) {

@@ -121,6 +121,7 @@ impl Found<'_> {
             let id = column(&row, "id").unwrap_or_default();
             let messages: Arc<str> = column(&row, "messages").unwrap_or_default().into();
             let (doc, error) = Doc::parse_prefix(&messages);
+            let doc = doc.shared_as(&messages);
             let Some(list) = doc.root().filter(|list| list.kind() == Kind::Array) else {
                 self.spoil(&row, id, "its `messages` are no list");
                 continue;

@@ -14,11 +14,8 @@ use crate::{
     input::Stream,
     session::{Aside, Detail, ReadError, Session},
     sessions::{
-        agents::{
-            entries::{Entries, Entry, Link, path},
-            parts::text_in,
-        },
-        building::{SessionBuilder, item, result},
+        agents::entries::{Entries, Entry, Link, path},
+        building::{SessionBuilder, item, result, text_in},
         lines::{at, text_of, time_of},
     },
     wire::registry::Dialect,

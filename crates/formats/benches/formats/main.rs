@@ -1,10 +1,12 @@
 //! What reading each session format costs, next to parsing the same bytes into `serde_json::Value`.
 //!
 //! A fixture of each format is made large: its messages are repeated under new ids, each after the one before, and its texts are
-//! made as long as those of real sessions. A format that is not JSON is compared with the same conversation as a request. The best
-//! rounds of both are compared.
+//! made as long as those of real sessions. A format that is not JSON is compared with the same texts as JSON strings, and a database
+//! with its columns that hold JSON. The best rounds of both are compared.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may")]
+
+mod databases;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,9 +15,9 @@ use std::{
     path::Path,
 };
 
-use rejoin_formats::{Choice, Dialect, Input, Session, convert_with, input::Stream, sessions};
-use rejoin_view::OnBroken;
-use serde_json::Value;
+use rejoin_formats::{Input, Session, input::Stream, session::Aside, sessions};
+use rejoin_record::{BlockKind, Message};
+use serde_json::{Value, json};
 use testkit::timing::best;
 
 /// The allocator of the binary.
@@ -99,6 +101,7 @@ fn main() {
         }
         measure(format, &large(&fs::read_to_string(&path).unwrap()));
     }
+    databases::measure_all(wanted.as_deref());
 }
 
 fn measure(format: &str, text: &str) {
@@ -118,9 +121,13 @@ fn measure(format: &str, text: &str) {
         }
     };
     let values = Values::of(text, &found);
-    let [value, read] = best(9, [&|| values.parse(), &read]);
+    compare(format, text.len(), messages, &|| values.parse(), &read);
+}
+
+fn compare(format: &str, bytes: usize, messages: usize, parse: &dyn Fn(), read: &dyn Fn()) {
+    let [value, read] = best(9, [parse, read]);
     let ratio = read.as_secs_f64() / value.as_secs_f64();
-    let size = text.len() as f64 / 1e6;
+    let size = bytes as f64 / 1e6;
     println!("{format:>20} {size:>7.2} {value:>10.2?} {messages:>9} {ratio:>7.2}");
 }
 
@@ -128,7 +135,7 @@ fn measure(format: &str, text: &str) {
 enum Values<'t> {
     Document(&'t str),
     Lines(&'t str),
-    Text(String),
+    Many(Vec<String>),
 }
 
 impl<'t> Values<'t> {
@@ -138,10 +145,7 @@ impl<'t> Values<'t> {
         } else if text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()) {
             Self::Lines(text)
         } else {
-            let choice = Choice { model: Some("m"), max_tokens: None };
-            let request =
-                |session| convert_with(session, Dialect::OpenAiChat, choice, OnBroken::Keep).unwrap().body;
-            Self::Text(format!("[{}]", sessions.iter().map(request).collect::<Vec<_>>().join(",")))
+            Self::Many(sessions.iter().map(as_json).collect())
         }
     }
 
@@ -154,9 +158,34 @@ impl<'t> Values<'t> {
                     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
                 drop(black_box(values));
             }
-            Self::Text(text) => parse(text),
+            Self::Many(texts) => {
+                let values: Vec<Value> =
+                    texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+                drop(black_box(values));
+            }
         }
     }
+}
+
+/// Everything that a session keeps, as a list of messages and texts. A request would leave out reasoning and what is set aside,
+/// which reading has to keep.
+fn as_json(session: &Session) -> String {
+    let message = |message: &Message| {
+        let text = |kind: &BlockKind| match kind {
+            BlockKind::Reasoning(reasoning) => Some(reasoning.text.to_string()),
+            _ => None,
+        };
+        let mut texts: Vec<String> = message.blocks.iter().filter_map(|block| text(&block.kind)).collect();
+        texts.extend(message.content());
+        json!({"role": message.role.as_str(), "content": texts.join("\n")})
+    };
+    let mut all: Vec<Value> = session.messages.iter().map(|said| message(said)).collect();
+    all.extend(session.set_aside.iter().filter_map(|item| match &item.what {
+        Aside::Hidden(hidden, _) => Some(message(hidden)),
+        Aside::Raw(text) | Aside::Unknown(text) => Some(Value::from(text.as_str())),
+        _ => None,
+    }));
+    Value::from(all).to_string()
 }
 
 /// A large text of the same form.
@@ -169,11 +198,12 @@ fn large(text: &str) -> String {
         *list = repeated(&items, BYTES / size + 1);
         return serde_json::to_string(&document).unwrap();
     }
-    let values: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
-    let Ok(mut values) = values else {
+    // The last line of a fixture may be torn, which only the last line of a large file can be.
+    let mut values: Vec<Value> = text.lines().map_while(|line| serde_json::from_str(line).ok()).collect();
+    if values.is_empty() {
         let long: String = text.lines().map(|line| lengthened(line) + "\n").collect();
         return long.repeat(BYTES / long.len() + 1);
-    };
+    }
     values.iter_mut().for_each(|value| lengthen(value, None));
     // The first line may say what the file is.
     let rest = values.split_off(1.min(values.len() - 1));
@@ -215,7 +245,9 @@ fn longest(value: &mut Value) -> Option<&mut Vec<Value>> {
     }
     fn path(value: &Value, at: &mut Vec<String>, best: &mut (usize, Vec<String>)) {
         let depth = at.len();
-        if size(value) > best.0 && depth <= 4 {
+        // A message of a real session has few parts.
+        let in_message = at.last().is_some_and(|name| ["parts", "content"].contains(&&**name));
+        if size(value) > best.0 && depth <= 4 && !in_message {
             *best = (size(value), at.clone());
         }
         let named: Vec<(String, &Value)> = match value {
