@@ -412,21 +412,28 @@ pub fn clean(raw: &str) -> String {
 
 /// Sets a field of a JSON object; the field is added if it is missing.
 pub fn with_field(raw: &str, name: &str, json: &str) -> String {
-    with(Doc::of(raw).root().into_iter().flat_map(Value::fields), name, json)
+    with(Doc::of(raw).root().into_iter().flat_map(Value::fields), name, json, |_| true)
 }
 
-/// Sets a field of an object that is parsed already: the field may be most of a file. An object that is cut off counts as empty.
+/// Sets a field of an object that is parsed already: the field may be most of a file. An object that is cut off counts as empty. If the
+/// field is there twice, the last one counts, as for every reader; the others stay, because nobody has read them.
 pub fn with_field_of(object: Value<'_>, name: &str, json: &str) -> String {
     let whole = Some(object).filter(|object| !object.is_cut());
-    with(whole.into_iter().flat_map(Value::fields), name, json)
+    let last = object.get(name).map(|value| value.start());
+    with(whole.into_iter().flat_map(Value::fields), name, json, |value| Some(value.start()) == last)
 }
 
-fn with<'d>(fields: impl Iterator<Item = (Value<'d>, Value<'d>)>, name: &str, json: &str) -> String {
+fn with<'d>(
+    fields: impl Iterator<Item = (Value<'d>, Value<'d>)>,
+    name: &str,
+    json: &str,
+    is_set: impl Fn(Value<'d>) -> bool,
+) -> String {
     let mut out = String::from("{");
     let mut found = false;
     for (key, value) in fields {
         write::key(&mut out, &key.as_str().unwrap_or_default());
-        if key.is_str(name) {
+        if key.is_str(name) && is_set(value) {
             found = true;
             out.push_str(json);
         } else if value.is_clean() {

@@ -138,6 +138,8 @@ pub(super) struct Said {
     /// The call that it answers.
     answers: Option<Text>,
     calls: Calls,
+    /// The values of the columns that held calls and results before.
+    older: Vec<OlderColumn>,
 }
 
 /// The calls of a message.
@@ -159,7 +161,9 @@ impl Said {
     /// Reads what a message says. Its place in its conversation decides what a call means.
     fn read(raw: Raw, root: Value<'_>, place: Place, role: Role) -> Self {
         let calls = root.given("tool_calls").filter(|calls| !calls.is_str(""));
+        let is_older = calls.is_none() && role == Role::Assistant;
         Self {
+            older: if is_older { older(root) } else { Vec::new() },
             raw,
             place,
             id: None,
@@ -260,9 +264,8 @@ impl Said {
             }
             blocks.extend(list.into_iter().flat_map(Value::items).map(|call| called(call, answered)));
         }
-        let older = if given.is_none() && self.role == Role::Assistant { older(root) } else { Vec::new() };
         let mut results = Vec::new();
-        for (column, values) in older {
+        for (column, values) in self.older {
             let Some(values) = values else {
                 let finding = Finding::new(Rule::DamagedEntry, position(self.place), Action::SetAside);
                 builder.findings.push(finding.because(format!("its `{column}` cannot be read")));
@@ -297,8 +300,11 @@ impl Said {
 /// The columns that `tool_calls` and the rows of tools took the place of.
 const OLDER: [&str; 2] = ["function_calls", "function_results"];
 
-/// The values of the older columns of a row, in their order; none for one that holds no JSON list or object.
-fn older(root: Value<'_>) -> Vec<(&'static str, Option<Arc<str>>)> {
+/// The name and the value of an older column; no value if it holds no JSON list or object.
+type OlderColumn = (&'static str, Option<Arc<str>>);
+
+/// The values of the older columns of a row, in their order.
+fn older(root: Value<'_>) -> Vec<OlderColumn> {
     let filled = |column: &str| root.given(column).filter(|value| !value.is_str(""));
     OLDER.iter().filter_map(|column| Some((*column, decoded(filled(column)?)))).collect()
 }
