@@ -138,8 +138,6 @@ pub(super) struct Said {
     /// The call that it answers.
     answers: Option<Text>,
     calls: Calls,
-    /// The values of the columns that held calls and results before.
-    older: Vec<OlderColumn>,
 }
 
 /// The calls of a message.
@@ -148,6 +146,8 @@ enum Calls {
     /// A list, or another value, as JSON.
     Given(Arc<str>),
     Unreadable,
+    /// The values of the columns that held calls and results before there was one for calls.
+    Older(Box<[OlderColumn]>),
 }
 
 impl Said {
@@ -161,9 +161,8 @@ impl Said {
     /// Reads what a message says. Its place in its conversation decides what a call means.
     fn read(raw: Raw, root: Value<'_>, place: Place, role: Role) -> Self {
         let calls = root.given("tool_calls").filter(|calls| !calls.is_str(""));
-        let is_older = calls.is_none() && role == Role::Assistant;
+        let older = || if role == Role::Assistant { older(root) } else { Calls::None };
         Self {
-            older: if is_older { older(root) } else { Vec::new() },
             raw,
             place,
             id: None,
@@ -171,7 +170,7 @@ impl Said {
             content: root.given("content").map(as_text).filter(|text| !text.is_empty()),
             // The name beside it is only the beginning of the id.
             answers: text_of(root, "tool_call_id").filter(|_| role == Role::Tool),
-            calls: calls.map_or(Calls::None, |calls| decoded(calls).map_or(Calls::Unreadable, Calls::Given)),
+            calls: calls.map_or_else(older, |calls| decoded(calls).map_or(Calls::Unreadable, Calls::Given)),
             role,
         }
     }
@@ -254,7 +253,7 @@ impl Said {
         if self.role == Role::Tool {
             blocks = vec![result(self.answers.as_deref(), None, blocks, false)];
         }
-        if !matches!(self.calls, Calls::None) {
+        if matches!(self.calls, Calls::Given(_) | Calls::Unreadable) {
             let list = if let Calls::Given(list) = &self.calls { Some(&**list) } else { None };
             let doc = list.map(Doc::of);
             let list = doc.as_ref().and_then(Doc::root).filter(|list| list.kind() == Kind::Array);
@@ -265,7 +264,8 @@ impl Said {
             blocks.extend(list.into_iter().flat_map(Value::items).map(|call| called(call, answered)));
         }
         let mut results = Vec::new();
-        for (column, values) in self.older {
+        let older = if let Calls::Older(older) = self.calls { older } else { Box::default() };
+        for (column, values) in older {
             let Some(values) = values else {
                 let finding = Finding::new(Rule::DamagedEntry, position(self.place), Action::SetAside);
                 builder.findings.push(finding.because(format!("its `{column}` cannot be read")));
@@ -304,9 +304,9 @@ const OLDER: [&str; 2] = ["function_calls", "function_results"];
 type OlderColumn = (&'static str, Option<Arc<str>>);
 
 /// The values of the older columns of a row, in their order.
-fn older(root: Value<'_>) -> Vec<OlderColumn> {
+fn older(root: Value<'_>) -> Calls {
     let filled = |column: &str| root.given(column).filter(|value| !value.is_str(""));
-    OLDER.iter().filter_map(|column| Some((*column, decoded(filled(column)?)))).collect()
+    Calls::Older(OLDER.iter().filter_map(|column| Some((*column, decoded(filled(column)?)))).collect())
 }
 
 /// A result of the older column. Without an id it answers the calls of its row in their order.
