@@ -219,7 +219,7 @@ fn children_of(parent: &str) -> Vec<String> {
     numbers.filter(is_child).collect()
 }
 
-/// Whether a process runs. A killed one may still be listed until somebody asks how it ended.
+/// Whether a process is running. A killed process is listed as a zombie until its parent collects its exit status.
 fn is_alive(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))

@@ -70,7 +70,7 @@ pub fn whole_location(store: &Location) -> String {
     match store {
         Location::Sqlite(path) => format!("sqlite:{}", whole(path)),
         Location::Jsonl(path) => format!("jsonl:{}", whole(path)),
-        // The same database, whoever's password opens it.
+        // The address without its user and password: it is the same database for all of them.
         Location::Postgres(address) => address.to_string(),
         Location::Memory => String::from("memory:"),
     }

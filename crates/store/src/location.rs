@@ -21,7 +21,8 @@ pub enum Location {
     Memory,
 }
 
-/// The address of a PostgreSQL database. What it leaves open, `PG*` variables and `.pgpass` say. It prints without secrets.
+/// The address of a PostgreSQL database. `PG*` variables and `.pgpass` fill in what it
+/// leaves out. It is printed without secrets.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Address {
     given: String,

@@ -1,7 +1,7 @@
 //! Entries that a server could not take, in files of this machine, until the server can be reached again.
 //!
 //! One file for each conversation: a line that says after which entry they come, then the entries, as lines. A process locks the files
-//! it writes. A file that nobody locks was left by a process that ended, and the next process delivers it.
+//! that it writes. If a file is not locked, its process has ended, and the next process delivers the entries.
 
 use std::{
     fs::File,

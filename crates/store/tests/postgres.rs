@@ -344,7 +344,7 @@ fn append_one(
         };
         let content = Content::Message(Message::user(format!("word {number} of writer {writer}")));
         let entry = rejoin_record::Chain::at(Some(after)).append(Kind::Message, &content, stamp);
-        // An append whose outcome is not known is repeated as it is: it must not be there twice.
+        // If the outcome of an append is unknown, it is repeated unchanged, and must not be stored twice.
         loop {
             match store.append(id, Some(after), std::slice::from_ref(&entry)) {
                 Ok(Tail { .. }) => return Some(entry_id),

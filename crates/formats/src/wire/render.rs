@@ -416,7 +416,7 @@ pub fn with_field(raw: &str, name: &str, json: &str) -> String {
 }
 
 /// Sets a field of an object that is parsed already: the field may be most of a file. An object that is cut off counts as empty. If the
-/// field is there twice, the last one counts, as for every reader; the others stay, because nobody has read them.
+/// field occurs twice, only the last one is set, because readers use that one. The others are kept as they are.
 pub fn with_field_of(object: Value<'_>, name: &str, json: &str) -> String {
     let whole = Some(object).filter(|object| !object.is_cut());
     let last = object.get(name).map(|value| value.start());

@@ -145,7 +145,7 @@ async fn acquire(
 }
 
 fn random() -> uuid::Uuid {
-    // Nobody gains anything by guessing it: who may write to the database may change the row.
+    // It need not be secret: anyone who can write to the database can change the row anyway.
     let mut bytes = [0; 16];
     for half in bytes.chunks_mut(8) {
         use std::hash::{BuildHasher as _, Hasher as _};

@@ -105,7 +105,7 @@ fn connect(address: &Address) -> StoreResult<Link> {
     Link::new(address::reach(address, &address::Process)?)
 }
 
-/// Finds out whether a database can be written, by making a table that is not kept.
+/// Finds out whether a database can be written, in a transaction that is rolled back.
 pub(crate) fn try_writing(address: &Address) -> StoreResult<()> {
     connect(address)?.run("writing to the database", |mut client| async move {
         let found = schema::find(&client).await?;
