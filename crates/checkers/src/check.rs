@@ -6,7 +6,7 @@ use std::{ops::Deref, thread};
 use serde_json::Value;
 
 use crate::{
-    Scope, Verdict, Violation,
+    Extent, Verdict, Violation,
     body::read_body,
     shape::{self, Fault, Row, What},
     words,
@@ -128,14 +128,14 @@ macro_rules! dialect {
 pub(crate) use dialect;
 
 pub(crate) struct Check<'a, D: Dialect> {
-    pub scope: Scope,
+    pub extent: Extent,
     pub verdict: Verdict,
     pub state: D::State<'a>,
 }
 
 /// Lists every reason why the provider would refuse a body, in the order of the document; none means it is accepted.
-pub(crate) fn judge<D: Dialect>(body: &[u8], scope: Scope) -> Verdict {
-    judge_read::<D>(&read_body(body, D::PROVIDER.schema), body.len(), scope)
+pub(crate) fn judge<D: Dialect>(body: &[u8], extent: Extent) -> Verdict {
+    judge_read::<D>(&read_body(body, D::PROVIDER.schema), body.len(), extent)
 }
 
 /// The same for messages that were parsed already; `bytes` is the length of the request they are part of.
@@ -143,7 +143,7 @@ pub(crate) fn judge_list<D: Dialect>(list: &str, messages: Vec<Value>, bytes: us
     let is_long = messages.len() >= LONG;
     let request = Value::Object(serde_json::Map::from_iter([(list.to_owned(), Value::Array(messages))]));
     let request = Ok(request);
-    let verdict = judge_read::<D>(&request, bytes, Scope::Messages);
+    let verdict = judge_read::<D>(&request, bytes, Extent::Messages);
     if is_long {
         // Freeing all the values takes long, and nothing has to wait for it. Where there are no threads, it is done here.
         let _freed = thread::Builder::new().spawn(move || drop(request));
@@ -154,8 +154,8 @@ pub(crate) fn judge_list<D: Dialect>(list: &str, messages: Vec<Value>, bytes: us
 /// The number of messages from which a second thread is worth starting.
 const LONG: usize = 1000;
 
-fn judge_read<D: Dialect>(request: &Result<Value, Violation>, bytes: usize, scope: Scope) -> Verdict {
-    let mut check = Check::<D> { scope, verdict: Verdict::default(), state: D::State::default() };
+fn judge_read<D: Dialect>(request: &Result<Value, Violation>, bytes: usize, extent: Extent) -> Verdict {
+    let mut check = Check::<D> { extent, verdict: Verdict::default(), state: D::State::default() };
     let (largest, rule) = D::PROVIDER.largest_body;
     if bytes > largest {
         let message = format!("request_too_large: Request exceeds the maximum size of {largest} bytes");
@@ -214,7 +214,7 @@ impl<'a, D: Dialect> Check<'a, D> {
     pub fn setting_faults<'v>(&self, body: &At<'v>) -> Vec<Fault<'v>> {
         let fields = body.value.and_then(Value::as_object);
         fields.map_or_else(Vec::new, |fields| {
-            shape::faults(fields, D::SETTINGS, self.scope, D::PROVIDER.spelling)
+            shape::faults(fields, D::SETTINGS, self.extent, D::PROVIDER.spelling)
         })
     }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::{Scope, Violation, named};
+use crate::{Extent, Violation, named};
 
 /// The rules that are broken, a body that keeps them, and one that does not.
 pub type Case = (Vec<&'static str>, Value, Value);
@@ -33,7 +33,7 @@ pub struct Suite {
 impl Suite {
     /// Judges a body whose model may still be missing.
     pub fn check(&self, body: &[u8]) -> Vec<Violation> {
-        (named(self.dialect).unwrap().judge)(body, Scope::Draft).violations
+        (named(self.dialect).unwrap().judge)(body, Extent::Draft).violations
     }
 
     /// The rules that a body breaks.

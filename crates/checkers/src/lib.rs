@@ -35,7 +35,7 @@ mod prelude {
     pub(crate) use serde_json::Value;
 
     pub(crate) use crate::{
-        Scope,
+        Extent,
         check::{At, Check, Dialect, Provider, dialect},
         media,
         shape::{Row, What},
@@ -44,6 +44,6 @@ mod prelude {
     };
 }
 
-pub use registry::{CHECKERS, Checker, Scope, Verdict, named};
+pub use registry::{CHECKERS, Checker, Extent, Verdict, named};
 pub use rules::{ProviderRule, RULES, rule_named};
 pub use violation::Violation;

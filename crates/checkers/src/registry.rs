@@ -9,7 +9,7 @@ use crate::{
 
 /// How complete a body must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Scope {
+pub enum Extent {
     /// A whole request, to be sent byte for byte.
     #[default]
     Request,
@@ -44,7 +44,7 @@ pub struct Checker {
     pub provider: &'static str,
     /// The field of a request that holds its messages.
     pub list: &'static str,
-    pub(crate) judge: fn(&[u8], Scope) -> Verdict,
+    pub(crate) judge: fn(&[u8], Extent) -> Verdict,
     judge_list: fn(&str, Vec<Value>, usize) -> Verdict,
 }
 
@@ -76,13 +76,13 @@ impl Checker {
     /// Judges bytes as they would be sent. A bare JSON array is judged as the list of messages, without settings.
     #[must_use]
     pub fn check(&self, body: &[u8]) -> Verdict {
-        if is_list(body) { self.check_list(body) } else { (self.judge)(body, Scope::Request) }
+        if is_list(body) { self.check_list(body) } else { (self.judge)(body, Extent::Request) }
     }
 
     /// Judges a request in which `model` and `max_tokens` may be missing.
     #[must_use]
     pub fn check_draft(&self, body: &[u8]) -> Verdict {
-        if is_list(body) { self.check_list(body) } else { (self.judge)(body, Scope::Draft) }
+        if is_list(body) { self.check_list(body) } else { (self.judge)(body, Extent::Draft) }
     }
 
     /// Judges a list of messages that was parsed already, in a request of this many bytes.
@@ -95,7 +95,7 @@ impl Checker {
         let mut body = format!("{{\"{}\":", self.list).into_bytes();
         body.extend_from_slice(list);
         body.push(b'}');
-        (self.judge)(&body, Scope::Messages)
+        (self.judge)(&body, Extent::Messages)
     }
 }
 

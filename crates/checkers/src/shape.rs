@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::Scope;
+use crate::Extent;
 
 /// Fields of an object that take the same kind of value.
 #[derive(Debug)]
@@ -112,18 +112,18 @@ pub(crate) enum What<'v> {
 pub(crate) fn faults<'v>(
     object: &'v Map<String, Value>,
     table: &[Row],
-    scope: Scope,
+    extent: Extent,
     spelling: fn(&str) -> String,
 ) -> Vec<Fault<'v>> {
-    let mut comparison = Comparison { scope, spelling, faults: Vec::new() };
-    if scope != Scope::Messages {
+    let mut comparison = Comparison { extent, spelling, faults: Vec::new() };
+    if extent != Extent::Messages {
         comparison.fields(object, table, "");
     }
     comparison.faults
 }
 
 struct Comparison<'v> {
-    scope: Scope,
+    extent: Extent,
     spelling: fn(&str) -> String,
     faults: Vec<Fault<'v>>,
 }
@@ -139,7 +139,7 @@ impl<'v> Comparison<'v> {
                 Some(row) => self.value(value, row.kind, path),
             }
         }
-        if self.scope == Scope::Request {
+        if self.extent == Extent::Request {
             let required = table.iter().filter(|row| row.need == Need::Required);
             let missing =
                 required.flat_map(|row| row.names.split(' ')).filter(|name| !object.contains_key(*name));

@@ -47,7 +47,7 @@ impl<'a> Check<'a, Bedrock> {
         let id = |kind: &'static str| move |block: &'a Value| Some(&block.get(kind)?["toolUseId"]);
         let read = |message: &At<'a>| Turn::read(message, id("toolUse"), id("toolResult"));
         let turns: Vec<Turn> = messages.iter().map(read).collect();
-        if self.scope != Scope::Messages && !declares_tools && turns.iter().any(|turn| turn.uses_tools) {
+        if self.extent != Extent::Messages && !declares_tools && turns.iter().any(|turn| turn.uses_tools) {
             let message =
                 "The toolConfig field must be defined when using toolUse and toolResult content blocks.";
             self.refuse("BED-06", "toolConfig", message);
