@@ -1,6 +1,7 @@
 //! Session formats: the files in which tools store conversations. `registry.rs` lists them.
 
 mod agents;
+mod begun;
 pub(crate) mod building;
 mod chats;
 mod claude_code;

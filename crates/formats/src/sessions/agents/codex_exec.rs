@@ -2,7 +2,7 @@
 //!
 //! It holds less than a rollout: not what a person said, and of a command what was printed and nothing else.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use rejoin_record::{
     Arguments, Block, CallId, Origin, Raw, Role, Text, ToolCall,
@@ -17,6 +17,7 @@ use crate::{
     input::Stream,
     session::{Aside, Detail, Place, ReadError, Session},
     sessions::{
+        begun::Begun,
         building::{SessionBuilder, as_text, beside, item, result, text_in},
         lines::{self, Line, LineReader, text_of},
         sample::{Claim, Sample},
@@ -47,15 +48,14 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
 /// Reads the events, line by line.
 pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     let mut events =
-        Events { builder: SessionBuilder::new(FORMAT), begun: HashMap::new(), thread: None, known: false };
+        Events { builder: SessionBuilder::new(FORMAT), begun: Begun::default(), thread: None, known: false };
     lines::read(&mut stream, &mut events)?;
     if !events.known {
         return Err(ReadError::NoConversation("no line of it is an event"));
     }
     // What began and did not end was called and never answered.
-    let mut begun: Vec<(Place, Arc<str>)> = events.begun.drain().map(|(_, line)| line).collect();
-    begun.sort_by_key(|(place, _)| place.index);
-    for (place, text) in begun {
+    for id in events.begun.in_order() {
+        let Some((place, text)) = events.begun.remove(&id) else { continue };
         let doc = rejoin_record::json::Doc::of(&text);
         let own = doc.root().and_then(|root| root.given("item"));
         own.into_iter().for_each(|own| events.item(own, place, &text));
@@ -69,7 +69,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
 struct Events {
     builder: SessionBuilder,
     /// Items that began and have not ended, by their ids.
-    begun: HashMap<String, (Place, Arc<str>)>,
+    begun: Begun,
     thread: Option<String>,
     known: bool,
 }
@@ -147,7 +147,7 @@ impl LineReader for Events {
             }
             ("item.started" | "item.updated", Some(own)) => {
                 self.known = true;
-                self.begun.insert(own.word("id").into_owned(), (line.place, Arc::clone(&line.text)));
+                self.begun.insert(own.word("id").into_owned(), line.place, Arc::clone(&line.text));
                 self.builder.aside(line.place, Aside::Raw(raw()));
             }
             (kind, _) if kind.starts_with("thread.") || kind.starts_with("turn.") || kind == "error" => {

@@ -18,8 +18,9 @@ use crate::{
     accounting::Known,
     context::Context,
     input::Stream,
-    session::{Aside, Detail, Place, ReadError, Session},
+    session::{Aside, Detail, ReadError, Session},
     sessions::{
+        begun::Begun,
         building::{SessionBuilder, as_text, call, item, result, text_in},
         lines::{self, Line, LineReader, text_of, time_of},
         sample::{Claim, Sample},
@@ -79,7 +80,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     let mut events = Events {
         builder: SessionBuilder::new(FORMAT),
         called: HashSet::new(),
-        started: HashMap::new(),
+        started: Begun::default(),
         before: HashMap::new(),
         instructions: None,
         model: None,
@@ -87,10 +88,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
         known: false,
     };
     lines::read(&mut stream, &mut events)?;
-    let mut started: Vec<(Place, String)> =
-        events.started.iter().map(|(id, (place, _))| (*place, id.clone())).collect();
-    started.sort_by_key(|(place, _)| place.index);
-    started.into_iter().for_each(|(_, id)| events.begin(&id));
+    events.started.in_order().iter().for_each(|id| events.begin(id));
     if !events.known {
         return Err(ReadError::NoConversation("no line of it is an event"));
     }
@@ -104,7 +102,7 @@ struct Events {
     /// The calls of the model so far.
     called: HashSet<String>,
     /// Calls that began, by their ids: nearly all of them are in a message of the model as well, which may come later.
-    started: HashMap<String, (Place, Arc<str>)>,
+    started: Begun,
     /// How many messages were there before each event.
     before: HashMap<String, usize>,
     /// The last instructions: each start of the program records them again.
@@ -220,7 +218,7 @@ impl LineReader for Events {
         let call_id = text_of(data, "toolCallId").filter(|id| !id.is_empty());
         match (&*kind, call_id) {
             ("tool.execution_start", Some(id)) => {
-                self.started.insert(id.to_string(), (line.place, Arc::clone(&line.text)));
+                self.started.insert(id.to_string(), line.place, Arc::clone(&line.text));
             }
             ("tool.execution_complete", Some(id)) => self.begin(&id),
             _ => {}
