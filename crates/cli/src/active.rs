@@ -11,7 +11,7 @@ use rejoin::{
         hash,
         json::{Doc, Object},
     },
-    store::{Location, files::PrivateFolder},
+    store::{Location, ScopeFilter, files::PrivateFolder},
 };
 
 use crate::failure::Failure;
@@ -30,10 +30,11 @@ pub struct Pointer {
 
 impl Pointer {
     /// Locates the pointer; the file need not exist.
-    pub fn new(data: &Path, folder: &Path, store: &Location) -> Self {
+    pub fn new(data: &Path, folder: &Path, store: &Location, scope: &ScopeFilter) -> Self {
         let (folder, store) = (whole(folder), whole_location(store));
-        // No path has a NUL in it, so no two pairs are spelled the same.
-        let name = hash::of_bytes(format!("{folder}\0{store}").as_bytes()).to_string();
+        // No path has a NUL in it, so no two are spelled the same.
+        let scope = if scope.is_open() { String::new() } else { format!("\0{scope}") };
+        let name = hash::of_bytes(format!("{folder}\0{store}{scope}").as_bytes()).to_string();
         let pointers = PrivateFolder::inside(data.join("active"));
         Self { pointers, name: format!("{}.json", &name[..32]), folder, store }
     }
@@ -111,23 +112,26 @@ mod tests {
             folder
         });
         let sqlite = Location::Sqlite(data.path().join("a.db"));
-        let pointer = Pointer::new(data.path(), &here, &sqlite);
+        let pointer = Pointer::new(data.path(), &here, &sqlite, &ScopeFilter::OPEN);
         let (one, two) = (ConversationId::from_random(1), ConversationId::from_random(2));
         assert_eq!(pointer.get().unwrap(), None);
         pointer.set(one).unwrap();
         pointer.set(two).unwrap();
-        assert_eq!(Pointer::new(data.path(), &here.join("../here"), &sqlite).get().unwrap(), Some(two));
-        assert_eq!(Pointer::new(data.path(), &there, &sqlite).get().unwrap(), None);
+        assert_eq!(
+            Pointer::new(data.path(), &here.join("../here"), &sqlite, &ScopeFilter::OPEN).get().unwrap(),
+            Some(two)
+        );
+        assert_eq!(Pointer::new(data.path(), &there, &sqlite, &ScopeFilter::OPEN).get().unwrap(), None);
         let other = Location::Jsonl(data.path().join("a.db"));
-        assert_eq!(Pointer::new(data.path(), &here, &other).get().unwrap(), None);
+        assert_eq!(Pointer::new(data.path(), &here, &other, &ScopeFilter::OPEN).get().unwrap(), None);
         fs::write(pointer.pointers.path_of(&pointer.name), "{\"conversation\":\"../../etc\"}").unwrap();
         assert_eq!(pointer.get().unwrap(), None);
         pointer.set(one).unwrap();
-        Pointer::new(data.path(), &there, &sqlite).set(one).unwrap();
-        Pointer::new(data.path(), &there, &other).set(two).unwrap();
+        Pointer::new(data.path(), &there, &sqlite, &ScopeFilter::OPEN).set(one).unwrap();
+        Pointer::new(data.path(), &there, &other, &ScopeFilter::OPEN).set(two).unwrap();
         forget(data.path(), one);
         assert_eq!(fs::read_dir(data.path().join("active")).unwrap().count(), 1, "of all folders");
-        assert_eq!(Pointer::new(data.path(), &there, &other).get().unwrap(), Some(two));
+        assert_eq!(Pointer::new(data.path(), &there, &other, &ScopeFilter::OPEN).get().unwrap(), Some(two));
     }
 
     /// A link in the place of a pointer, or of the folder of pointers, is not followed.
@@ -135,7 +139,7 @@ mod tests {
     #[test]
     fn a_pointer_that_is_a_link_is_not_followed() {
         let data = tempfile::tempdir().unwrap();
-        let pointer = Pointer::new(data.path(), data.path(), &Location::Memory);
+        let pointer = Pointer::new(data.path(), data.path(), &Location::Memory, &ScopeFilter::OPEN);
         let id = ConversationId::from_random(1);
         pointer.set(id).unwrap();
         let file = pointer.pointers.path_of(&pointer.name);

@@ -65,7 +65,7 @@ pub fn conversations(current: &OsStr) -> Vec<CompletionCandidate> {
 pub fn conversations_in(location: &Location, current: &str) -> Vec<(String, String)> {
     let Ok(store) = rejoin::engine::open_store(location, Access::Read) else { return Vec::new() };
     let limit = if current.is_empty() { OFFERED } else { LOOKED_AT };
-    let Ok(page) = store.list(&Query { limit: Some(limit), after: None }) else { return Vec::new() };
+    let Ok(page) = store.list(&Query { limit: Some(limit), ..Query::default() }) else { return Vec::new() };
     let marks = [("@", "the active conversation"), ("@1", "the newest conversation")];
     let marks = marks.into_iter().map(|(mark, about)| (mark.to_owned(), about.to_owned()));
     let ids = page.conversations.into_iter().map(|summary| {

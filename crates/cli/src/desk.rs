@@ -2,12 +2,15 @@
 //!
 //! Nothing is opened before it is needed: a command that is given a file never touches a store.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use rejoin::{
     ConversationId,
     engine::{self, EngineError, Mode, Recorded, SystemClock, Writer},
-    store::{Access, Filter, Location, Query, Store, StoreError},
+    store::{Access, Filter, Location, Query, ScopeFilter, Store, StoreError},
 };
 
 pub use crate::args::Flags;
@@ -19,6 +22,8 @@ pub struct Desk {
     pub home: Home,
     pub settings: Settings,
     pub location: Location,
+    /// The scope that the command is limited to; open, unless one was given.
+    pub scope: ScopeFilter,
     /// The folder that the command runs in.
     pub folder: PathBuf,
     pager: bool,
@@ -36,7 +41,8 @@ impl Desk {
         let location = flags.store.clone().or(set).unwrap_or_else(|| home.store());
         let location = location.with_folder(&home.beside_servers());
         let folder = std::env::current_dir().unwrap_or_default();
-        Ok(Self { home, settings, location, folder, pager: !flags.no_pager })
+        let scope = flags.scope.clone().unwrap_or_default();
+        Ok(Self { home, settings, location, scope, folder, pager: !flags.no_pager })
     }
 
     /// Opens the store for reading; none if it does not exist.
@@ -45,6 +51,7 @@ impl Desk {
             Err(StoreError::Missing(_)) => Ok(None),
             Err(why) => Err(unusable(&self.location, why)),
             Ok(store) => {
+                let store = self.limited(store);
                 say_what_is_damaged(&*store);
                 Ok(Some(store))
             }
@@ -53,7 +60,15 @@ impl Desk {
 
     /// Opens the store for writing; creates it if it does not exist.
     pub fn write_store(&self) -> Result<Box<dyn Store>, Failure> {
-        Self::open_other(&self.location)
+        Self::open_other(&self.location).map(|store| self.limited(store))
+    }
+
+    /// The store as far as the command may see it.
+    pub fn limited(&self, store: Box<dyn Store>) -> Box<dyn Store> {
+        if self.scope.is_open() {
+            return store;
+        }
+        Box::new(Arc::<dyn Store>::from(store).scoped(self.scope.clone()))
     }
 
     /// Opens another store for writing. A read-only store is an error at once.
@@ -72,7 +87,7 @@ impl Desk {
     }
 
     pub fn pointer(&self) -> Pointer {
-        Pointer::new(&self.home.data, &self.folder, &self.location)
+        Pointer::new(&self.home.data, &self.folder, &self.location, &self.scope)
     }
 
     /// The active conversation of this folder, if it is still there.
@@ -146,7 +161,7 @@ pub fn of_folder(folder: &Path) -> Filter {
 pub fn newest_of(store: &dyn Store, folder: &str) -> Result<Option<ConversationId>, StoreError> {
     let mut after = None;
     loop {
-        let page = store.list(&Query { limit: Some(100), after })?;
+        let page = store.list(&Query { limit: Some(100), after, ..Query::default() })?;
         let here = page.conversations.iter().find(|summary| summary.directory.as_deref() == Some(folder));
         match (here, page.next) {
             (Some(summary), _) => return Ok(Some(summary.id)),

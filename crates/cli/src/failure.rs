@@ -245,6 +245,7 @@ fn store_hint(error: &StoreError) -> Option<&'static str> {
         StoreError::Database { .. } => {
             "if it is one of rejoin's stores, restore a copy; if not, name another: `--store`"
         }
+        StoreError::OutOfScope => "what is written must belong to the scope that `--scope` names",
         StoreError::NoSuchEntry(_) | StoreError::BrokenBatch(_) => return None,
     })
 }

@@ -201,7 +201,7 @@ impl Conversation {
         new: &New,
         command: &str,
     ) -> Self {
-        let mut conversation = Self::begun(id, clock, new);
+        let mut conversation = Self::begun(id, clock, &new.in_scope_of(&*store));
         conversation.set_home(store, Some(command.to_owned()));
         conversation
     }

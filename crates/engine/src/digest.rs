@@ -2,7 +2,7 @@
 
 use rejoin_formats::{Context, session};
 use rejoin_record::{
-    Block, BlockKind, Content, Entry, Kind, Message, Role, Text, Timestamp, Tree, content,
+    Block, BlockKind, Content, Entry, Kind, Message, Role, Scope, Text, Timestamp, Tree, content,
     json::{Doc, Value},
     limits,
 };
@@ -60,6 +60,7 @@ pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
             digest.words = title.clone().and_then(|title| words("title", title));
             digest.title = title.map(Title::Given);
             digest.forked_from = meta.scope.as_ref().and_then(|scope| forked_from(scope.as_str()));
+            digest.scope = meta.scope.as_ref().and_then(Scope::read);
         }
         Content::Context(context) => (digest.provider, digest.model) = target(&context),
         Content::Command(command) => {

@@ -16,6 +16,7 @@
 //! moved is not worth a copy of everything after it.
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, HashSet},
     ops::ControlFlow,
 };
@@ -40,10 +41,16 @@ impl Writer<'_> {
     /// If the store cannot be written, or another process writes to the conversation. [`EngineError::OwnRecord`] if it is rejoin's
     /// own record: see [`Writer::import_record`].
     pub fn import(&self, session: &Session) -> Result<Imported, EngineError> {
-        let id = session.id;
         if session.format == jsonl::FORMAT {
-            return Err(EngineError::OwnRecord(id));
+            return Err(EngineError::OwnRecord(session.id));
         }
+        let scope = self.store.scope();
+        let session = if scope.is_open() {
+            Cow::Borrowed(session)
+        } else {
+            Cow::Owned(session.clone().in_scope(scope.new_scope()))
+        };
+        let id = session.id;
         let now = self.clock.now();
         let wanted = session.to_entries(now);
         let _lock = self.lock(id)?;

@@ -68,7 +68,7 @@ pub fn resolve_id(
     }
     if let Some(number) = given.strip_prefix('@') {
         let number: usize = number.parse().ok().filter(|number| *number > 0).ok_or_else(unknown)?;
-        let page = store.list(&Query { limit: Some(number), after: None })?;
+        let page = store.list(&Query { limit: Some(number), ..Query::default() })?;
         let found = page.conversations.get(number - 1);
         return found.map(|summary| summary.id).ok_or_else(unknown);
     }
@@ -137,7 +137,7 @@ fn titled(store: &dyn Store, given: &str, fits: Fits) -> Result<Vec<NamedConvers
     let fits = |summary: &Summary| fits(&folded(summary.title.as_deref().unwrap_or_default()), &wanted);
     let mut after = None;
     loop {
-        let page = store.list(&Query { limit: Some(AT_A_TIME), after })?;
+        let page = store.list(&Query { limit: Some(AT_A_TIME), after, ..Query::default() })?;
         let fitting = page.conversations.iter().filter(|summary| fits(summary));
         let named = |summary: &Summary| NamedConversation { id: summary.id, title: summary.title.clone() };
         found.extend(fitting.map(named).take(NAMED - found.len()));

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Kind, Raw, Tail, Text, Tree,
+    Chain, Content, ConversationId, Entry, EntryId, Kind, Raw, Scope, Tail, Text, Tree,
     content::{self, Erased, Meta, Metadata},
     json::Object,
 };
@@ -30,6 +30,8 @@ pub struct New {
     pub model: Option<String>,
     /// The working directory.
     pub directory: Option<String>,
+    /// Who it belongs to. In a store that is limited to a scope, that scope's parts take the place of empty ones.
+    pub scope: Scope,
 }
 
 /// The result of an import.
@@ -101,7 +103,7 @@ impl Writer<'_> {
     pub fn create(&self, new: &New) -> Result<ConversationId, EngineError> {
         let id = conversation_id(self.clock);
         let _lock = self.lock(id)?;
-        let mut entries = new.entries(id, self.clock);
+        let mut entries = new.in_scope_of(self.store).entries(id, self.clock);
         if let Some(target) = new.target() {
             let context = content::Context { system: None, tools: None, target: Some(target) };
             let last = entries.last().map(Tail::of);
@@ -208,6 +210,18 @@ impl Writer<'_> {
 }
 
 impl New {
+    /// The same in the scope that a handle is limited to. A part that it names stays: if the handle does not admit it, the append fails.
+    pub(crate) fn in_scope_of(&self, store: &dyn Store) -> Self {
+        let own = store.scope().new_scope();
+        let filled = |part: &String, own: String| if part.is_empty() { own } else { part.clone() };
+        let scope = Scope {
+            user: filled(&self.scope.user, own.user),
+            channel: filled(&self.scope.channel, own.channel),
+            thread: filled(&self.scope.thread, own.thread),
+        };
+        Self { scope, ..self.clone() }
+    }
+
     pub(crate) fn entries(&self, id: ConversationId, clock: &dyn Clock) -> Vec<Entry> {
         let text = |text: &Option<String>| text.as_deref().map(Text::from);
         let header = Metadata {
@@ -219,6 +233,10 @@ impl New {
         };
         let mut chain = Chain::empty();
         let mut entries = vec![chain.append(Kind::Header, &Content::Header(header), stamp(clock, None))];
+        if !self.scope.is_empty() {
+            let meta = Meta { scope: Some(self.scope.to_raw()), ..Meta::default() };
+            entries.push(chain.append(Kind::Meta, &Content::Meta(meta), stamp(clock, None)));
+        }
         if let Some(title) = self.title.as_deref().map(str::trim).filter(|title| !title.is_empty()) {
             let meta = Meta { title: Some(Text::from(title)), ..Meta::default() };
             entries.push(chain.append(Kind::Meta, &Content::Meta(meta), stamp(clock, None)));
@@ -307,7 +325,13 @@ impl Forked {
         let given = entries.iter().rev().find_map(title);
         let known = path.iter().rev().find_map(|entry| title(entry));
         let fork = Object::new().text("conversation", from).text_if("entry", head.map(Entry::id));
-        let scope = Object::new().object("forked_from", fork).finish();
+        // Whose the fork is must be known from its first entries on.
+        let scopes = entries.iter().rev().filter_map(|entry| match Content::of(entry) {
+            Content::Meta(meta) => meta.scope.as_ref().and_then(Scope::read),
+            _ => None,
+        });
+        let scope = Object::new().object("forked_from", fork);
+        let scope = scopes.take(1).fold(scope, |object, scope| scope.write(object)).finish();
         let title = given.filter(|given| known.as_ref() != Some(given));
         let meta = Meta { title, scope: Some(Raw::new(scope)), ..Meta::default() };
         self.entries.push(self.chain.append(Kind::Meta, &Content::Meta(meta), stamp(clock, None)));

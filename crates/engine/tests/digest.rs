@@ -156,7 +156,7 @@ fn everything_that_was_said_is_found() {
         ("salad", "summary"),
         ("zebra", "title"),
     ] {
-        let hits = store.search(&Search { words: words.to_owned(), limit: 5, within: None }).unwrap();
+        let hits = store.search(&Search { words: words.to_owned(), limit: 5, ..Search::default() }).unwrap();
         assert_eq!(hits.iter().map(|hit| hit.role.as_str()).collect::<Vec<_>>(), [role], "{words}");
         assert_eq!(hits[0].title.as_deref(), Some("Zebra"));
     }

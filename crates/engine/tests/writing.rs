@@ -36,6 +36,7 @@ fn a_new_conversation_is_listed_at_once() {
         provider: Some(String::from("offline")),
         model: Some(String::from("tiny")),
         directory: Some(String::from("/work")),
+        ..New::default()
     };
     let id = writer(&*store, &clock).create(&new).unwrap();
     let listed = store.list(&Query::default()).unwrap().conversations;
@@ -164,7 +165,7 @@ fn what_is_erased_is_gone_and_still_verifies() {
     assert_eq!(lines(&read(&*store, id, Mode::Strict).unwrap().session), ["user: one", "user: three"]);
     writer(&*store, &clock).erase(id, &[second], None).unwrap();
     assert_eq!(stored(&*store, id).len(), after.len(), "once is enough");
-    let found = store.search(&Search { words: String::from("two"), limit: 9, within: None }).unwrap();
+    let found = store.search(&Search { words: String::from("two"), limit: 9, ..Search::default() }).unwrap();
     assert_eq!(found, []);
     // A fork does not bring it back.
     let fork = writer(&*store, &clock).fork(id, None).unwrap();

@@ -6,7 +6,8 @@ use std::{
 };
 
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Hash, Message, Native, Raw, Role, Salt, Text, Timestamp,
+    Chain, Content, ConversationId, Entry, EntryId, Hash, Message, Native, Raw, Role, Salt, Scope, Text,
+    Timestamp,
     chain::Stamp,
     content::{self, Compacted, Meta, Metadata, RawItem, Snapshot},
     json::{Doc, SyntaxError, Value},
@@ -90,6 +91,8 @@ pub enum Aside {
     },
     /// A title of the conversation.
     Title(Text),
+    /// Who the conversation belongs to.
+    Scope(Scope),
 }
 
 /// One conversation from a file.
@@ -280,6 +283,25 @@ impl Session {
         })
     }
 
+    /// Who the conversation belongs to, if the source says so.
+    pub fn scope(&self) -> Option<&Scope> {
+        self.set_aside.iter().rev().find_map(|item| match &item.what {
+            Aside::Scope(scope) => Some(scope),
+            _ => None,
+        })
+    }
+
+    /// The same conversation as a part of a scope. If the source does not say whose it is, its id is another one in every scope: two users
+    /// may import the same file, and neither sees what the other has.
+    pub fn in_scope(mut self, scope: Scope) -> Self {
+        if self.scope().is_none() {
+            self.id = ConversationId::derive("scope", &format!("{}\n{}", scope.to_raw().as_str(), self.id));
+            let place = Place { index: 0, offset: 0, line: None };
+            self.set_aside.insert(0, SetAside { place, after: 0, what: Aside::Scope(scope) });
+        }
+        self
+    }
+
     /// A headline: the source's title, or the first line that a person wrote.
     pub fn headline(&self) -> String {
         let said = || {
@@ -438,6 +460,11 @@ impl Import<'_> {
             Aside::Title(title) => {
                 let meta = Meta { title: Some(title.clone()), ..Meta::default() };
                 (Content::Meta(meta), title.as_str())
+            }
+            Aside::Scope(scope) => {
+                let field = scope.to_raw();
+                let meta = Meta { scope: Some(field.clone()), ..Meta::default() };
+                return self.append(&Content::Meta(meta), field.as_str(), &Detail::default());
             }
         };
         self.append(&content, bytes, &Detail::default());

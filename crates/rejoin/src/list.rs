@@ -53,7 +53,7 @@ pub fn list(
     let mut counts = ListCounts::default();
     // What a filter shows may lie anywhere in the list.
     let mut left = if filter.is_open() { limit } else { usize::MAX };
-    let mut query = Query { limit: Some(left.min(AT_A_TIME)), after: None };
+    let mut query = Query { limit: Some(left.min(AT_A_TIME)), ..Query::default() };
     loop {
         let page = rejoin_engine::list(store, &query)?;
         let fitting: Vec<_> = page.conversations.iter().filter(|summary| filter.shows(summary)).collect();
@@ -68,7 +68,7 @@ pub fn list(
         left = left.saturating_sub(page.conversations.len());
         match page.next {
             Some(next) if left > 0 && !page.conversations.is_empty() => {
-                query = Query { limit: Some(left.min(AT_A_TIME)), after: Some(next) };
+                query = Query { limit: Some(left.min(AT_A_TIME)), after: Some(next), ..Query::default() };
             }
             _ => return Ok(counts),
         }

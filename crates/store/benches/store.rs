@@ -272,7 +272,7 @@ fn lists(folder: &Path) {
             let begun = Instant::now();
             let location: Location = location.parse().unwrap();
             let sqlite = open(&location, Options { access: Access::Read, digester: digest }).unwrap();
-            let page = sqlite.list(&Query { limit: Some(20), after: None }).unwrap();
+            let page = sqlite.list(&Query { limit: Some(20), ..Query::default() }).unwrap();
             assert_eq!((page.conversations.len(), page.total), (20, count));
             drop(sqlite);
             times.push(begun.elapsed());
@@ -322,7 +322,8 @@ fn search(folder: &Path, count: usize) {
         let mut hits = 0;
         for _ in 0..9 {
             let begun = Instant::now();
-            let found = sqlite.search(&Search { words: words.into(), limit: 20, within: None }).unwrap();
+            let found =
+                sqlite.search(&Search { words: words.into(), limit: 20, ..Search::default() }).unwrap();
             hits = found.len();
             times.push(begun.elapsed());
         }

@@ -1,7 +1,7 @@
 //! What a store learns about an entry, so that it can list and search without understanding content.
 
 use jiff::Timestamp;
-use rejoin_record::{Entry, Text};
+use rejoin_record::{Entry, Scope, Text};
 
 use crate::summary::SessionState;
 
@@ -58,6 +58,8 @@ pub struct Digest {
     /// The id of the conversation that this one was forked from. Unlike the fields above, the first one counts: a fork of a
     /// fork brings the older note along.
     pub forked_from: Option<String>,
+    /// Who the conversation belongs to from here on, if the entry says so.
+    pub scope: Option<Scope>,
     /// The time of the entry, if it counts for the age of the conversation.
     pub time: Option<Timestamp>,
     /// Whether the entry is a message.

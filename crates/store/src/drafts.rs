@@ -14,17 +14,24 @@ use rejoin_record::{ConversationId, limits};
 use crate::{
     error::{StoreError, StoreResult},
     files::{self, PrivateFolder},
+    scoped::{Allowed, Allows},
 };
 
 /// The folder that holds the drafts of a store, one file per conversation.
 #[derive(Debug, Clone)]
 pub struct Drafts {
     folder: PrivateFolder,
+    allows: Allowed,
 }
 
 impl Drafts {
     pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: PrivateFolder::inside(folder) }
+        Self { folder: PrivateFolder::inside(folder), allows: Allowed::default() }
+    }
+
+    /// The same folder, limited to the conversations that a function allows.
+    pub(crate) fn limited(self, allows: Allows) -> Self {
+        Self { allows: self.allows.and(allows), ..self }
     }
 
     /// Begins the draft of a conversation. Only the holder of the conversation's lock may do this.
@@ -32,6 +39,7 @@ impl Drafts {
     /// # Errors
     /// If the file cannot be created, or the conversation already has a draft.
     pub fn begin(&self, conversation: ConversationId) -> StoreResult<DraftFile> {
+        self.allows.check(conversation)?;
         let name = name(conversation);
         let failed = || StoreError::io(format!("making {}", self.folder.path_of(&name).display()));
         self.folder.make_beside_store()?;
@@ -43,6 +51,7 @@ impl Drafts {
 
     /// The bytes of a draft whose writer is gone; none if there is no draft, or if its writer is still alive.
     pub fn left_behind(&self, conversation: ConversationId) -> Option<Vec<u8>> {
+        self.allows.check(conversation).ok()?;
         let file = self.folder.open(name(conversation)).ok()?;
         if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
             return None;
@@ -55,7 +64,8 @@ impl Drafts {
     /// The conversations that have a draft, whether its writer is alive or not.
     pub fn conversations(&self) -> Vec<ConversationId> {
         let names = self.folder.names().unwrap_or_default();
-        names.iter().filter_map(|name| name.to_str()?.strip_suffix(ENDING)?.parse().ok()).collect()
+        let all = names.iter().filter_map(|name| name.to_str()?.strip_suffix(ENDING)?.parse().ok());
+        all.filter(|id| self.allows.check(*id).is_ok()).collect()
     }
 
     /// The file of a conversation's draft, if there is one.
@@ -66,6 +76,7 @@ impl Drafts {
 
     /// Removes the draft of a conversation, if there is one.
     pub fn remove(&self, conversation: ConversationId) -> StoreResult<()> {
+        self.allows.check(conversation)?;
         remove(&self.folder, &name(conversation))
     }
 }

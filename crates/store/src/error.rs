@@ -54,6 +54,9 @@ pub enum StoreError {
         /// What is wrong.
         why: String,
     },
+    /// A handle that is limited to a scope was to write something that belongs to another.
+    #[error("the entries name another scope than the one this handle is limited to, or none")]
+    OutOfScope,
     /// The caller handed in entries that do not follow each other.
     #[error("the entries do not follow each other: {0}")]
     BrokenBatch(&'static str),
@@ -120,6 +123,7 @@ impl StoreError {
             Self::TooNew { .. } => "STORE_TOO_NEW",
             Self::Refused(_) => "STORE_REFUSED",
             Self::Damaged { .. } => "CORRUPTED_ROLLOUT",
+            Self::OutOfScope => "OUT_OF_SCOPE",
             Self::BrokenBatch(_) => "BROKEN_BATCH",
             Self::Io { .. } | Self::Database { .. } | Self::Server { .. } => "STORE_FAILED",
         }

@@ -23,6 +23,8 @@ pub mod postgres;
 mod probe;
 mod row;
 mod scan;
+mod scope;
+mod scoped;
 mod spool;
 mod sql;
 pub mod sqlite;
@@ -36,6 +38,8 @@ pub use location::{Address, Location, LocationError, hidden};
 pub use lock::{Holder, Lock};
 pub use open::{Access, Options, open};
 pub use probe::try_writing;
+pub use scope::{ScopeError, ScopeFilter};
+pub use scoped::Scoped;
 pub use spool::{LeftUnsaved, Spool, Spooled};
 pub use store::{
     Cursor, Damage, Each, EachPiece, EachProblem, Erasure, Excerpt, Hit, Item, Page, PartRead, Place,

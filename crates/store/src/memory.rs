@@ -68,6 +68,10 @@ impl Store for Memory {
         &Location::Memory
     }
 
+    fn digester(&self) -> Digester {
+        self.digester
+    }
+
     fn tail(&self, conversation: ConversationId) -> StoreResult<Option<Tail>> {
         Ok(self.all().get(&conversation).and_then(|entries| entries.last()).map(Tail::of))
     }

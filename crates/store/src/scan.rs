@@ -188,6 +188,7 @@ pub(crate) fn list(
 }
 
 pub(crate) fn page(mut all: Vec<Summary>, query: &Query) -> Page {
+    all.retain(|summary| query.scope.admits(&summary.scope));
     let total = all.len() as u64;
     let key = |summary: &Summary| (std::cmp::Reverse(summary.updated), summary.id);
     all.sort_by_key(key);
@@ -367,6 +368,9 @@ pub(crate) fn search(
         // It may have been deleted a moment ago.
         if !matches!(read, Err(StoreError::NotFound(_))) {
             read?;
+        }
+        if !search.scope.admits(&tally.summary().scope) {
+            found.truncate(first);
         }
         for hit in &mut found[first..] {
             hit.title.clone_from(&tally.summary().title);

@@ -18,6 +18,7 @@ use rejoin_record::{
 use crate::{
     error::{StoreError, StoreResult},
     files::{self, PrivateFolder},
+    scoped::{Allowed, Allows},
 };
 
 /// How the names of the files end.
@@ -27,6 +28,7 @@ const ENDING: &str = ".unsaved";
 #[derive(Debug, Clone)]
 pub struct Spool {
     folder: PrivateFolder,
+    allows: Allowed,
 }
 
 /// A file with entries of one conversation.
@@ -51,7 +53,12 @@ pub struct LeftUnsaved {
 impl Spool {
     #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only servers need it"))]
     pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: PrivateFolder::inside(folder) }
+        Self { folder: PrivateFolder::inside(folder), allows: Allowed::default() }
+    }
+
+    /// The same folder, limited to the conversations that a function allows.
+    pub(crate) fn limited(self, allows: Allows) -> Self {
+        Self { allows: self.allows.and(allows), ..self }
     }
 
     /// Begins the file of a conversation.
@@ -59,6 +66,7 @@ impl Spool {
     /// # Errors
     /// If it cannot be created, or if another process has one for the same conversation.
     pub fn begin(&self, conversation: ConversationId, after: Option<Tail>) -> StoreResult<Spooled> {
+        self.allows.check(conversation)?;
         let name = format!("{conversation}{ENDING}");
         let failed = || StoreError::io(format!("making {}", self.folder.path_of(&name).display()));
         self.folder.make().map_err(failed())?;
@@ -77,12 +85,16 @@ impl Spool {
     /// The conversations of which there are files.
     pub fn conversations(&self) -> Vec<ConversationId> {
         let names = self.folder.names().unwrap_or_default();
-        names.iter().filter_map(|name| name.to_str()?.strip_suffix(ENDING)?.parse().ok()).collect()
+        let all = names.iter().filter_map(|name| name.to_str()?.strip_suffix(ENDING)?.parse().ok());
+        all.filter(|id| self.allows.check(*id).is_ok()).collect()
     }
 
     /// What is left of a conversation; none if there is no file, or if the process that writes it is alive. A torn line at the end was
     /// never acknowledged.
     pub fn left(&self, conversation: ConversationId) -> StoreResult<Option<LeftUnsaved>> {
+        if self.allows.check(conversation).is_err() {
+            return Ok(None);
+        }
         let name = format!("{conversation}{ENDING}");
         let path = self.folder.path_of(&name);
         let failed = || StoreError::io(format!("reading {}", path.display()));

@@ -8,11 +8,14 @@ use rejoin_record::{ConversationId, Entry, EntryId, Tail};
 #[cfg(doc)]
 use crate::error::StoreError;
 use crate::{
+    digest::Digester,
     drafts::Drafts,
     error::StoreResult,
     location::Location,
     lock::{Holder, Lock},
     scan,
+    scope::ScopeFilter,
+    scoped::Scoped,
     spool::Spool,
     summary::Summary,
 };
@@ -27,6 +30,14 @@ use crate::{
 pub trait Store: Send + Sync + fmt::Debug {
     /// Where the store is.
     fn location(&self) -> &Location;
+
+    /// The function that says what an entry is about.
+    fn digester(&self) -> Digester;
+
+    /// The scope that this handle is limited to; open, unless it is a [`Scoped`] one.
+    fn scope(&self) -> &ScopeFilter {
+        &ScopeFilter::OPEN
+    }
 
     /// Why the store cannot be written; none if it can be.
     fn read_only(&self) -> Option<&str> {
@@ -184,6 +195,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     }
 }
 
+impl dyn Store {
+    /// A handle that sees only the conversations that a filter admits, and cannot read or write any others.
+    pub fn scoped(self: Arc<Self>, scope: ScopeFilter) -> Scoped {
+        Scoped::new(self, scope)
+    }
+}
+
 impl dyn Store + '_ {
     /// Every entry of a conversation that can be read, in the order of appending.
     pub fn entries(&self, conversation: ConversationId) -> StoreResult<Vec<Entry>> {
@@ -296,6 +314,8 @@ pub struct Query {
     pub limit: Option<usize>,
     /// Only conversations after this place in the list.
     pub after: Option<Cursor>,
+    /// Only conversations of these scopes.
+    pub scope: ScopeFilter,
 }
 
 /// A place in the list of conversations.
@@ -312,14 +332,14 @@ pub struct Cursor {
 pub struct Page {
     /// The conversations, newest first.
     pub conversations: Vec<Summary>,
-    /// The number of conversations in the store, on all pages.
+    /// The number of conversations of the scopes that were asked for, on all pages.
     pub total: u64,
     /// Where the next page begins, if there is one.
     pub next: Option<Cursor>,
 }
 
 /// What to search for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Search {
     /// Words, all of which must occur. `"…"` searches for a phrase, a trailing `*` for a prefix. Words beyond
     /// [`QUERY_WORDS`](rejoin_record::limits::QUERY_WORDS) are not searched for: see [`Search::is_too_long`].
@@ -328,6 +348,8 @@ pub struct Search {
     pub limit: usize,
     /// The conversation to search in; none for all of them.
     pub within: Option<ConversationId>,
+    /// Only conversations of these scopes.
+    pub scope: ScopeFilter,
 }
 
 impl Search {

@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf, str::FromStr};
 
 use jiff::Timestamp;
-use rejoin_record::{ConversationId, Entry, Tail};
+use rejoin_record::{ConversationId, Entry, Scope, Tail};
 
 use crate::{
     digest::{Digest, Digester, Summarize, Title, Words},
@@ -120,6 +120,8 @@ pub struct Summary {
     /// The id of the conversation that it was forked from. That one may have been deleted since.
     /// A fork keeps its entries all the same.
     pub forked_from: Option<String>,
+    /// Who it belongs to.
+    pub scope: Scope,
     /// The time of the first entry; of an imported conversation, of its first message.
     pub created: Timestamp,
     /// The time of the newest entry that counts as activity. A new title does not.
@@ -140,6 +142,7 @@ impl Summary {
             directory: None,
             format: None,
             forked_from: None,
+            scope: Scope::default(),
             state: SessionState::default(),
             damaged: false,
             messages: 0,
@@ -178,6 +181,9 @@ impl Summary {
         // A fork of a fork brings the older note along, after its own.
         if self.forked_from.is_none() {
             self.forked_from = digest.forked_from;
+        }
+        if let Some(scope) = digest.scope {
+            self.scope = scope;
         }
         match digest.title {
             Some(Title::Given(title)) => {

@@ -18,7 +18,7 @@ fn listed(store: &dyn Store) -> Vec<Summary> {
 }
 
 fn found(store: &dyn Store, words: &str) -> Vec<(String, u64)> {
-    let search = Search { words: words.into(), limit: 50, within: None };
+    let search = Search { words: words.into(), limit: 50, ..Search::default() };
     let mut hits: Vec<(String, u64)> = store
         .search(&search)
         .unwrap()

@@ -235,7 +235,7 @@ fn use_it(location: &Location, id: ConversationId, entries: &[Entry]) -> (Vec<St
         note("summary", store.summary(id).map(|summary| format!("{summary:?}")));
         note("list", store.list(&Query::default()).map(|page| format!("{page:?}")));
         note("ids", store.ids("", 10).map(|ids| format!("{ids:?}")));
-        let search = Search { words: String::from("victim"), limit: 5, within: None };
+        let search = Search { words: String::from("victim"), limit: 5, ..Search::default() };
         note("search", store.search(&search).map(|hits| format!("{hits:?}")));
         let mut problems = Vec::new();
         let verified = store.verify(None, &mut |problem| problems.push(problem));

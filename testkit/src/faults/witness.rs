@@ -68,6 +68,10 @@ impl Store for Witness {
     fn location(&self) -> &Location {
         self.store.location()
     }
+
+    fn digester(&self) -> rejoin_store::Digester {
+        self.store.digester()
+    }
     fn read_only(&self) -> Option<&str> {
         self.store.read_only()
     }
@@ -317,7 +321,8 @@ impl Ledger {
         if let Err(why) = verified(store, None) {
             wrong.push(format!("false alarm: {why}"));
         }
-        if let Err(why) = store.search(&Search { words: String::from("file"), limit: 3, within: None }) {
+        if let Err(why) = store.search(&Search { words: String::from("file"), limit: 3, ..Search::default() })
+        {
             wrong.push(format!("cannot be searched: {why}"));
         }
         wrong

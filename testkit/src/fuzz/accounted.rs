@@ -112,6 +112,7 @@ impl Books {
                 Aside::Snapshot(raw) => self.json(raw.as_str()),
                 Aside::Compacted { summary } => self.text(summary),
                 Aside::Title(title) => self.text(title),
+                Aside::Scope(scope) => scope.parts().into_iter().for_each(|part| self.text(part)),
             }
         }
         for field in &session.context.fields {

@@ -112,7 +112,9 @@ impl<'a> Check<'a, Anthropic> {
             }
             Some(_) => {}
         }
-        if self.extent != Extent::Messages && !declares_tools(body) && turns.iter().any(|turn| turn.uses_tools)
+        if self.extent != Extent::Messages
+            && !declares_tools(body)
+            && turns.iter().any(|turn| turn.uses_tools)
         {
             let message = "Requests which include `tool_use` or `tool_result` blocks must define tools.";
             self.refuse("ANT-09", "tools", message);

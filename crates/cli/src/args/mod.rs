@@ -10,7 +10,10 @@ mod upkeep;
 
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
-use rejoin::{Dialect, OnBroken, store::Location};
+use rejoin::{
+    Dialect, OnBroken,
+    store::{Location, ScopeFilter},
+};
 
 pub use choices::Destination;
 use choices::{
@@ -54,6 +57,10 @@ pub struct Flags {
     /// `postgres://…` (default: REJOIN_STORE, else the setting)
     #[arg(long, global = true, value_name = "LOCATION", help_heading = GLOBAL)]
     pub store: Option<Location>,
+    /// Use only the conversations of a user, channel or thread, such as
+    /// `user=U,channel=C,thread=T`; new ones belong to it
+    #[arg(long, global = true, value_name = "SCOPE", help_heading = GLOBAL)]
+    pub scope: Option<ScopeFilter>,
     /// Print long output without a pager
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub no_pager: bool,

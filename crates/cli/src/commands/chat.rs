@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use rejoin::{ConversationId, engine::EngineError, store::Store};
+use rejoin::{
+    ConversationId,
+    engine::EngineError,
+    store::{Query, Store},
+};
 
 use super::{
     first::{self, FirstChoice},
@@ -96,6 +100,12 @@ fn choose(
     }
     let Some(store) = store else { return Ok(None) };
     let active = desk.active(store)?;
+    if active.is_none() && !desk.scope.is_open() {
+        // A bot may call from anywhere; what its user said last goes on.
+        let newest = store.list(&Query { limit: Some(1), ..Query::default() });
+        let newest = newest.map_err(|why| desk::unusable(&desk.location, why))?.conversations;
+        return Ok(newest.first().map(|summary| summary.id));
+    }
     if active.is_none() && arguments.go_on {
         let here = desk.folder.to_string_lossy();
         let newest = desk::newest_of(store, &here).map_err(|why| desk::unusable(&desk.location, why))?;

@@ -37,7 +37,7 @@ pub enum FirstChoice {
 /// Whether this is the first start: the store has no conversation.
 pub fn is_first_start(store: Option<&dyn Store>) -> bool {
     let Some(store) = store else { return false };
-    store.list(&Query { limit: Some(1), after: None }).is_ok_and(|page| page.conversations.is_empty())
+    store.list(&Query { limit: Some(1), ..Query::default() }).is_ok_and(|page| page.conversations.is_empty())
 }
 
 /// Asks who is to answer, if there is neither a key nor a model on this machine.
@@ -85,7 +85,7 @@ fn log_in(flags: &Flags) -> Result<bool, Failure> {
 
 /// The newest conversation of this folder, if it was interrupted and the person goes on with it.
 pub fn offered(desk: &Desk, store: &dyn Store) -> Result<Option<ConversationId>, Failure> {
-    let page = store.list(&Query { limit: Some(LOOKED_AT), after: None });
+    let page = store.list(&Query { limit: Some(LOOKED_AT), ..Query::default() });
     let page = page.map_err(|why| desk::unusable(&desk.location, why))?;
     let here = desk.folder.to_string_lossy();
     let newest = page.conversations.iter().find(|summary| summary.directory.as_deref() == Some(&*here));

@@ -8,7 +8,7 @@ use std::{
 use rejoin::{
     ConversationId,
     list::ListCounts,
-    record::{Timestamp, limits::TITLE_CHARS},
+    record::{Scope, Timestamp, limits::TITLE_CHARS},
     shape,
     store::{Filter, StoreError, Summary},
 };
@@ -33,7 +33,8 @@ pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
     let active = desk.pointer().get().unwrap_or_default();
     let filter = filter(arguments);
     let (mut unreadable, mut failed) = (Vec::new(), None);
-    let mut drawn = Drawn { text: String::new(), active, filtered: !filter.is_open() };
+    let mut drawn =
+        Drawn { text: String::new(), active, filtered: !filter.is_open() || !desk.scope.is_open() };
     let mut counts = ListCounts::default();
     if let Some(store) = &store {
         let each = |summary: &Summary| {
@@ -97,6 +98,11 @@ impl Drawn {
             updated(summary),
             plural(summary.messages, "message"),
         ));
+        if !summary.scope.is_empty() {
+            let named = Scope::PARTS.iter().zip(summary.scope.parts()).filter(|(_, part)| !part.is_empty());
+            let parts: Vec<String> = named.map(|(name, part)| format!("{name} {}", harmless(part))).collect();
+            self.text.push_str(&format!("    Scope: {}\n", parts.join(", ")));
+        }
         if let Some(from) = &summary.forked_from {
             self.text.push_str(&format!("    Fork of: {}\n", harmless(from)));
         }

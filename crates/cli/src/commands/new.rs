@@ -19,6 +19,7 @@ pub fn run(arguments: &NewArguments, flags: &Flags) -> Result<u8, Failure> {
         provider: given(&arguments.provider),
         model: given(&arguments.model),
         directory: Some(desk.folder.to_string_lossy().into_owned()).filter(|folder| !folder.is_empty()),
+        scope: desk.scope.new_scope(),
     };
     if let Some(provider) = &new.provider {
         providers::check_name(provider, desk.settings.value("base_url"), Some("--provider"))?;

@@ -27,7 +27,7 @@ use rejoin::{
     ConversationId,
     engine::open_store,
     record::{Block, Content, Role},
-    store::{Access, Filter, Item, Location, Store, Summary},
+    store::{Access, Filter, Item, Store, Summary},
 };
 
 use crate::{
@@ -59,7 +59,7 @@ pub fn pick(desk: &Desk, store: &dyn Store) -> Result<Option<ConversationId>, Fa
     if !output::can_replace_lines() {
         return Ok(ask(desk, store));
     }
-    let listed = load(desk.location.clone(), desk::of_folder(&desk.folder));
+    let listed = load(desk.clone());
     match on_screen(store, &listed) {
         Ok(chosen) => Ok(chosen),
         Err(why) if why.kind() == io::ErrorKind::Interrupted => Err(Failure::Interrupted),
@@ -71,10 +71,11 @@ pub fn pick(desk: &Desk, store: &dyn Store) -> Result<Option<ConversationId>, Fa
 }
 
 /// Loads the list in a thread.
-fn load(location: Location, here: Filter) -> Receiver<Vec<PickerRow>> {
+fn load(desk: Desk) -> Receiver<Vec<PickerRow>> {
     let (send, listed) = mpsc::sync_channel(4);
     std::thread::spawn(move || {
-        let Ok(store) = open_store(&location, Access::Read) else { return };
+        let Ok(store) = open_store(&desk.location, Access::Read) else { return };
+        let (store, here) = (desk.limited(store), desk::of_folder(&desk.folder));
         let (mut some, mut first) = (Vec::new(), HashSet::new());
         let listed = rejoin::list::list(&*store, &Filter::default(), FIRST, |summary| {
             first.insert(summary.id);

@@ -131,7 +131,7 @@ impl Doer {
                 self.store.settle().unwrap();
             }
             ("search", _) => {
-                let search = Search { words: String::from("file"), limit: 5, within: None };
+                let search = Search { words: String::from("file"), limit: 5, ..Search::default() };
                 self.store.search(&search).unwrap();
             }
             ("verify", _) => testkit::faults::verified(&*self.store, None).unwrap(),

@@ -122,6 +122,7 @@ impl Store for Fragile {
     }
     ask_inner! {
     location() -> &Location,
+    digester() -> rejoin_store::Digester,
     tail(id: ConversationId) -> Result<Option<Tail>, StoreError>,
     list(query: &Query) -> Result<Page, StoreError>,
     summary(id: ConversationId) -> Result<Summary, StoreError>,

@@ -123,7 +123,11 @@ fn unread(session: &Session) -> Vec<Unread> {
             Aside::Unknown(text) => {
                 left.push((position(item.place), left_in(text, &[], &[], Fewest::FourWords)))
             }
-            Aside::Raw(_) | Aside::Snapshot(_) | Aside::Compacted { .. } | Aside::Title(_) => {}
+            Aside::Raw(_)
+            | Aside::Snapshot(_)
+            | Aside::Compacted { .. }
+            | Aside::Title(_)
+            | Aside::Scope(_) => {}
         }
     }
     for field in session.context.fields.iter().filter(|field| speaks(session, field)) {
@@ -309,8 +313,10 @@ impl Elsewhere {
             }
         }
         for item in &session.set_aside {
-            if let Aside::Title(title) = &item.what {
-                texts.insert(hasher.hash_one(title.as_str()));
+            match &item.what {
+                Aside::Title(title) => _ = texts.insert(hasher.hash_one(title.as_str())),
+                Aside::Scope(scope) => texts.extend(scope.parts().map(|part| hasher.hash_one(part))),
+                _ => {}
             }
         }
         Self { hasher, texts }

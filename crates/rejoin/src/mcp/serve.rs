@@ -258,7 +258,12 @@ impl Arguments {
 
 fn search(store: &dyn Store, arguments: &Arguments) -> Result<String, String> {
     let words = arguments.text("query")?.ok_or("`query` is missing")?.to_owned();
-    let search = Search { words, limit: arguments.limit(FEW)?, within: arguments.conversation(store)? };
+    let search = Search {
+        words,
+        limit: arguments.limit(FEW)?,
+        within: arguments.conversation(store)?,
+        ..Search::default()
+    };
     if search.is_too_long() {
         return Err(format!("a search takes at most {} words", rejoin_record::limits::QUERY_WORDS));
     }

@@ -10,6 +10,7 @@ use rejoin_store::{Hit, Location, Place, Problem, Summary, Verified};
 /// A conversation in a list.
 #[must_use]
 pub fn conversation(summary: &Summary, active: bool) -> String {
+    let scope = summary.scope.to_raw();
     Object::new()
         .text("id", summary.id)
         .text_or_null("title", summary.title.as_deref())
@@ -19,6 +20,7 @@ pub fn conversation(summary: &Summary, active: bool) -> String {
         .text_or_null("directory", summary.directory.as_deref())
         .text_or_null("format", summary.format.as_deref())
         .text_or_null("forked_from", summary.forked_from.as_deref())
+        .raw("scope", if summary.scope.is_empty() { "null" } else { scope.as_str() })
         .number("messages", summary.messages)
         .text("created_at", summary.created)
         .text("updated_at", summary.updated)

@@ -16,7 +16,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
+use rejoin_record::{ConversationId, Entry, EntryId, Hash, Scope, Tail};
 use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior};
 
 pub(crate) use self::follower::Follower;
@@ -26,13 +26,14 @@ use crate::{
     error::StoreError,
     files::{self, Identity},
     lock::guard,
+    scope::ScopeFilter,
     sql,
     store::{Cursor, EachPiece, Hit, Page, Query, Search},
     summary::{Summary, Tally},
 };
 
 /// The version of the file. An index of another version is deleted and rebuilt.
-const FORM: i64 = 10;
+const FORM: i64 = 11;
 
 /// `state` is used by the feed of a database; `file`, `place` and `going` by that of a folder.
 const SCHEMA: &str = "
@@ -45,9 +46,13 @@ const SCHEMA: &str = "
         id TEXT PRIMARY KEY, title TEXT, renamed INTEGER NOT NULL, provider TEXT, model TEXT, directory TEXT,
         format TEXT, state TEXT NOT NULL, messages INTEGER NOT NULL, entries INTEGER NOT NULL,
         created INTEGER NOT NULL, updated INTEGER NOT NULL, seq INTEGER, tail BLOB, hash BLOB, standing TEXT NOT NULL,
-        damaged INTEGER NOT NULL, forked_from TEXT
+        damaged INTEGER NOT NULL, forked_from TEXT, scope_user TEXT NOT NULL, scope_channel TEXT NOT NULL,
+        scope_thread TEXT NOT NULL
     ) STRICT;
     CREATE INDEX summary_newest ON summary (updated DESC, id);
+    CREATE INDEX summary_of_user ON summary (scope_user, updated DESC, id) WHERE scope_user <> '';
+    CREATE INDEX summary_of_channel ON summary (scope_channel, updated DESC, id) WHERE scope_channel <> '';
+    CREATE INDEX summary_of_thread ON summary (scope_thread, updated DESC, id) WHERE scope_thread <> '';
     CREATE VIRTUAL TABLE words USING fts5(text, content = '', contentless_delete = 1, detail = full,
         tokenize = \"unicode61 remove_diacritics 2\");
     CREATE TABLE lost (id TEXT NOT NULL, seq INTEGER NOT NULL, hash BLOB NOT NULL, rest INTEGER,
@@ -513,14 +518,14 @@ fn note_damage(index: &Connection, conversation: ConversationId) -> rusqlite::Re
 }
 
 const COLUMNS: &str = "id, title, renamed, provider, model, directory, format, state, messages, entries, created, \
-                       updated, seq, tail, hash, standing, damaged, forked_from";
+                       updated, seq, tail, hash, standing, damaged, forked_from, scope_user, scope_channel, scope_thread";
 
 fn put(connection: &Connection, tally: &Tally) -> rusqlite::Result<()> {
     let summary = tally.summary();
     let tail = summary.tail;
     let insert = format!(
         "INSERT OR REPLACE INTO summary ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
-         ?14, ?15, ?16, ?17, ?18)"
+         ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
     );
     sql::run(
         connection,
@@ -544,6 +549,9 @@ fn put(connection: &Connection, tally: &Tally) -> rusqlite::Result<()> {
             tally.kept(),
             summary.damaged,
             summary.forked_from,
+            summary.scope.user,
+            summary.scope.channel,
+            summary.scope.thread,
         ],
     )
 }
@@ -583,21 +591,53 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Option<Summary>> {
         updated: time(11)?,
         tail,
         forked_from: row.get(17)?,
+        scope: Scope { user: row.get(18)?, channel: row.get(19)?, thread: row.get(20)? },
     }))
 }
 
+/// The condition that a summary is in a scope, with parameters from a number on, and their values. A part that is not empty is said to be so,
+/// because only then the index of that part is used.
+fn of_scope(scope: &ScopeFilter, first: usize) -> (String, Vec<&str>) {
+    let given = Scope::PARTS.iter().zip(scope.parts()).filter_map(|(name, part)| Some((name, part?)));
+    let mut condition = String::new();
+    let mut values = Vec::new();
+    for (number, (name, part)) in (first..).zip(given) {
+        condition.push_str(&format!(" AND scope_{name} = ?{number}"));
+        if !part.is_empty() {
+            condition.push_str(&format!(" AND scope_{name} <> ''"));
+        }
+        values.push(part);
+    }
+    (condition, values)
+}
+
+/// The conversations of a scope.
+fn ids_of_scope(connection: &Connection, scope: &ScopeFilter) -> rusqlite::Result<Vec<ConversationId>> {
+    let (condition, values) = of_scope(scope, 1);
+    let query = format!("SELECT id FROM summary WHERE true{condition}");
+    let ids: Vec<String> =
+        sql::all(connection, &query, rusqlite::params_from_iter(values), |row| row.get(0))?;
+    Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+}
+
 fn list(connection: &Connection, query: &Query) -> rusqlite::Result<Page> {
-    let total: i64 = connection.query_row("SELECT count(*) FROM summary", [], |row| row.get(0))?;
+    let (condition, parts) = of_scope(&query.scope, 4);
+    let (count, counted) = of_scope(&query.scope, 1);
+    let count = format!("SELECT count(*) FROM summary WHERE true{count}");
+    let total: i64 =
+        sql::first(connection, &count, rusqlite::params_from_iter(counted), |row| row.get(0))?.unwrap_or(0);
     let limit = query.limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1);
     let after = query.after.map(|after| (after.updated.as_microsecond(), after.id.to_string()));
     let (updated, id) = after.unwrap_or((i64::MAX, String::new()));
     let select = format!(
-        "SELECT {COLUMNS} FROM summary WHERE (updated < ?1) OR (updated = ?1 AND id > ?2) \
+        "SELECT {COLUMNS} FROM summary WHERE ((updated < ?1) OR (updated = ?1 AND id > ?2)){condition} \
          ORDER BY updated DESC, id LIMIT ?3"
     );
     // One more than asked for tells whether there is a next page.
     let more = if limit < 0 { -1 } else { limit.saturating_add(1) };
-    let found: Vec<Option<Summary>> = sql::all(connection, &select, (updated, id, more), summary)?;
+    let mut values: Vec<&dyn rusqlite::ToSql> = vec![&updated, &id, &more];
+    values.extend(parts.iter().map(|part| part as &dyn rusqlite::ToSql));
+    let found: Vec<Option<Summary>> = sql::all(connection, &select, &*values, summary)?;
     let mut found: Vec<Summary> = found.into_iter().flatten().collect();
     let is_more = query.limit.is_some_and(|limit| found.len() > limit);
     found.truncate(query.limit.unwrap_or(usize::MAX));

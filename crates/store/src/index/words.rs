@@ -8,11 +8,12 @@ use std::{
 use rejoin_record::{ConversationId, Entry, Text};
 use rusqlite::{Connection, ToSql, functions::FunctionFlags, types::ToSqlOutput};
 
-use super::{Feed, IndexError, get};
+use super::{Feed, IndexError, get, ids_of_scope};
 use crate::{
     digest::Digester,
     scan, sql,
     store::{Hit, Search},
+    summary::Summary,
 };
 
 /// The most matching entries that are ranked. If there are more, the newest are returned without a rank.
@@ -80,7 +81,7 @@ pub(super) fn search(feed: &dyn Feed, index: &Connection, search: &Search) -> Re
     if parts.is_empty() {
         return Ok(Vec::new());
     }
-    let within = search.within.map(|conversation| feed.keys_of(index, conversation)).transpose()?;
+    let within = within(feed, index, search)?;
     let best = matching(index, &query(&parts), within.as_ref(), search.limit)?;
     let keys: Vec<i64> = best.iter().map(|(key, _)| *key).collect();
     let entries = feed.entries(index, &keys)?;
@@ -95,6 +96,24 @@ pub(super) fn search(feed: &dyn Feed, index: &Connection, search: &Search) -> Re
         hits.extend(hit(feed.digester(), *conversation, entry, title, &parts, score));
     }
     Ok(hits)
+}
+
+/// The keys of the entries that a search is limited to; none if it is not limited.
+fn within(feed: &dyn Feed, index: &Connection, search: &Search) -> Result<Option<HashSet<i64>>, IndexError> {
+    let conversations = match search.within {
+        None if search.scope.is_open() => return Ok(None),
+        None => ids_of_scope(index, &search.scope)?,
+        Some(id) if search.scope.is_open() => vec![id],
+        Some(id) => {
+            let is_meant = |summary: &Summary| search.scope.admits(&summary.scope);
+            get(index, id)?.filter(is_meant).map(|summary| summary.id).into_iter().collect()
+        }
+    };
+    let mut keys = HashSet::new();
+    for conversation in conversations {
+        keys.extend(feed.keys_of(index, conversation)?);
+    }
+    Ok(Some(keys))
 }
 
 /// An entry that matches, with the hits in it marked.

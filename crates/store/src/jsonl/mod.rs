@@ -197,6 +197,10 @@ impl Store for Jsonl {
         &self.location
     }
 
+    fn digester(&self) -> Digester {
+        self.digester
+    }
+
     fn read_only(&self) -> Option<&str> {
         self.read_only.as_deref()
     }

@@ -169,7 +169,11 @@ impl Postgres {
                     let newer = StoreError::TooNew { found: version, known: schema::KNOWN };
                     (version, Some(newer.to_string()))
                 }
-                Found::Version(version) if access == Access::Read => (version, None),
+                Found::Version(version) if access == Access::Read => {
+                    let older =
+                        "its tables are of an older version, which a command that writes brings up to date";
+                    (version, (version < schema::KNOWN).then(|| String::from(older)))
+                }
                 Found::Nothing if access == Access::Read => {
                     return Err(StoreError::Missing(PathBuf::from(address.to_string())).into());
                 }
@@ -209,9 +213,9 @@ impl Postgres {
         if let Some(known) = known.filter(|tally| tally.summary().tail == Some(after)) {
             return Ok(Some(known));
         }
-        let digester = self.inner.digester;
+        let (digester, version) = (self.inner.digester, self.opened()?.version);
         self.link()?.run("reading the summary", |client| async move {
-            summaries::resume(&client, id, after, digester).await
+            summaries::resume(&client, version, id, after, digester).await
         })
     }
 
@@ -331,6 +335,10 @@ impl Store for Postgres {
         &self.inner.location
     }
 
+    fn digester(&self) -> Digester {
+        self.inner.digester
+    }
+
     fn read_only(&self) -> Option<&str> {
         self.inner.opened.get()?.read_only.as_deref()
     }
@@ -397,13 +405,17 @@ impl Store for Postgres {
 
     fn list(&self, query: &Query) -> StoreResult<Page> {
         self.settle()?;
-        self.link()?
-            .run("listing conversations", |client| async move { summaries::list(&client, query).await })
+        let version = self.opened()?.version;
+        self.link()?.run("listing conversations", |client| async move {
+            summaries::list(&client, version, query).await
+        })
     }
 
     fn summary(&self, conversation: ConversationId) -> StoreResult<Summary> {
+        let version = self.opened()?.version;
         let (tail, stored) = self.link()?.run("reading the summary", |client| async move {
-            Ok((append::tail(&client, conversation).await?, summaries::get(&client, conversation).await?))
+            let tail = append::tail(&client, conversation).await?;
+            Ok((tail, summaries::get(&client, version, conversation).await?))
         })?;
         let tail = tail.ok_or(StoreError::NotFound(conversation))?;
         match stored {
@@ -419,7 +431,11 @@ impl Store for Postgres {
     fn search(&self, search: &Search) -> StoreResult<Vec<Hit>> {
         let ids = match search.within {
             Some(within) => vec![within],
-            None => self.ids("", usize::MAX)?,
+            None if search.scope.is_open() => self.ids("", usize::MAX)?,
+            None => {
+                let query = Query { scope: search.scope.clone(), ..Query::default() };
+                self.list(&query)?.conversations.iter().map(|summary| summary.id).collect()
+            }
         };
         scan::search(self, &ids, self.inner.digester, search)
     }

@@ -8,7 +8,8 @@ use deadpool_postgres::Object;
 use super::link::{Trouble, refused};
 
 /// The migrations, from the first on.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001-record.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("migrations/0001-record.sql"), include_str!("migrations/0002-scopes.sql")];
 
 /// The newest schema that this version knows.
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;

@@ -5,19 +5,32 @@
 
 use deadpool_postgres::Object;
 use jiff::Timestamp;
-use rejoin_record::{ConversationId, EntryId, Hash, Tail};
+use rejoin_record::{ConversationId, EntryId, Hash, Scope, Tail};
 use tokio_postgres::{Row, types::ToSql};
 
 use super::link::Trouble;
 use crate::{
     digest::Digester,
+    scope::ScopeFilter,
     store::{Cursor, Page, Query},
     summary::{Summary, Tally},
 };
 
 /// The columns of a summary, in the order in which [`read`] takes them.
 const COLUMNS: &str = "id, seq, tail, hash, title, renamed, provider, model, directory, format, state, messages, entries, created, \
-                       updated, standing, damaged, forked_from";
+                       updated, standing, damaged, forked_from, scope_user, scope_channel, scope_thread";
+
+/// The columns in a database with this version of the schema, which may be older than ours if it is only read.
+fn columns(version: i64) -> String {
+    if version < SCOPES {
+        COLUMNS.replace("scope_user, scope_channel, scope_thread", "'', '', ''")
+    } else {
+        COLUMNS.to_owned()
+    }
+}
+
+/// The version of the schema that brought scopes.
+const SCOPES: i64 = 2;
 
 /// A summary as the parameters of a statement.
 pub(super) struct Told {
@@ -35,17 +48,18 @@ pub(super) struct Told {
     standing: Vec<u8>,
     damaged: bool,
     forked_from: Option<String>,
+    scope: [String; 3],
 }
 
 /// The number of parameters of [`Told`].
-pub(super) const PARAMETERS: usize = 14;
+pub(super) const PARAMETERS: usize = 17;
 
 /// The statement that puts a summary in the place of an older one, with the parameters of [`Told`] from this number on. `moved` names the
 /// conversation, and `$2` to `$4` its newest entry.
 pub(super) fn upsert(first: usize) -> String {
     let types = [
         "text", "boolean", "text", "text", "text", "text", "text", "bigint", "bigint", "bigint", "bigint",
-        "bytea", "boolean", "text",
+        "bytea", "boolean", "text", "text", "text", "text",
     ];
     let values: Vec<String> =
         (first..).zip(types).map(|(number, kind)| format!("${number}::{kind}")).collect();
@@ -79,6 +93,7 @@ impl Told {
             standing: tally.kept().into_bytes(),
             damaged: summary.damaged,
             forked_from: text(&summary.forked_from),
+            scope: summary.scope.parts().map(spelled),
         }
     }
 
@@ -98,8 +113,29 @@ impl Told {
             &self.standing,
             &self.damaged,
             &self.forked_from,
+            &self.scope[0],
+            &self.scope[1],
+            &self.scope[2],
         ]);
     }
+}
+
+/// A part of a scope as a text of PostgreSQL, which cannot contain a zero byte. No two parts have the same spelling.
+fn spelled(part: &str) -> String {
+    part.replace('\u{2400}', "\u{2400}\u{2400}").replace('\0', "\u{2400}0")
+}
+
+/// The part of a scope that was spelled so.
+fn unspelled(text: &str) -> String {
+    let mut part = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\u{2400}' => part.push(if characters.next() == Some('0') { '\0' } else { '\u{2400}' }),
+            other => part.push(other),
+        }
+    }
+    part
 }
 
 /// Reads a row that has [`COLUMNS`]: the summary, and what its state depends on.
@@ -125,6 +161,11 @@ fn read(row: &Row) -> Option<(Summary, String)> {
         updated: time(14),
         damaged: row.get(16),
         forked_from: row.get(17),
+        scope: Scope {
+            user: unspelled(row.get(18)),
+            channel: unspelled(row.get(19)),
+            thread: unspelled(row.get(20)),
+        },
         tail: Some(tail),
     };
     Some((summary, String::from_utf8_lossy(row.get(15)).into_owned()))
@@ -133,18 +174,23 @@ fn read(row: &Row) -> Option<(Summary, String)> {
 /// The summary of a conversation that ends with this entry, as it was stored, ready to be continued.
 pub(super) async fn resume(
     client: &Object,
+    version: i64,
     id: ConversationId,
     tail: Tail,
     digester: Digester,
 ) -> Result<Option<Tally>, Trouble> {
-    let stored = get(client, id).await?;
+    let stored = get(client, version, id).await?;
     let stored = stored.filter(|(summary, _)| summary.tail == Some(tail));
     Ok(stored.map(|(summary, standing)| Tally::resume(summary, &standing, digester)))
 }
 
 /// The summary of a conversation as it was stored.
-pub(super) async fn get(client: &Object, id: ConversationId) -> Result<Option<(Summary, String)>, Trouble> {
-    let query = format!("SELECT {COLUMNS} FROM rejoin.summary WHERE id = $1");
+pub(super) async fn get(
+    client: &Object,
+    version: i64,
+    id: ConversationId,
+) -> Result<Option<(Summary, String)>, Trouble> {
+    let query = format!("SELECT {} FROM rejoin.summary WHERE id = $1", columns(version));
     let statement = client.prepare_cached(&query).await?;
     Ok(client.query_opt(&statement, &[&id.to_string()]).await?.as_ref().and_then(read))
 }
@@ -178,22 +224,46 @@ pub(super) async fn stale(client: &Object) -> Result<Vec<ConversationId>, Troubl
     Ok(rows.iter().filter_map(|row| row.get::<_, &str>(0).parse().ok()).collect())
 }
 
+/// The condition that a summary is in a scope, with parameters from a number on. A part that is not empty is said to be so, because only
+/// then the index of that part is used.
+fn of_scope(scope: &ScopeFilter, first: usize) -> String {
+    let given = Scope::PARTS.iter().zip(scope.parts()).filter_map(|(name, part)| Some((name, part?)));
+    let conditions = (first..).zip(given).map(|(number, (name, part))| {
+        let filled = if part.is_empty() { String::new() } else { format!(" AND scope_{name} <> ''") };
+        format!(" AND scope_{name} = ${number}{filled}")
+    });
+    conditions.collect()
+}
+
 /// A page of the list.
-pub(super) async fn list(client: &Object, query: &Query) -> Result<Page, Trouble> {
+pub(super) async fn list(client: &Object, version: i64, query: &Query) -> Result<Page, Trouble> {
+    if version < SCOPES && !query.scope.admits(&Scope::default()) {
+        return Ok(Page::default());
+    }
+    let scope = if version < SCOPES { &ScopeFilter::OPEN } else { &query.scope };
     let select = format!(
-        "SELECT {COLUMNS} FROM rejoin.summary WHERE updated <= $1 AND (updated < $1 OR id > $2) \
-         ORDER BY updated DESC, id LIMIT $3"
+        "SELECT {} FROM rejoin.summary WHERE updated <= $1 AND (updated < $1 OR id > $2){} \
+         ORDER BY updated DESC, id LIMIT $3",
+        columns(version),
+        of_scope(scope, 4)
     );
-    let count =
-        client.prepare_cached("SELECT coalesce(sum(conversations), 0)::bigint FROM rejoin.total").await?;
+    let count = if scope.is_open() {
+        String::from("SELECT coalesce(sum(conversations), 0)::bigint FROM rejoin.total")
+    } else {
+        format!("SELECT count(*) FROM rejoin.summary WHERE true{}", of_scope(scope, 1))
+    };
+    let count = client.prepare_cached(&count).await?;
     let select = client.prepare_cached(&select).await?;
+    let parts: Vec<String> = scope.parts().iter().flatten().map(|part| spelled(part)).collect();
+    let parts: Vec<&(dyn ToSql + Sync)> = parts.iter().map(|part| part as &(dyn ToSql + Sync)).collect();
     let after = query.after.map(|after| (after.updated.as_microsecond(), after.id.to_string()));
     let (updated, id) = after.unwrap_or((i64::MAX, String::new()));
     // One more than asked for tells whether there is a next page.
     let most = query.limit.and_then(|limit| i64::try_from(limit).ok()?.checked_add(1)).unwrap_or(i64::MAX);
-    let values: [&(dyn ToSql + Sync); 3] = [&updated, &id, &most];
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&updated, &id, &most];
+    values.extend(&parts);
     // Both go out at once.
-    let (total, rows) = tokio::try_join!(client.query_one(&count, &[]), client.query(&select, &values))?;
+    let (total, rows) = tokio::try_join!(client.query_one(&count, &parts), client.query(&select, &values))?;
     let mut found: Vec<Summary> = rows.iter().filter_map(read).map(|(summary, _)| summary).collect();
     let is_more = query.limit.is_some_and(|limit| found.len() > limit);
     found.truncate(query.limit.unwrap_or(usize::MAX));

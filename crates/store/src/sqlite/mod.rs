@@ -398,6 +398,10 @@ impl Store for Sqlite {
         &self.inner.location
     }
 
+    fn digester(&self) -> Digester {
+        self.inner.digester
+    }
+
     fn read_only(&self) -> Option<&str> {
         self.inner.read_only.as_deref()
     }

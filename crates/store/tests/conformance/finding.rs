@@ -89,7 +89,7 @@ fn pages_are_the_list() {
             let (mut paged, mut after, mut pages) = (Vec::new(), None, 0);
             loop {
                 pages += 1;
-                let page = store.list(&Query { limit: Some(size), after }).unwrap();
+                let page = store.list(&Query { limit: Some(size), after, ..Query::default() }).unwrap();
                 assert_eq!(page.total, 11, "{}", home.name);
                 assert!(page.conversations.len() <= size);
                 paged.extend(page.conversations);
@@ -209,9 +209,10 @@ fn search_finds_what_was_said() {
         for nothing in ["", "  ", "\"\"", "*", "zebra giraffe", "AND OR NOT", "\"", "(", "a:b*c\"d"] {
             assert!(ids_of(nothing).is_empty(), "{}: {nothing:?}", home.name);
         }
-        let within = Search { words: String::from("quagga"), limit: 10, within: Some(second.id) };
+        let within =
+            Search { words: String::from("quagga"), limit: 10, within: Some(second.id), ..Search::default() };
         assert_eq!(store.search(&within).unwrap().len(), 1, "{}", home.name);
-        let few = Search { words: String::from("quagga"), limit: 1, within: None };
+        let few = Search { words: String::from("quagga"), limit: 1, ..Search::default() };
         assert_eq!(store.search(&few).unwrap().len(), 1, "{}", home.name);
     });
 }

@@ -11,6 +11,7 @@ mod finding;
 mod gone;
 mod keeping;
 mod model;
+mod scopes;
 mod together;
 mod writing;
 
@@ -128,5 +129,5 @@ fn in_every_home_on_disk(test: impl Fn(&Home)) {
 
 fn search(store: &dyn Store, words: &str) -> Vec<rejoin_store::Hit> {
     store.settle().unwrap();
-    store.search(&Search { words: words.to_owned(), limit: 10, within: None }).unwrap()
+    store.search(&Search { words: words.to_owned(), limit: 10, ..Search::default() }).unwrap()
 }

@@ -164,7 +164,7 @@ impl Model {
             let words = support::digest_of(entry).words;
             words.is_some_and(|words| words.text.split(' ').any(|word| word == "word1"))
         });
-        let search = Search { words: String::from("word1"), limit: usize::MAX, within: None };
+        let search = Search { words: String::from("word1"), limit: usize::MAX, ..Search::default() };
         let mut hits: Vec<_> = store.search(&search).unwrap().iter().map(|hit| hit.entry).collect();
         let mut said: Vec<_> = said.map(Entry::id).collect();
         hits.sort_unstable();

@@ -282,7 +282,7 @@ fn look(base: &Base, store: &dyn Store) -> Held {
     if let Err(why) = store.list(&Query::default()) {
         held.told.push(told("list", why));
     }
-    let _ = store.search(&Search { words: String::from("file"), limit: 5, within: None });
+    let _ = store.search(&Search { words: String::from("file"), limit: 5, ..Search::default() });
     let _ = store.size();
     held
 }

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, ops::ControlFlow, path::Path};
 
 use jiff::Timestamp;
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Raw, Role, Salt, Tail, Tree,
+    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Raw, Role, Salt, Scope, Tail, Tree,
     chain::Stamp,
     content::{Erased, Meta, Metadata},
 };
@@ -80,6 +80,12 @@ impl Talk {
         self.chain.append(Kind::Meta, &Content::Meta(meta), stamp)
     }
 
+    pub fn of_scope(&mut self, scope: &Scope) -> Entry {
+        let stamp = self.stamp();
+        let meta = Meta { scope: Some(scope.to_raw()), ..Meta::default() };
+        self.chain.append(Kind::Meta, &Content::Meta(meta), stamp)
+    }
+
     pub fn erased(&mut self, entry: EntryId) -> Entry {
         let stamp = self.stamp();
         self.chain.append(Kind::Erased, &Content::Erased(Erased { entry, reason: None }), stamp)
@@ -149,6 +155,7 @@ pub fn digest_of(entry: &Entry) -> Digest {
         }
         Content::Meta(meta) => {
             digest.title = meta.title.map(|title| Title::Given(title.as_str().to_owned()));
+            digest.scope = meta.scope.as_ref().and_then(Scope::read);
         }
         Content::Message(message) => {
             digest.time = Some(entry.envelope().timestamp);

@@ -18,7 +18,7 @@ pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     let words = arguments.words.join(" ");
     let (store, within) = desk.find_or_all(arguments.session.as_deref())?;
-    let search = Search { words: words.clone(), limit: arguments.limit, within };
+    let search = Search { words: words.clone(), limit: arguments.limit, within, ..Search::default() };
     if search.is_too_long() {
         return Err(Failure::usage(
             format!("a search takes at most {} words", limits::QUERY_WORDS),

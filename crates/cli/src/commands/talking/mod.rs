@@ -62,7 +62,7 @@ pub fn open_store(desk: &Desk) -> Result<Arc<dyn Store>, Failure> {
     signals::survive_full_files();
     let opened = rejoin::engine::open_store(&desk.location, Access::Write)
         .or_else(|_| rejoin::engine::open_store(&desk.location, Access::Read));
-    let store = opened.map_err(|why| desk::unusable(&desk.location, why))?;
+    let store = desk.limited(opened.map_err(|why| desk::unusable(&desk.location, why))?);
     desk::say_what_is_damaged(&*store);
     Ok(Arc::from(store))
 }
@@ -155,6 +155,7 @@ impl Talking {
             provider: Some(endpoint.provider.clone()),
             model: Some(endpoint.model.clone()),
             directory: Some(desk.folder.to_string_lossy().into_owned()).filter(|folder| !folder.is_empty()),
+            scope: desk.scope.new_scope(),
         };
         let clock = Arc::new(SystemClock);
         let conversation = match store {
@@ -488,7 +489,7 @@ impl Talking {
         }
         let Ok(store) = rejoin::engine::open_store(&self.desk.location, Access::Write) else { return };
         if store.read_only().is_none() {
-            let store: Arc<dyn Store> = Arc::from(store);
+            let store: Arc<dyn Store> = Arc::from(self.desk.limited(store));
             if self.worker.conversation_mut().attach(Arc::clone(&store), self.command).is_durable() {
                 self.store = Some(store);
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use rejoin_record::{
-    Block, Message, Raw, Role, Text,
+    Block, Message, Raw, Role, Scope, Text,
     json::{Doc, Kind, Value},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
@@ -19,7 +19,7 @@ use crate::{
     messages::roles,
     session::{Aside, Detail, Place, ReadError, Session, instant, replaced_bytes},
     sessions::{
-        building::{SessionBuilder, as_text, beside, call, item, result},
+        building::{self, SessionBuilder, as_text, beside, call, item, result},
         lines::{text_of, time_of},
     },
     wire::{registry::Dialect, render},
@@ -36,10 +36,11 @@ pub(super) fn conversations(input: &Input, found: Rows) -> Result<Vec<Session>, 
     let Rows { rows, mut beside, mut findings } = found;
     let mut channels: Vec<Channel> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    for Row { raw, place, own_id, what } in rows {
+    for Row { raw, place, own_id, scope, what } in rows {
         let number = *places.entry(own_id).or_insert_with_key(|own_id| {
             let own_id = own_id.clone();
-            channels.push(Channel { own_id, messages: Vec::new(), beside: Vec::new(), findings: Vec::new() });
+            let (messages, beside, findings) = (Vec::new(), Vec::new(), Vec::new());
+            channels.push(Channel { own_id, scope, messages, beside, findings });
             channels.len() - 1
         });
         let channel = &mut channels[number];
@@ -109,9 +110,13 @@ pub(super) enum What {
 impl Row {
     pub(super) fn read(root: Value<'_>, raw: Raw, place: Place) -> Self {
         let name = |name: &str| root.given(name).map(as_text).unwrap_or_else(|| Text::new(""));
+        let [user, channel, thread] =
+            ["user_id", "channel_id", "thread_id"].map(|part| name(part).to_string());
         if root.get("message_type").is_some() {
-            let own_id = format!("{}\n{}", name("user_id"), name("channel_id"));
-            return Self { what: What::Message(Said::row(raw.clone(), root, place)), raw, place, own_id };
+            let own_id = format!("{user}\n{channel}");
+            let scope = Scope { user, channel, thread: String::new() };
+            let what = What::Message(Said::row(raw.clone(), root, place));
+            return Self { what, raw, place, own_id, scope };
         }
         let around = match root.holds("conversation_history", Kind::Array) {
             true => Text::from(render::with_field_of(root, "conversation_history", "[]")),
@@ -122,7 +127,8 @@ impl Row {
             what: What::Thread { around, history },
             raw,
             place,
-            own_id: format!("thread\n{}", name("thread_id")),
+            own_id: format!("thread\n{thread}"),
+            scope: Scope { user, channel, thread },
         }
     }
 }
@@ -189,6 +195,7 @@ impl Said {
 /// One conversation.
 struct Channel {
     own_id: String,
+    scope: Scope,
     messages: Vec<Said>,
     beside: Vec<(Place, Aside)>,
     findings: Vec<Finding>,
@@ -228,6 +235,7 @@ impl Channel {
         }
         let answered: HashSet<Text> = keyed.iter().filter_map(|(_, said)| said.answers.clone()).collect();
         let mut builder = SessionBuilder::new(FORMAT);
+        builder.aside(building::nth(0), Aside::Scope(self.scope));
         self.beside.into_iter().for_each(|(place, what)| builder.aside(place, what));
         builder.findings.extend(self.findings);
         let mut seen: HashMap<Text, Vec<Raw>> = HashMap::new();

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use rejoin_record::{
-    Raw, Text,
+    Raw, Scope, Text,
     json::{Doc, Kind, Object, Value},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
@@ -25,6 +25,7 @@ pub(super) struct Row {
     pub place: Place,
     /// What tells its conversation from others.
     pub own_id: String,
+    pub scope: Scope,
     pub what: What,
 }
 

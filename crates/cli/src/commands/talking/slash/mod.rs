@@ -179,7 +179,8 @@ impl Talking {
         };
         // Each of them takes the conversation's lock, and writes to the store of this prompt.
         self.worker.release();
-        let flags = Flags { store: Some(self.desk.location.clone()), no_pager: true, color: None };
+        let scope = Some(self.desk.scope.clone()).filter(|scope| !scope.is_open());
+        let flags = Flags { store: Some(self.desk.location.clone()), scope, no_pager: true, color: None };
         let (done, printed) = off_the_runtime(|| {
             output::start_copy();
             let done = commands::run(CommandLine { flags, ..arguments });

@@ -196,7 +196,7 @@ impl Talking {
 
 /// Lists the newest conversations.
 fn list(store: &dyn Store) -> Result<Outcome, Failure> {
-    let page = store.list(&Query { limit: Some(LISTED), after: None });
+    let page = store.list(&Query { limit: Some(LISTED), ..Query::default() });
     let page = page.map_err(|why| desk::unusable(store.location(), why))?;
     for summary in &page.conversations {
         let title = harmless(summary.title.as_deref().unwrap_or("(untitled)"));

@@ -1,0 +1,348 @@
+//! A handle to a store that sees the conversations of one scope and no others.
+//!
+//! A conversation of another scope does not exist for it: it is not listed, found or read, and can be neither locked nor written. What a
+//! handle begins belongs to its scope, and it cannot give that away. Parts of the store that concern everybody (its damage, its size) are
+//! told only as far as they are the scope's own.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
+
+use rejoin_record::{ConversationId, Entry, EntryId, Kind, Scope, Tail};
+
+use crate::{
+    digest::Digester,
+    drafts::Drafts,
+    error::{StoreError, StoreResult},
+    location::Location,
+    lock::{Holder, Lock, guard},
+    scope::ScopeFilter,
+    spool::Spool,
+    store::{
+        Damage, Each, EachPiece, EachProblem, Erasure, Hit, Item, Page, PartRead, ProgressHook, Query,
+        Search, Selected, Size, Store, Verified,
+    },
+    summary::Summary,
+};
+
+/// The number of conversations of which a handle remembers that they are its own.
+const REMEMBERED: usize = 4096;
+
+/// A function that says whether files beside the store that belong to a conversation may be used.
+pub(crate) type Allows = Arc<dyn Fn(ConversationId) -> bool + Send + Sync>;
+
+/// The conversations whose files a handle may use. Every function that was added has to allow it.
+#[derive(Clone, Default)]
+pub(crate) struct Allowed(Vec<Allows>);
+
+impl Allowed {
+    pub(crate) fn and(mut self, allows: Allows) -> Self {
+        self.0.push(allows);
+        self
+    }
+
+    pub(crate) fn check(&self, id: ConversationId) -> StoreResult<()> {
+        if self.0.iter().all(|allows| allows(id)) { Ok(()) } else { Err(StoreError::NotFound(id)) }
+    }
+}
+
+impl fmt::Debug for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "all" } else { "some" })
+    }
+}
+
+/// A store, limited to a scope.
+pub struct Scoped {
+    inner: Arc<Inner>,
+    drafts: Option<Drafts>,
+    spool: Option<Spool>,
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    scope: ScopeFilter,
+    /// Conversations that were found to be in the scope, with the newest entry at that time. A scope changes only by an entry, so an append
+    /// after that entry succeeds only if the conversation is still in the scope. None for one that this handle begins.
+    own: Mutex<HashMap<ConversationId, Option<Tail>>>,
+}
+
+impl fmt::Debug for Scoped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scoped").field("scope", &self.inner.scope).field("store", &self.inner.store).finish()
+    }
+}
+
+impl Inner {
+    /// Finds out whether a conversation is in the scope.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if it is not, as if it did not exist.
+    fn check(&self, id: ConversationId) -> StoreResult<Summary> {
+        let summary = self.store.summary(id)?;
+        if !self.scope.admits(&summary.scope) {
+            guard(&self.own).remove(&id);
+            return Err(StoreError::NotFound(id));
+        }
+        if let Some(tail) = summary.tail {
+            self.remember(id, Some(tail));
+        }
+        Ok(summary)
+    }
+
+    fn remember(&self, id: ConversationId, tail: Option<Tail>) {
+        let mut own = guard(&self.own);
+        if own.len() >= REMEMBERED {
+            own.clear();
+        }
+        own.insert(id, tail);
+    }
+
+    /// Whether a conversation that may not exist yet can be used: it is in the scope, or there is none.
+    fn check_free(&self, id: ConversationId) -> StoreResult<()> {
+        match self.check(id) {
+            Err(StoreError::NotFound(_)) if self.store.tail(id)?.is_none() => Ok(()),
+            checked => checked.map(drop),
+        }
+    }
+
+    /// Whether entries of a conversation may wait in a file. If the server is away, it cannot be asked, and what it said last counts.
+    fn may_wait(&self, id: ConversationId) -> bool {
+        match self.check(id) {
+            Err(StoreError::NotFound(_)) => guard(&self.own).get(&id) == Some(&None),
+            Err(_) => guard(&self.own).contains_key(&id),
+            Ok(_) => true,
+        }
+    }
+
+    /// The scopes that entries name. Only the entries that can name one are looked into.
+    fn named(&self, entries: &[Entry]) -> Vec<Scope> {
+        let mut follows = self.store.digester()(None);
+        let metas = entries.iter().filter(|entry| entry.envelope().kind == Kind::Meta);
+        metas.filter_map(|entry| follows.add(entry).scope).collect()
+    }
+
+    /// The query that finds only what is in the scope; none if it can find nothing.
+    fn limited(&self, scope: &ScopeFilter) -> Option<ScopeFilter> {
+        self.scope.and(scope)
+    }
+}
+
+impl Scoped {
+    /// A handle to a store that sees only what the filter admits.
+    pub fn new(store: Arc<dyn Store>, scope: ScopeFilter) -> Self {
+        // The store may be limited already. If the two have nothing in common, it shows nothing that this scope admits.
+        let scope = store.scope().and(&scope).unwrap_or(scope);
+        let (drafts, spool) = (store.drafts().cloned(), store.spool().cloned());
+        let inner = Arc::new(Inner { store, scope, own: Mutex::default() });
+        let (reader, waiter) = (Arc::clone(&inner), Arc::clone(&inner));
+        Self {
+            drafts: drafts.map(|drafts| drafts.limited(Arc::new(move |id| reader.check(id).is_ok()))),
+            spool: spool.map(|spool| spool.limited(Arc::new(move |id| waiter.may_wait(id)))),
+            inner,
+        }
+    }
+
+    fn store(&self) -> &dyn Store {
+        &*self.inner.store
+    }
+}
+
+impl Store for Scoped {
+    fn location(&self) -> &Location {
+        self.store().location()
+    }
+
+    fn digester(&self) -> Digester {
+        self.store().digester()
+    }
+
+    fn scope(&self) -> &ScopeFilter {
+        &self.inner.scope
+    }
+
+    fn read_only(&self) -> Option<&str> {
+        self.store().read_only()
+    }
+
+    fn tail(&self, conversation: ConversationId) -> StoreResult<Option<Tail>> {
+        match self.inner.check(conversation) {
+            Ok(_) => self.store().tail(conversation),
+            Err(StoreError::NotFound(_)) => Ok(None),
+            Err(why) => Err(why),
+        }
+    }
+
+    fn append(&self, id: ConversationId, after: Option<Tail>, entries: &[Entry]) -> StoreResult<Tail> {
+        let named = self.inner.named(entries);
+        if named.iter().any(|scope| !self.inner.scope.admits(scope)) {
+            return Err(StoreError::OutOfScope);
+        }
+        let known = guard(&self.inner.own).get(&id).copied();
+        match after {
+            Some(_) if known.flatten() == after => {}
+            Some(_) => drop(self.inner.check(id)?),
+            // A header alone would begin a conversation of nobody.
+            None if named.is_empty() => return Err(StoreError::OutOfScope),
+            None => {
+                if known.is_none() {
+                    match self.inner.check_free(id) {
+                        // While the server is away, a file takes what is begun; delivering it finds out whether the id is free.
+                        Err(why) if why.is_unwritable() => {}
+                        checked => checked?,
+                    }
+                }
+                self.inner.remember(id, known.flatten());
+            }
+        }
+        let tail = self.store().append(id, after, entries)?;
+        self.inner.remember(id, Some(tail));
+        Ok(tail)
+    }
+
+    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()> {
+        self.inner.check(conversation)?;
+        self.store().read(conversation, from, each)
+    }
+
+    fn read_part(&self, id: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<PartRead> {
+        self.inner.check(id)?;
+        self.store().read_part(id, part, each)
+    }
+
+    fn single_reads(&self) -> usize {
+        self.store().single_reads()
+    }
+
+    fn checkpoint(&self, conversation: ConversationId, each: EachPiece<'_>) {
+        if self.inner.check(conversation).is_ok() {
+            self.store().checkpoint(conversation, each);
+        }
+    }
+
+    fn keep_checkpoint(&self, conversation: ConversationId, pieces: &[String]) {
+        if self.inner.check(conversation).is_ok() {
+            self.store().keep_checkpoint(conversation, pieces);
+        }
+    }
+
+    fn list(&self, query: &Query) -> StoreResult<Page> {
+        match self.inner.limited(&query.scope) {
+            Some(scope) => self.store().list(&Query { scope, ..query.clone() }),
+            None => Ok(Page::default()),
+        }
+    }
+
+    fn summary(&self, conversation: ConversationId) -> StoreResult<Summary> {
+        self.inner.check(conversation)
+    }
+
+    fn ids(&self, prefix: &str, limit: usize) -> StoreResult<Vec<ConversationId>> {
+        let all = self.list(&Query::default())?.conversations;
+        let mut ids: Vec<ConversationId> =
+            all.iter().map(|summary| summary.id).filter(|id| id.has_prefix(prefix)).collect();
+        ids.sort_unstable();
+        ids.truncate(limit);
+        Ok(ids)
+    }
+
+    fn search(&self, search: &Search) -> StoreResult<Vec<Hit>> {
+        if let Some(within) = search.within {
+            match self.inner.check(within) {
+                Err(StoreError::NotFound(_)) => return Ok(Vec::new()),
+                checked => drop(checked?),
+            }
+        }
+        match self.inner.limited(&search.scope) {
+            Some(scope) => self.store().search(&Search { scope, ..search.clone() }),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn lock(&self, conversation: ConversationId, holder: &Holder) -> StoreResult<Lock> {
+        self.inner.check_free(conversation)?;
+        self.store().lock(conversation, holder)
+    }
+
+    fn erase_all(&self, id: ConversationId, after: Tail, erasures: &[Erasure]) -> StoreResult<Tail> {
+        self.inner.check(id)?;
+        let notes: Vec<Entry> = erasures.iter().map(|(_, note)| note.clone()).collect();
+        if self.inner.named(&notes).iter().any(|scope| !self.inner.scope.admits(scope)) {
+            return Err(StoreError::OutOfScope);
+        }
+        // What names the scope may be among what is erased.
+        guard(&self.inner.own).remove(&id);
+        self.store().erase_all(id, after, erasures)
+    }
+
+    fn delete(&self, conversation: ConversationId) -> StoreResult<()> {
+        self.inner.check(conversation)?;
+        guard(&self.inner.own).remove(&conversation);
+        self.store().delete(conversation)
+    }
+
+    fn set_aside(&self, conversation: ConversationId, damage: &Damage) -> StoreResult<Option<PathBuf>> {
+        self.inner.check(conversation)?;
+        self.store().set_aside(conversation, damage)
+    }
+
+    fn files_that_go(
+        &self,
+        conversation: ConversationId,
+        entries: Option<&[EntryId]>,
+    ) -> StoreResult<Vec<PathBuf>> {
+        self.inner.check(conversation)?;
+        self.store().files_that_go(conversation, entries)
+    }
+
+    fn on_progress(&self, hook: ProgressHook) {
+        self.store().on_progress(hook);
+    }
+
+    fn drafts(&self) -> Option<&Drafts> {
+        self.drafts.as_ref()
+    }
+
+    fn spool(&self) -> Option<&Spool> {
+        self.spool.as_ref()
+    }
+
+    fn verify(&self, conversation: Option<ConversationId>, each: EachProblem<'_>) -> StoreResult<Verified> {
+        let ids = conversation.map_or_else(|| self.ids("", usize::MAX), |id| Ok(vec![id]))?;
+        let mut all = Verified::default();
+        for id in ids {
+            self.inner.check(id)?;
+            all.add(self.store().verify(Some(id), each)?);
+        }
+        Ok(all)
+    }
+
+    /// The bytes of the scope's own entries.
+    fn size(&self) -> StoreResult<Size> {
+        let mut record = 0;
+        for id in self.ids("", usize::MAX)? {
+            self.read(id, 0, &mut |item| {
+                if let Item::Entry(entry) = item {
+                    record += entry.to_line().len() as u64 + 1;
+                }
+                std::ops::ControlFlow::Continue(())
+            })?;
+        }
+        Ok(Size { record, index: 0 })
+    }
+
+    fn schema(&self) -> Option<i64> {
+        self.store().schema()
+    }
+
+    fn settle(&self) -> StoreResult<()> {
+        self.store().settle()
+    }
+
+    fn rebuild(&self) -> StoreResult<()> {
+        self.store().rebuild()
+    }
+}
