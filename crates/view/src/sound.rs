@@ -382,18 +382,16 @@ impl SoundView {
     /// The view as plain messages: each result becomes a message after its call, unless the source had them together.
     /// Messages that need no change are the source's.
     pub fn to_messages(&self) -> Vec<Message> {
-        let mut messages = Vec::new();
-        for item in self.items() {
-            if item.is_complete() {
-                messages.push(Message::clone(item.message()));
-            } else {
-                messages.push(plain_message(item));
-            }
-            for (exchange, call) in item.exchanges() {
-                messages.push(result_message(exchange, call));
-            }
-        }
-        messages
+        self.items().flat_map(ItemRef::to_messages).collect()
+    }
+}
+
+impl ItemRef<'_> {
+    /// It as plain messages: first its own, then the results of its calls.
+    pub fn to_messages(self) -> Vec<Message> {
+        let own = if self.is_complete() { Message::clone(self.message()) } else { plain_message(self) };
+        let results = self.exchanges().map(|(exchange, call)| result_message(exchange, call));
+        [own].into_iter().chain(results).collect()
     }
 }
 

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "agent")]
 mod agent;
+mod bot;
 #[cfg(feature = "agent")]
 mod command;
 #[cfg(feature = "agent")]
@@ -14,6 +15,7 @@ mod storage;
 
 #[cfg(feature = "agent")]
 pub use agent::FromNumbers;
+pub use bot::{ChatThread, ConversationMessage, DatabaseService};
 #[cfg(feature = "agent")]
 pub use command::StateCommand;
 #[cfg(feature = "agent")]

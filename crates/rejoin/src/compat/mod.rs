@@ -7,6 +7,7 @@
 //! | `Agent::new_from_shared_provider`, `Agent::with_history` (`FromNumbers`) | `Agent::builder` |
 //! | `Conversation::new` from three numbers ([`Conversation`]) | `rejoin::Conversation` |
 //! | `RolloutRecorder`, `SqliteStorage` | `open_store` and `rejoin::Conversation` |
+//! | `DatabaseService`: `save_messages`, `get_conversation_history`, `get_chat_thread`, … | `open_store`, `Store::scoped` |
 //! | `StateCommand` | `Conversation::add_tool_message` |
 //! | `CompactConfig`, `needs_compaction`, `run_compact_task` | `WindowSettings`, `Agent::compact` |
 //! | `OllamaConfig`, [`convert_messages`] | `engine::provider`, [`convert`](crate::convert()) |
@@ -39,8 +40,9 @@ pub use rejoin_engine::{
 pub use rejoin_engine::{
     SessionState,
     compat::{
-        CompactedTurn, ConversationMetadata, DamagedLine, Listed, RecoveredRollout, RolloutError,
-        RolloutLine, RolloutRecorder, RolloutTurn, SqliteStorage, TurnMetadata,
+        ChatThread, CompactedTurn, ConversationMessage, ConversationMetadata, DamagedLine, DatabaseService,
+        Listed, RecoveredRollout, RolloutError, RolloutLine, RolloutRecorder, RolloutTurn, SqliteStorage,
+        TurnMetadata,
     },
 };
 pub use sequence::{
