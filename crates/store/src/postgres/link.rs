@@ -14,7 +14,7 @@ use std::{
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::{Config, error::SqlState};
 
 use super::{
     address::{Reach, reason},
@@ -33,6 +33,14 @@ pub(super) struct Link {
     /// None only while it is dropped.
     runtime: Option<Runtime>,
     pool: Pool,
+    dialer: Dialer,
+}
+
+/// What connects to the server, for a connection that is not one of the pool.
+#[derive(Clone)]
+pub(super) struct Dialer {
+    pub(super) config: Config,
+    pub(super) tls: tls::Connect,
 }
 
 impl Link {
@@ -42,6 +50,7 @@ impl Link {
         let runtime = runtime.map_err(StoreError::io("starting a thread for PostgreSQL"))?;
         let connect = tls::connect(&reach.trust)?;
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let dialer = Dialer { config: reach.config.clone(), tls: connect.clone() };
         let manager = Manager::from_config(reach.config, connect, recycling);
         let pool = Pool::builder(manager)
             .max_size(CONNECTIONS)
@@ -49,7 +58,15 @@ impl Link {
             .runtime(deadpool_postgres::Runtime::Tokio1)
             .build();
         let pool = pool.map_err(|why| refused(why.to_string(), "this is a mistake in rejoin"))?;
-        Ok(Self { runtime: Some(runtime), pool })
+        Ok(Self { runtime: Some(runtime), pool, dialer })
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    pub(super) fn dialer(&self) -> &Dialer {
+        &self.dialer
     }
 
     pub(super) fn handle(&self) -> &Handle {

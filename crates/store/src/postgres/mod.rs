@@ -10,6 +10,7 @@ mod delete;
 mod erase;
 mod lease;
 mod link;
+mod notice;
 mod reading;
 mod rows;
 mod schema;
@@ -21,6 +22,7 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock},
+    time::Duration,
 };
 
 use rejoin_record::{ConversationId, Entry, EntryId, Raw, Tail};
@@ -28,6 +30,7 @@ use rejoin_record::{ConversationId, Entry, EntryId, Raw, Tail};
 pub(crate) use self::lease::Lease;
 use self::{
     link::{Link, Trouble},
+    notice::Notices,
     schema::Found,
     summaries::Told,
 };
@@ -70,7 +73,14 @@ struct Inner {
     digester: Digester,
     /// Summaries of conversations that this process appends to, so that an append need not ask for them first.
     tallies: Mutex<HashMap<ConversationId, Tally>>,
+    notices: Notices,
     beside: Option<Beside>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.notices.finish(&self.link);
+    }
 }
 
 struct Opened {
@@ -138,6 +148,7 @@ impl Postgres {
                 opened: OnceLock::new(),
                 digester: options.digester,
                 tallies: Mutex::default(),
+                notices: Notices::default(),
                 beside: address.beside().map(Beside::in_folder),
             }),
         };
@@ -244,6 +255,9 @@ impl Postgres {
             let (parents, told) = (&parents, told.as_ref());
             async move { append::append(&client, id, after, entries, parents, told).await }
         })?;
+        if appended {
+            self.inner.notices.tell(link, id);
+        }
         if let Some(tally) = tally.filter(|_| appended && told.is_some()) {
             self.remember(id, tally);
         }
@@ -339,6 +353,16 @@ impl Store for Postgres {
         self.link()?.run("reading the newest entry", |client| async move {
             append::tail(&client, conversation).await
         })
+    }
+
+    fn wait(
+        &self,
+        conversation: ConversationId,
+        after: Option<Tail>,
+        most: Duration,
+    ) -> StoreResult<Option<Tail>> {
+        let link = self.link()?;
+        self.inner.notices.wait(link, (conversation, after), most, || self.tail(conversation))
     }
 
     fn append(&self, id: ConversationId, after: Option<Tail>, entries: &[Entry]) -> StoreResult<Tail> {
@@ -439,6 +463,7 @@ impl Store for Postgres {
         let tail = self.link()?.run("erasing", |mut client| async move {
             erase::erase(&mut client, id, after, erasures).await
         })?;
+        self.inner.notices.tell(self.link()?, id);
         // Copies of the entries may have been set aside when they were found damaged.
         self.forget_copies(id, Sought::any(&sought))?;
         self.clean()?;
@@ -450,6 +475,7 @@ impl Store for Postgres {
         guard(&self.inner.tallies).remove(&conversation);
         self.link()?
             .run("deleting", |mut client| async move { delete::delete(&mut client, conversation).await })?;
+        self.inner.notices.tell(self.link()?, conversation);
         self.forget_copies(conversation, |_| true)?;
         if let Some(beside) = &self.inner.beside {
             beside.drafts.remove(conversation)?;
