@@ -290,15 +290,7 @@ impl Postgres {
     /// Makes the summary of a conversation again.
     fn refresh(&self, id: ConversationId) -> StoreResult<Summary> {
         let tail = self.tail(id)?.ok_or(StoreError::NotFound(id))?;
-        let mut tally = Tally::new(id, self.inner.digester);
-        self.read(id, 0, &mut |item| {
-            match item {
-                crate::store::Item::Entry(entry) => drop(tally.add(&entry)),
-                crate::store::Item::Damage(damage) => tally.note_damage(!damage.torn),
-            }
-            std::ops::ControlFlow::Continue(())
-        })?;
-        tally.settle(|newest| scan::entries(newest, |each| self.read(id, 0, each)))?;
+        let tally = scan::tally(self, id, self.inner.digester)?;
         if self.read_only().is_none() {
             self.link()?.run("writing the summary", |client| {
                 let tally = &tally;
@@ -464,8 +456,11 @@ impl Store for Postgres {
             erase::erase(&mut client, id, after, erasures).await
         })?;
         self.inner.notices.tell(self.link()?, id);
-        // Copies of the entries may have been set aside when they were found damaged.
+        // Copies of the entries may have been set aside when they were found damaged, or wait to be saved although they are.
         self.forget_copies(id, Sought::any(&sought))?;
+        if let Some(beside) = &self.inner.beside {
+            beside.spool.erase(id, &entries)?;
+        }
         self.clean()?;
         Ok(tail)
     }
@@ -479,6 +474,7 @@ impl Store for Postgres {
         self.forget_copies(conversation, |_| true)?;
         if let Some(beside) = &self.inner.beside {
             beside.drafts.remove(conversation)?;
+            beside.spool.remove(conversation)?;
         }
         self.clean()
     }
@@ -494,6 +490,7 @@ impl Store for Postgres {
         let unreadable = StoreError::io("reading what was set aside");
         let Some(entries) = entries else {
             let mut files: Vec<PathBuf> = beside.drafts.file_of(conversation).into_iter().collect();
+            files.extend(beside.spool.file_of(conversation));
             files.extend(beside.asides.holding(&owner, |_| true).map_err(unreadable)?);
             return Ok(files);
         };
