@@ -27,6 +27,7 @@ pub struct Server {
     programs: PathBuf,
     folder: PathBuf,
     settings: Vec<String>,
+    port: u16,
     running: Mutex<Option<Child>>,
     databases: AtomicU64,
 }
@@ -45,6 +46,16 @@ pub fn programs() -> Option<PathBuf> {
         .find(|folder| ["initdb", "postgres", "psql"].iter().all(|name| folder.join(name).exists()))
 }
 
+/// A port of this machine that nobody uses at the moment.
+///
+/// # Panics
+/// If there is none.
+#[must_use]
+pub fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its number").port()
+}
+
 /// The server that all tests of this process share; none if PostgreSQL is not installed.
 pub fn shared() -> Option<&'static Server> {
     static SHARED: OnceLock<Option<Server>> = OnceLock::new();
@@ -52,7 +63,7 @@ pub fn shared() -> Option<&'static Server> {
 }
 
 impl Server {
-    /// Creates a cluster and starts it.
+    /// Creates a cluster and starts it, with settings such as `fsync=off`. It listens at its socket only, unless they say otherwise.
     ///
     /// # Panics
     /// If that fails.
@@ -61,9 +72,11 @@ impl Server {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("rejoin-pg-{}-{number}", std::process::id());
+        let port = settings.iter().find_map(|setting| setting.strip_prefix("port=")?.parse().ok());
         let mut server = Self {
             programs,
             folder: PathBuf::new(),
+            port: port.unwrap_or(5432),
             settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
             running: Mutex::new(None),
             databases: AtomicU64::new(0),
@@ -174,7 +187,7 @@ impl Server {
         let mut psql = Command::new(self.programs.join("psql"));
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"])
             .arg(&self.folder);
-        psql.args(["-d", database, "-f", "-"]);
+        psql.args(["-p", &self.port.to_string(), "-d", database, "-f", "-"]);
         psql.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut psql = psql.spawn().map_err(|why| why.to_string())?;
         let _ = psql.stdin.take().map(|mut input| input.write_all(statement.as_bytes()));
@@ -196,7 +209,44 @@ impl Server {
     /// The address of a database.
     #[must_use]
     pub fn address(&self, database: &str) -> String {
-        format!("postgres://postgres@/{database}?host={}", self.folder.display())
+        format!("postgres://postgres@/{database}?host={}&port={}", self.folder.display(), self.port)
+    }
+
+    /// Replaces the rules of who may connect, and how (`pg_hba.conf`). The user `postgres` always may, by the socket.
+    ///
+    /// # Panics
+    /// If the server does not read them.
+    pub fn set_rules(&self, rules: &str) {
+        let rules = format!("local all postgres trust\n{rules}\n");
+        fs::write(self.data().join("pg_hba.conf"), rules).expect("the rules are written");
+        self.psql("postgres", "SELECT pg_reload_conf()").expect("the server reads them");
+        let wrong = "SELECT count(*) FROM pg_hba_file_rules WHERE error IS NOT NULL";
+        assert_eq!(self.psql("postgres", wrong).as_deref(), Ok("0"), "the rules are valid");
+    }
+
+    /// Makes a folder of the server's user beside its data, and returns its path.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    pub fn make_folder(&self, name: &str) -> PathBuf {
+        let path = self.folder.join(name);
+        let made = self.as_its_user(Path::new("mkdir")).arg(&path).status();
+        assert!(made.is_ok_and(|made| made.success()), "{}", path.display());
+        path
+    }
+
+    /// Writes a file that only the server's user can read, beside its data, and returns its path.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.folder.join(name);
+        let mut command = self.as_its_user(Path::new("sh"));
+        command.args(["-c", "umask 077; cat >\"$1\"", "sh"]).arg(&path).stdin(Stdio::piped());
+        let mut child = command.spawn().expect("a shell");
+        let written = child.stdin.take().map(|mut input| input.write_all(bytes));
+        assert!(matches!(written, Some(Ok(()))) && child.wait().is_ok_and(|done| done.success()));
+        path
     }
 
     /// What the server has logged.

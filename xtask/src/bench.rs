@@ -12,10 +12,20 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::run::{cargo, run};
 
 /// Runs all of them, or one: `conversation`, `formats`, `rollout`, `resume`, `prompt`, `store`, `tokens`, `turn`. `store` and `turn` have parts: `append`, `import`,
-/// `repeated`, `load`, `list`, `search`; and `next`, `load`, `start`, `size`. `peers` is run only if it is named.
+/// `repeated`, `load`, `list`, `search`; and `next`, `load`, `start`, `size`. `peers` and `postgres` are run only if they are named.
 pub fn bench(name: Option<&str>, part: Option<&str>) -> Result<()> {
-    const NAMES: [&str; 9] =
-        ["conversation", "formats", "rollout", "resume", "prompt", "store", "tokens", "turn", "peers"];
+    const NAMES: [&str; 10] = [
+        "conversation",
+        "formats",
+        "rollout",
+        "resume",
+        "prompt",
+        "store",
+        "tokens",
+        "turn",
+        "peers",
+        "postgres",
+    ];
     if let Some(name) = name.filter(|name| !NAMES.contains(name)) {
         bail!("no benchmark `{name}`: there are {}", NAMES.join(", "));
     }
@@ -49,7 +59,12 @@ pub fn bench(name: Option<&str>, part: Option<&str>) -> Result<()> {
             size()?;
         }
     }
-    if name == Some("peers") { peers() } else { Ok(()) }
+    match name {
+        Some("peers") => peers(),
+        // Starts a server, and needs its programs.
+        Some("postgres") => run_one("rejoin-store", "postgres"),
+        _ => Ok(()),
+    }
 }
 
 /// rejoin's whole conversion beside rig-core's. Needs the network once, for rig-core.

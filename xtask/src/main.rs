@@ -27,7 +27,8 @@ const HELP: &str = "cargo xtask COMMAND
   tidy                check the house rules: edges between rooms, file headers, registries, documents
   coverage            measure line coverage per room against its floor (needs cargo-llvm-cov and LLVM tools)
   bench [NAME]        run benchmarks, as ratios within one run: `conversation [MESSAGES]`, `rollout`, `resume`, `store [PART]` (takes
-                      minutes and disk space), `tokens`, `turn [PART]`; only if named `peers`, against rig-core (needs the network once)
+                      minutes and disk space), `tokens`, `turn [PART]`; only if named `peers`, against rig-core (needs the network once),
+                      and `postgres [PART]`, against pgbench (needs PostgreSQL)
   docs                write docs/reference from the registries and the command line
   loopback [OPTIONS]  start a provider on 127.0.0.1 that speaks every provider's API, for any client: `loopback --help`
   peers [NAME]        give what rejoin writes to Codex CLI, Claude Code, Gemini CLI, opencode, pi and mistral-common; `sessions`: only

@@ -82,25 +82,48 @@ pub(crate) fn deliver(store: &dyn Store) {
     }
 }
 
-fn deliver_one(store: &dyn Store, id: ConversationId, left: LeftUnsaved) -> Result<usize, StoreError> {
-    let LeftUnsaved { after, entries, file } = left;
-    let count = entries.len();
-    if count > 0 {
-        let _lock = store.lock(id, &Holder::this("delivering what was not saved", SystemClock.now()))?;
-        match store.append(id, after, &entries) {
+/// About how many bytes of entries are delivered at once. A file may be larger than what a server takes in one statement.
+const AT_ONCE: usize = 4 << 20;
+
+fn deliver_one(store: &dyn Store, id: ConversationId, mut left: LeftUnsaved) -> Result<usize, StoreError> {
+    let mut after = left.after;
+    let mut entries = left.next_entries(AT_ONCE)?;
+    let _lock = match entries.is_empty() {
+        true => None,
+        false => Some(store.lock(id, &Holder::this("delivering what was not saved", SystemClock.now()))?),
+    };
+    let mut count = 0;
+    // The hashes of the entries that are stored, once others are known to have gone on.
+    let mut stored: Option<HashMap<EntryId, Hash>> = None;
+    while !entries.is_empty() {
+        count += entries.len();
+        let appended = match &stored {
+            None => store.append(id, after, &entries),
+            Some(_) => Err(StoreError::TailMoved { expected: after, found: after }),
+        };
+        after = Some(match appended {
             Err(StoreError::TailMoved { found: Some(found), .. }) => {
                 // Others went on meanwhile. Each entry keeps its id and its parent, so this makes a branch.
-                let mut hashes = HashMap::new();
-                store.each_entry(id, |entry| {
-                    hashes.insert(entry.id(), entry.hash());
-                })?;
+                let hashes = match &mut stored {
+                    Some(hashes) => hashes,
+                    None => stored.insert(hashes_of(store, id)?),
+                };
                 let missing = entries.into_iter().filter(|entry| !hashes.contains_key(&entry.id())).collect();
-                let sealed = resealed(found, &mut hashes, missing);
-                store.append(id, Some(found), &sealed)?;
+                let sealed = resealed(found, hashes, missing);
+                if sealed.is_empty() { found } else { store.append(id, Some(found), &sealed)? }
             }
-            appended => drop(appended?),
-        }
+            appended => appended?,
+        });
+        entries = left.next_entries(AT_ONCE)?;
     }
-    file.remove()?;
+    left.file.remove()?;
     Ok(count)
+}
+
+fn hashes_of(store: &dyn Store, id: ConversationId) -> Result<HashMap<EntryId, Hash>, StoreError> {
+    let mut hashes = HashMap::new();
+    store.each_entry(id, |entry| {
+        hashes.insert(entry.id(), entry.hash());
+    })?;
+    Ok(hashes)
 }

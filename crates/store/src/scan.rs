@@ -117,6 +117,15 @@ pub(crate) fn summary(
     conversation: ConversationId,
     digester: Digester,
 ) -> StoreResult<Summary> {
+    tally(store, conversation, digester).map(Tally::into_summary)
+}
+
+/// The same, with what its state depends on.
+pub(crate) fn tally(
+    store: &dyn Store,
+    conversation: ConversationId,
+    digester: Digester,
+) -> StoreResult<Tally> {
     let mut tally = Tally::new(conversation, digester);
     store.read(conversation, 0, &mut |item| {
         match item {
@@ -126,7 +135,7 @@ pub(crate) fn summary(
         ControlFlow::Continue(())
     })?;
     tally.settle(|newest| entries(newest, |each| store.read(conversation, 0, each)))?;
-    Ok(tally.into_summary())
+    Ok(tally)
 }
 
 /// The entries of a conversation that can be read, up to a `seq`. `read` reads the whole conversation.

@@ -9,6 +9,7 @@ use std::{
     fmt,
     path::PathBuf,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use rejoin_record::{ConversationId, Entry, EntryId, Kind, Scope, Tail};
@@ -173,6 +174,19 @@ impl Store for Scoped {
             Ok(_) => self.store().tail(conversation),
             Err(StoreError::NotFound(_)) => Ok(None),
             Err(why) => Err(why),
+        }
+    }
+
+    fn wait(
+        &self,
+        conversation: ConversationId,
+        after: Option<Tail>,
+        most: Duration,
+    ) -> StoreResult<Option<Tail>> {
+        match self.tail(conversation)? {
+            // A change of the scope is an entry too, so whatever comes is checked again.
+            Some(_) => self.store().wait(conversation, after, most).and_then(|_| self.tail(conversation)),
+            None => Ok(None),
         }
     }
 

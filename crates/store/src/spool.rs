@@ -5,14 +5,14 @@
 
 use std::{
     fs::File,
-    io::{Read as _, Seek as _, Write as _},
+    io::{self, BufReader, Seek as _, Write as _},
     path::PathBuf,
 };
 
 use rejoin_record::{
-    ConversationId, Entry, Tail,
+    ConversationId, Entry, EntryId, Tail,
     json::{Doc, Object},
-    limits,
+    lines::Lines,
 };
 
 use crate::{
@@ -44,10 +44,34 @@ pub struct Spooled {
 pub struct LeftUnsaved {
     /// The entry after which they come; none if the conversation is new.
     pub after: Option<Tail>,
-    /// The entries.
-    pub entries: Vec<Entry>,
+    lines: Lines<BufReader<File>>,
+    has_ended: bool,
     /// The file. It is removed when the entries are stored.
     pub file: Spooled,
+}
+
+impl LeftUnsaved {
+    /// The next entries, of about so many bytes in all; none at the end. A torn line at the end was never acknowledged.
+    pub fn next_entries(&mut self, bytes: usize) -> StoreResult<Vec<Entry>> {
+        let (mut entries, mut taken) = (Vec::new(), 0);
+        while taken < bytes && !self.has_ended {
+            match self.next_line()?.and_then(|line| Some((Entry::from_line(&line).ok()?, line.len()))) {
+                Some((entry, length)) => {
+                    entries.push(entry);
+                    taken += length;
+                }
+                None => self.has_ended = true,
+            }
+        }
+        Ok(entries)
+    }
+
+    fn next_line(&mut self) -> StoreResult<Option<String>> {
+        let mut line = Vec::new();
+        let read = self.lines.next(&mut line);
+        let read = read.map_err(StoreError::io(format!("reading {}", self.file.path().display())))?;
+        Ok(read.filter(|line| line.ended && !line.too_long).and_then(|_| String::from_utf8(line).ok()))
+    }
 }
 
 impl Spool {
@@ -67,17 +91,13 @@ impl Spool {
     /// If it cannot be created, or if another process has one for the same conversation.
     pub fn begin(&self, conversation: ConversationId, after: Option<Tail>) -> StoreResult<Spooled> {
         self.allows.check(conversation)?;
-        let name = format!("{conversation}{ENDING}");
+        let name = name(conversation);
         let failed = || StoreError::io(format!("making {}", self.folder.path_of(&name).display()));
         self.folder.make().map_err(failed())?;
         let file = self.folder.make_new(&name).map_err(failed())?;
         files::lock(&file).map_err(failed())?;
         let mut spooled = Spooled { folder: self.folder.clone(), name, file };
-        let first = match after {
-            None => Object::new(),
-            Some(tail) => Object::new().number("seq", tail.seq).text("id", tail.id).text("hash", tail.hash),
-        };
-        spooled.write(&format!("{}\n", first.finish()))?;
+        spooled.write(&first_line(after))?;
         self.folder.sync().map_err(StoreError::io("syncing the folder of unsaved entries"))?;
         Ok(spooled)
     }
@@ -89,13 +109,12 @@ impl Spool {
         all.filter(|id| self.allows.check(*id).is_ok()).collect()
     }
 
-    /// What is left of a conversation; none if there is no file, or if the process that writes it is alive. A torn line at the end was
-    /// never acknowledged.
+    /// What is left of a conversation; none if there is no file, or if the process that writes it is alive.
     pub fn left(&self, conversation: ConversationId) -> StoreResult<Option<LeftUnsaved>> {
         if self.allows.check(conversation).is_err() {
             return Ok(None);
         }
-        let name = format!("{conversation}{ENDING}");
+        let name = name(conversation);
         let path = self.folder.path_of(&name);
         let failed = || StoreError::io(format!("reading {}", path.display()));
         let Ok(mut file) = self.folder.open_to_append(&name, false) else { return Ok(None) };
@@ -103,14 +122,79 @@ impl Spool {
             return Ok(None);
         }
         file.rewind().map_err(failed())?;
-        let mut text = Vec::new();
-        (&file).take(limits::BODY_BYTES as u64 * 4).read_to_end(&mut text).map_err(failed())?;
-        let text = String::from_utf8_lossy(&text);
-        let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
-        let after = lines.next().and_then(tail_in);
-        let entries = lines.map_while(|line| Entry::from_line(line).ok()).collect();
-        Ok(Some(LeftUnsaved { after, entries, file: Spooled { folder: self.folder.clone(), name, file } }))
+        // Both handles share the lock.
+        let lines = Lines::new(BufReader::new(file.try_clone().map_err(failed())?));
+        let file = Spooled { folder: self.folder.clone(), name, file };
+        let mut left = LeftUnsaved { after: None, lines, has_ended: false, file };
+        left.after = left.next_line()?.as_deref().and_then(tail_in);
+        Ok(Some(left))
     }
+
+    /// The file of a conversation, if there is one.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only servers need it"))]
+    pub(crate) fn file_of(&self, conversation: ConversationId) -> Option<PathBuf> {
+        let name = name(conversation);
+        self.folder.has(&name).unwrap_or(false).then(|| self.folder.path_of(&name))
+    }
+
+    /// Removes the file of a conversation, if there is one.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only servers need it"))]
+    pub(crate) fn remove(&self, conversation: ConversationId) -> StoreResult<()> {
+        remove(&self.folder, &name(conversation))
+    }
+
+    /// Removes the content of entries from the file of a conversation.
+    ///
+    /// # Errors
+    /// If the process that writes the file is alive.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only servers need it"))]
+    pub(crate) fn erase(&self, conversation: ConversationId, erased: &[EntryId]) -> StoreResult<()> {
+        let Some(path) = self.file_of(conversation) else { return Ok(()) };
+        let what = format!("erasing entries in {}", path.display());
+        let Some(mut left) = self.left(conversation)? else {
+            return Err(StoreError::io(what)(io::Error::other("another process is writing it")));
+        };
+        let mut text = first_line(left.after);
+        let mut has_changed = false;
+        loop {
+            let entries = left.next_entries(usize::MAX)?;
+            if entries.is_empty() {
+                break;
+            }
+            for entry in entries {
+                let goes = erased.contains(&entry.id()) && entry.content().is_some();
+                has_changed |= goes;
+                add_line(&mut text, &if goes { entry.erased() } else { entry });
+            }
+        }
+        if !has_changed {
+            return Ok(());
+        }
+        self.folder.replace(&name(conversation), text.as_bytes()).map_err(StoreError::io(what))
+    }
+}
+
+fn name(conversation: ConversationId) -> String {
+    format!("{conversation}{ENDING}")
+}
+
+fn remove(folder: &PrivateFolder, name: &str) -> StoreResult<()> {
+    let removed = folder.remove(name).map(drop);
+    removed.map_err(StoreError::io(format!("removing {}", folder.path_of(name).display())))
+}
+
+/// The line that says after which entry the others come.
+fn first_line(after: Option<Tail>) -> String {
+    let line = match after {
+        None => Object::new(),
+        Some(tail) => Object::new().number("seq", tail.seq).text("id", tail.id).text("hash", tail.hash),
+    };
+    format!("{}\n", line.finish())
+}
+
+fn add_line(text: &mut String, entry: &Entry) {
+    text.push_str(&entry.to_line());
+    text.push('\n');
 }
 
 fn tail_in(line: &str) -> Option<Tail> {
@@ -134,8 +218,7 @@ impl Spooled {
     pub fn add(&mut self, entries: &[Entry]) -> StoreResult<()> {
         let mut text = String::new();
         for entry in entries {
-            text.push_str(&entry.to_line());
-            text.push('\n');
+            add_line(&mut text, entry);
         }
         self.write(&text)
     }
@@ -147,7 +230,6 @@ impl Spooled {
 
     /// Removes the file: the store has what it holds.
     pub fn remove(self) -> StoreResult<()> {
-        let removed = self.folder.remove(&self.name).map(drop);
-        removed.map_err(StoreError::io(format!("removing {}", self.path().display())))
+        remove(&self.folder, &self.name)
     }
 }

@@ -1,6 +1,13 @@
 //! The trait that every store implements, and the types it takes and returns.
 
-use std::{fmt, ops::ControlFlow, path::PathBuf, sync::Arc};
+use std::{
+    fmt,
+    ops::ControlFlow,
+    path::PathBuf,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId, Tail};
@@ -19,6 +26,9 @@ use crate::{
     spool::Spool,
     summary::Summary,
 };
+
+/// How often [`Store::wait`] looks where nothing tells it of new entries.
+pub(crate) const POLL: Duration = Duration::from_millis(250);
 
 /// A store of conversations.
 ///
@@ -51,6 +61,25 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// The newest entry of a conversation; none if there is no such conversation.
     fn tail(&self, conversation: ConversationId) -> StoreResult<Option<Tail>>;
+
+    /// Waits until the newest entry of a conversation is another one than `after`, for instance because another process has appended,
+    /// and returns it. Returns what there is after `most` in any case. While there is no such conversation, it has no newest entry.
+    fn wait(
+        &self,
+        conversation: ConversationId,
+        after: Option<Tail>,
+        most: Duration,
+    ) -> StoreResult<Option<Tail>> {
+        let begun = Instant::now();
+        loop {
+            let found = self.tail(conversation)?;
+            let left = most.saturating_sub(begun.elapsed());
+            if found != after || left.is_zero() {
+                return Ok(found);
+            }
+            thread::sleep(left.min(POLL));
+        }
+    }
 
     /// Appends entries after the tail that the caller knows; without one the conversation is new, and the first entry is its header.
     /// When it returns, all of them are durable. Entries that are already in their places are not appended again, so a caller may

@@ -408,3 +408,163 @@ fn bodies_are_kept_byte_for_byte() {
         assert_eq!(found[1].body().map(Raw::as_str), Some(odd));
     });
 }
+
+/// Two stores, as on two machines: a reader learns of an entry much sooner than it would look by itself.
+#[test]
+fn readers_are_told_of_new_entries() {
+    with_database(|_, _, location| {
+        let (ours, theirs) = (open(location).unwrap(), open(location).unwrap());
+        let (mut talk, mut entries) = Talk::of(1, 1);
+        ours.append(talk.id, None, &entries).unwrap();
+        // The first wait begins to listen.
+        theirs.wait(talk.id, tail(&entries), Duration::from_secs(2)).unwrap();
+        let mut late = Vec::new();
+        for round in 0..20 {
+            let next = talk.user(&format!("round {round}"));
+            let known = tail(&entries);
+            entries.push(next.clone());
+            let (heard, sent) = std::thread::scope(|scope| {
+                let reader = scope.spawn(|| {
+                    let found = theirs.wait(talk.id, known, Duration::from_secs(30)).unwrap();
+                    (found, Instant::now())
+                });
+                // The reader waits by now, and looks by itself only after seconds.
+                std::thread::sleep(Duration::from_millis(60));
+                ours.append(talk.id, known, std::slice::from_ref(&next)).unwrap();
+                let sent = Instant::now();
+                (reader.join().unwrap(), sent)
+            });
+            assert_eq!(heard.0, Some(Tail::of(&next)));
+            late.push(heard.1.saturating_duration_since(sent));
+        }
+        late.sort();
+        println!(
+            "an entry is seen after {:?} (median), {:?} (worst)",
+            late[late.len() / 2],
+            late[late.len() - 1]
+        );
+        assert!(late[late.len() / 2] < Duration::from_millis(200), "{late:?}");
+    });
+}
+
+/// The last notification leaves before a store is closed, and one that is lost does not matter.
+#[test]
+fn a_reader_sees_what_it_was_not_told() {
+    with_database(|server, database, location| {
+        let reader = open(location).unwrap();
+        let (mut talk, entries) = Talk::of(1, 1);
+        let writer = open(location).unwrap();
+        writer.append(talk.id, None, &entries).unwrap();
+        drop(writer);
+        let mut known = reader.wait(talk.id, None, Duration::from_secs(30)).unwrap();
+        assert_eq!(known, tail(&entries));
+        reader.wait(talk.id, known, Duration::from_secs(1)).unwrap();
+        let mut append = |text: &str| {
+            let next = talk.user(text);
+            let writer = open(location).unwrap();
+            writer.append(talk.id, known, std::slice::from_ref(&next)).unwrap();
+            drop(writer);
+            let begun = Instant::now();
+            let found = reader.wait(talk.id, known, Duration::from_secs(30)).unwrap();
+            assert_eq!(found, Some(Tail::of(&next)));
+            known = found;
+            begun.elapsed()
+        };
+        // It was appended before the reader waits.
+        assert!(append("at once") < Duration::from_secs(4));
+        // The connection that listens is gone.
+        let kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = ";
+        assert_eq!(server.psql("postgres", &format!("{kill}'{database}'")).unwrap(), "1");
+        assert!(append("while nobody listens") < Duration::from_secs(4));
+    });
+}
+
+/// The file of entries that could not be saved belongs to the conversation: it goes with it.
+#[test]
+fn unsaved_entries_are_deleted_and_erased_with_the_others() {
+    with_database(|_, _, location| {
+        let store = open(location).unwrap();
+        let spool = store.spool().unwrap();
+        let (mut talk, mut entries) = Talk::of(1, 1);
+        store.append(talk.id, None, &entries).unwrap();
+        let before = tail(&entries);
+        let secret = talk.user("a word that is erased");
+        let unsaved = talk.user("a word that was never saved");
+        // The append of the first was acknowledged, and its process killed before it could remove the file.
+        store.append(talk.id, before, std::slice::from_ref(&secret)).unwrap();
+        let mut file = spool.begin(talk.id, before).unwrap();
+        file.add(&[secret.clone(), unsaved.clone()]).unwrap();
+        let path = file.path();
+        entries.push(secret.clone());
+        let note = rejoin_record::Chain::at(tail(&entries)).append(
+            Kind::Erased,
+            &Content::Erased(rejoin_record::content::Erased { entry: secret.id(), reason: None }),
+            talk.stamp(),
+        );
+        // While its process is alive, the file is not changed under it.
+        let refused = store.erase(talk.id, Tail::of(&secret), secret.id(), &note).unwrap_err().to_string();
+        assert!(refused.contains("another process is writing it"), "{refused}");
+        drop(file);
+        store.erase(talk.id, Tail::of(&secret), secret.id(), &note).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("is erased") && text.contains("never saved"), "{text}");
+        let mut left = spool.left(talk.id).unwrap().unwrap();
+        assert_eq!(left.after, before);
+        let kept = left.next_entries(usize::MAX).unwrap();
+        assert_eq!(hashes(&kept), hashes(&[secret, unsaved]));
+        assert!(kept[0].content().is_none() && kept[1].content().is_some());
+        assert!(left.next_entries(1).unwrap().is_empty());
+        drop(left);
+
+        assert_eq!(store.files_that_go(talk.id, None).unwrap(), std::slice::from_ref(&path));
+        store.delete(talk.id).unwrap();
+        assert!(!path.exists() && spool.conversations().is_empty());
+    });
+}
+
+/// A file of unsaved entries is read in parts, whatever its size; a torn line at the end was never acknowledged.
+#[test]
+fn unsaved_entries_are_read_in_parts() {
+    with_database(|_, _, location| {
+        let store = open(location).unwrap();
+        let (talk, entries) = Talk::of(1, 9);
+        let mut file = store.spool().unwrap().begin(talk.id, None).unwrap();
+        file.add(&entries).unwrap();
+        let path = file.path();
+        drop(file);
+        let mut text = std::fs::read(&path).unwrap();
+        text.extend_from_slice(&entries[0].to_line().as_bytes()[..30]);
+        std::fs::write(&path, text).unwrap();
+        let mut left = store.spool().unwrap().left(talk.id).unwrap().unwrap();
+        let (mut found, mut parts) = (Vec::new(), 0);
+        loop {
+            let part = left.next_entries(800).unwrap();
+            if part.is_empty() {
+                break;
+            }
+            assert!(part.len() < 5, "{}", part.len());
+            found.extend(part);
+            parts += 1;
+        }
+        assert!(parts > 2 && found == entries, "{parts}");
+    });
+}
+
+/// A damaged body cannot be hashed. It is removed all the same.
+#[test]
+fn damaged_content_is_erased_too() {
+    with_database(|server, database, location| {
+        let store = open(location).unwrap();
+        let (mut talk, entries) = Talk::of(1, 3);
+        store.append(talk.id, None, &entries).unwrap();
+        server.psql(database, "UPDATE rejoin.entry SET body = '\\xff'::bytea || body WHERE seq = 2").unwrap();
+        let note = talk.erased(entries[2].id());
+        store.erase(talk.id, Tail::of(&entries[3]), entries[2].id(), &note).unwrap();
+        let left =
+            "SELECT count(*) FROM rejoin.entry WHERE seq = 2 AND (body IS NOT NULL OR salt IS NOT NULL)";
+        assert_eq!(server.psql(database, left).unwrap(), "0");
+        // It is still known to be damaged, and everything else is as it was.
+        let (found, damage) = read(&*store, talk.id, 0);
+        assert_eq!((found.len(), damage.len()), (4, 1), "{damage:?}");
+    });
+}

@@ -1,6 +1,6 @@
 //! Appends entries: one statement, and so one round trip and one transaction, for a batch.
 
-use deadpool_postgres::Object;
+use deadpool_postgres::{GenericClient, Object};
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
 use tokio_postgres::{Row, types::ToSql};
 
@@ -58,7 +58,7 @@ fn statement(is_new: bool, summary: bool) -> String {
 
 /// Appends a batch whose seals were checked, if the conversation ends with `after`. Says whether it did.
 pub(super) async fn append(
-    client: &Object,
+    client: &impl GenericClient,
     id: ConversationId,
     after: Option<Tail>,
     entries: &[Entry],
@@ -85,10 +85,12 @@ pub(super) async fn append(
     Ok(client.query_one(&statement, &values).await?.get::<_, i64>(0) == 1)
 }
 
+/// Asks for the newest entry of a conversation.
+pub(super) const TAIL: &str = "SELECT seq, tail, hash FROM rejoin.conversation WHERE id = $1";
+
 /// The newest entry of a conversation.
 pub(super) async fn tail(client: &Object, id: ConversationId) -> Result<Option<Tail>, Trouble> {
-    let statement =
-        client.prepare_cached("SELECT seq, tail, hash FROM rejoin.conversation WHERE id = $1").await?;
+    let statement = client.prepare_cached(TAIL).await?;
     let row = client.query_opt(&statement, &[&id.to_string()]).await?;
     Ok(row.as_ref().map(tail_in).transpose()?)
 }
@@ -112,7 +114,7 @@ fn hash(row: &Row, column: usize) -> StoreResult<Hash> {
 
 /// Ids and hashes of the entries after a tail; none if that tail is not stored.
 pub(super) async fn stored_after(
-    client: &Object,
+    client: &impl GenericClient,
     id: ConversationId,
     after: Option<Tail>,
     most: usize,
@@ -127,7 +129,7 @@ pub(super) async fn stored_after(
 }
 
 /// Ids and hashes in the rows after a tail, which must be in the first row.
-pub(super) fn after_tail(rows: &[Row], after: Option<Tail>) -> StoreResult<Option<Vec<(EntryId, Hash)>>> {
+fn after_tail(rows: &[Row], after: Option<Tail>) -> StoreResult<Option<Vec<(EntryId, Hash)>>> {
     let stored: StoreResult<Vec<_>> = rows.iter().map(|row| Ok((entry_id(row, 0), hash(row, 1)?))).collect();
     let mut stored = stored?;
     if let Some(after) = after {

@@ -5,11 +5,7 @@
 use deadpool_postgres::Object;
 use rejoin_record::{ConversationId, Entry, Tail};
 
-use super::{
-    append,
-    link::Trouble,
-    rows::{self, Columns},
-};
+use super::{append, link::Trouble, rows};
 use crate::{error::StoreError, scan, store::Erasure};
 
 /// Removes the salt and body of entries, and appends the notes about it.
@@ -27,42 +23,33 @@ pub(super) async fn erase(
     let entries: Vec<uuid::Uuid> = erasures.iter().map(|(entry, _)| entry.as_uuid()).collect();
     let query = "SELECT id, salt, body FROM rejoin.entry WHERE conversation = $1 AND id = ANY($2)";
     let rows = transaction.query(query, &[&name, &entries]).await?;
-    let mut inner = Vec::new();
+    let mut removed = Vec::new();
     for (entry, _) in erasures {
         let row = rows.iter().find(|row| row.get::<_, uuid::Uuid>(0) == entry.as_uuid());
         let row = row.ok_or(StoreError::NoSuchEntry(*entry))?;
-        let hash = rows::inner_hash(row.get(1), row.get(2));
-        inner.extend(hash.map(|hash| (entry.as_uuid(), hash.as_bytes().to_vec())));
+        let (salt, body): (Option<&[u8]>, Option<&[u8]>) = (row.get(1), row.get(2));
+        if salt.is_some() || body.is_some() {
+            // What was damaged has no such hash. It stays damaged, and goes all the same.
+            let hash = rows::inner_hash(salt, body).map(|hash| hash.as_bytes().to_vec());
+            removed.push((entry.as_uuid(), hash));
+        }
     }
     let notes: Vec<Entry> = erasures.iter().map(|(_, note)| note.clone()).collect();
     let mut fresh = &notes[..];
     if found != after {
         let moved = || StoreError::TailMoved { expected: Some(after), found: Some(found) };
-        let query = "SELECT id, hash FROM rejoin.entry WHERE conversation = $1 AND seq >= $2 ORDER BY seq";
-        let rows = transaction.query(query, &[&name, &(after.seq as i64)]).await?;
-        let stored = append::after_tail(&rows, Some(after))?.ok_or_else(moved)?;
-        fresh = &notes[scan::already(&stored, &notes).ok_or_else(moved)?..];
+        let stored = append::stored_after(&transaction, id, Some(after), notes.len()).await?;
+        fresh = &notes[scan::already(&stored.ok_or_else(moved)?, &notes).ok_or_else(moved)?..];
     }
     let mut tail = found;
     if let Some(last) = fresh.last() {
         let parents = scan::check_seals(Some(found), fresh, |_| Ok(None))?;
-        let columns = Columns::of(fresh, &parents);
-        let query = format!(
-            "INSERT INTO rejoin.entry (conversation, {}) SELECT $1, e.* FROM {}",
-            rows::COLUMNS,
-            Columns::unnest(2)
-        );
-        let mut values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = vec![&name];
-        columns.bind(&mut values);
-        transaction.execute(&query, &values).await?;
+        append::append(&transaction, id, Some(found), fresh, &parents, None).await?;
         tail = Tail::of(last);
-        let query = "UPDATE rejoin.conversation SET seq = $2, tail = $3, hash = $4 WHERE id = $1";
-        transaction
-            .execute(query, &[&name, &(tail.seq as i64), &tail.id.as_uuid(), &tail.hash.as_bytes().to_vec()])
-            .await?;
     }
-    for (entry, hash) in &inner {
-        let query = "UPDATE rejoin.entry SET inner_hash = $3, salt = NULL, body = NULL WHERE conversation = $1 AND id = $2";
+    for (entry, hash) in &removed {
+        let query = "UPDATE rejoin.entry SET inner_hash = coalesce($3, inner_hash), salt = NULL, body = NULL \
+                     WHERE conversation = $1 AND id = $2";
         transaction.execute(query, &[&name, entry, hash]).await?;
     }
     // A summary or a checkpoint may quote what was erased.

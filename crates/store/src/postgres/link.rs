@@ -14,7 +14,7 @@ use std::{
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::{Config, error::SqlState};
 
 use super::{
     address::{Reach, reason},
@@ -33,6 +33,14 @@ pub(super) struct Link {
     /// None only while it is dropped.
     runtime: Option<Runtime>,
     pool: Pool,
+    dialer: Dialer,
+}
+
+/// What connects to the server, for a connection that is not one of the pool.
+#[derive(Clone)]
+pub(super) struct Dialer {
+    pub(super) config: Config,
+    pub(super) tls: tls::Connect,
 }
 
 impl Link {
@@ -42,6 +50,7 @@ impl Link {
         let runtime = runtime.map_err(StoreError::io("starting a thread for PostgreSQL"))?;
         let connect = tls::connect(&reach.trust)?;
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let dialer = Dialer { config: reach.config.clone(), tls: connect.clone() };
         let manager = Manager::from_config(reach.config, connect, recycling);
         let pool = Pool::builder(manager)
             .max_size(CONNECTIONS)
@@ -49,7 +58,15 @@ impl Link {
             .runtime(deadpool_postgres::Runtime::Tokio1)
             .build();
         let pool = pool.map_err(|why| refused(why.to_string(), "this is a mistake in rejoin"))?;
-        Ok(Self { runtime: Some(runtime), pool })
+        Ok(Self { runtime: Some(runtime), pool, dialer })
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    pub(super) fn dialer(&self) -> &Dialer {
+        &self.dialer
     }
 
     pub(super) fn handle(&self) -> &Handle {
@@ -68,27 +85,30 @@ impl Link {
         F: Future<Output = Result<T, Trouble>>,
     {
         self.wait(async {
-            let mut tries = 0;
+            // Every pooled connection may be broken, after a restart for instance. A new one is tried twice.
+            let (mut tries, mut new) = (0, 0);
             loop {
                 tries += 1;
                 let trouble = match self.pool.get().await {
-                    Ok(connection) => match work(connection).await {
-                        Ok(done) => return Ok(done),
-                        Err(trouble) => trouble,
-                    },
-                    Err(PoolError::Backend(why)) => Trouble::Database(why),
+                    Ok(connection) => {
+                        new += usize::from(Object::metrics(&connection).recycle_count == 0);
+                        match work(connection).await {
+                            Ok(done) => return Ok(done),
+                            Err(trouble) => trouble,
+                        }
+                    }
+                    Err(PoolError::Backend(why)) => {
+                        new += 1;
+                        Trouble::Database(why)
+                    }
                     Err(why) => return Err(unreachable(what, why.to_string())),
                 };
                 match trouble {
                     Trouble::Store(why) => return Err(why),
                     Trouble::Database(why)
-                        if tries <= CONNECTIONS + 1 && is_broken(&why) && !is_refused(&why) =>
+                        if new < 2 && tries <= CONNECTIONS + 1 && is_broken(&why) && !is_refused(&why) =>
                     {
-                        // After a restart every pooled connection is broken; the next ones are new.
                         self.pool.retain(|connection, _| !connection.is_closed());
-                        if tries > 1 && self.pool.status().size == 0 {
-                            return Err(failed(what, &why));
-                        }
                     }
                     Trouble::Database(why) => return Err(failed(what, &why)),
                 }
@@ -187,9 +207,30 @@ fn unreachable(what: &'static str, why: String) -> StoreError {
     StoreError::Server { what, why, hint, unwritable: true }
 }
 
+/// Advice about passwords.
+const PASSWORD: &str =
+    "put the right user and password into the address, PGUSER and PGPASSWORD, or ~/.pgpass";
+
+/// An error of the connection itself. The library tells its kinds apart only by their messages.
+fn disconnected(what: &'static str, error: &tokio_postgres::Error) -> StoreError {
+    let (kind, why) = (error.to_string(), reason(error));
+    let hint = if kind.starts_with("error performing TLS handshake") {
+        if why.contains("does not support TLS") {
+            "the server does not encrypt: set `ssl = on` there, or use sslmode=prefer or sslmode=disable here"
+        } else {
+            tls::ROOTS
+        }
+    } else if kind.starts_with("invalid configuration") && why.contains("password") {
+        PASSWORD
+    } else {
+        return unreachable(what, why);
+    };
+    StoreError::Server { what, why, hint, unwritable: true }
+}
+
 /// The error of a store for what the library reports, with advice where there is some.
 pub(super) fn failed(what: &'static str, error: &tokio_postgres::Error) -> StoreError {
-    let Some(refusal) = error.as_db_error() else { return unreachable(what, reason(error)) };
+    let Some(refusal) = error.as_db_error() else { return disconnected(what, error) };
     let code = refusal.code();
     let class = code.code().get(..2).unwrap_or_default();
     // Connections, resources, an operator's intervention, the system, rights, a server that only reads. None of these is about the
@@ -197,9 +238,7 @@ pub(super) fn failed(what: &'static str, error: &tokio_postgres::Error) -> Store
     let unwritable = matches!(class, "08" | "28" | "3D" | "53" | "57" | "58")
         || [&SqlState::READ_ONLY_SQL_TRANSACTION, &SqlState::INSUFFICIENT_PRIVILEGE].contains(&code);
     let hint = match code {
-        &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
-            "put the right user and password into the address, PGUSER and PGPASSWORD, or ~/.pgpass"
-        }
+        &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => PASSWORD,
         &SqlState::INVALID_CATALOG_NAME => "create it with `createdb`, or name another one in the address",
         &SqlState::INSUFFICIENT_PRIVILEGE => {
             "let the owner of the database run `CREATE SCHEMA rejoin AUTHORIZATION <this user>`, or grant this user rights \

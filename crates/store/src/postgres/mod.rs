@@ -10,6 +10,7 @@ mod delete;
 mod erase;
 mod lease;
 mod link;
+mod notice;
 mod reading;
 mod rows;
 mod schema;
@@ -21,6 +22,7 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock},
+    time::Duration,
 };
 
 use rejoin_record::{ConversationId, Entry, EntryId, Raw, Tail};
@@ -28,6 +30,7 @@ use rejoin_record::{ConversationId, Entry, EntryId, Raw, Tail};
 pub(crate) use self::lease::Lease;
 use self::{
     link::{Link, Trouble},
+    notice::Notices,
     schema::Found,
     summaries::Told,
 };
@@ -70,7 +73,14 @@ struct Inner {
     digester: Digester,
     /// Summaries of conversations that this process appends to, so that an append need not ask for them first.
     tallies: Mutex<HashMap<ConversationId, Tally>>,
+    notices: Notices,
     beside: Option<Beside>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.notices.finish(&self.link);
+    }
 }
 
 struct Opened {
@@ -138,6 +148,7 @@ impl Postgres {
                 opened: OnceLock::new(),
                 digester: options.digester,
                 tallies: Mutex::default(),
+                notices: Notices::default(),
                 beside: address.beside().map(Beside::in_folder),
             }),
         };
@@ -248,6 +259,9 @@ impl Postgres {
             let (parents, told) = (&parents, told.as_ref());
             async move { append::append(&client, id, after, entries, parents, told).await }
         })?;
+        if appended {
+            self.inner.notices.tell(link, id);
+        }
         if let Some(tally) = tally.filter(|_| appended && told.is_some()) {
             self.remember(id, tally);
         }
@@ -280,15 +294,7 @@ impl Postgres {
     /// Makes the summary of a conversation again.
     fn refresh(&self, id: ConversationId) -> StoreResult<Summary> {
         let tail = self.tail(id)?.ok_or(StoreError::NotFound(id))?;
-        let mut tally = Tally::new(id, self.inner.digester);
-        self.read(id, 0, &mut |item| {
-            match item {
-                crate::store::Item::Entry(entry) => drop(tally.add(&entry)),
-                crate::store::Item::Damage(damage) => tally.note_damage(!damage.torn),
-            }
-            std::ops::ControlFlow::Continue(())
-        })?;
-        tally.settle(|newest| scan::entries(newest, |each| self.read(id, 0, each)))?;
+        let tally = scan::tally(self, id, self.inner.digester)?;
         if self.read_only().is_none() {
             self.link()?.run("writing the summary", |client| {
                 let tally = &tally;
@@ -347,6 +353,16 @@ impl Store for Postgres {
         self.link()?.run("reading the newest entry", |client| async move {
             append::tail(&client, conversation).await
         })
+    }
+
+    fn wait(
+        &self,
+        conversation: ConversationId,
+        after: Option<Tail>,
+        most: Duration,
+    ) -> StoreResult<Option<Tail>> {
+        let link = self.link()?;
+        self.inner.notices.wait(link, (conversation, after), most, || self.tail(conversation))
     }
 
     fn append(&self, id: ConversationId, after: Option<Tail>, entries: &[Entry]) -> StoreResult<Tail> {
@@ -455,8 +471,12 @@ impl Store for Postgres {
         let tail = self.link()?.run("erasing", |mut client| async move {
             erase::erase(&mut client, id, after, erasures).await
         })?;
-        // Copies of the entries may have been set aside when they were found damaged.
+        self.inner.notices.tell(self.link()?, id);
+        // Copies of the entries may have been set aside when they were found damaged, or wait to be saved although they are.
         self.forget_copies(id, Sought::any(&sought))?;
+        if let Some(beside) = &self.inner.beside {
+            beside.spool.erase(id, &entries)?;
+        }
         self.clean()?;
         Ok(tail)
     }
@@ -466,9 +486,11 @@ impl Store for Postgres {
         guard(&self.inner.tallies).remove(&conversation);
         self.link()?
             .run("deleting", |mut client| async move { delete::delete(&mut client, conversation).await })?;
+        self.inner.notices.tell(self.link()?, conversation);
         self.forget_copies(conversation, |_| true)?;
         if let Some(beside) = &self.inner.beside {
             beside.drafts.remove(conversation)?;
+            beside.spool.remove(conversation)?;
         }
         self.clean()
     }
@@ -484,6 +506,7 @@ impl Store for Postgres {
         let unreadable = StoreError::io("reading what was set aside");
         let Some(entries) = entries else {
             let mut files: Vec<PathBuf> = beside.drafts.file_of(conversation).into_iter().collect();
+            files.extend(beside.spool.file_of(conversation));
             files.extend(beside.asides.holding(&owner, |_| true).map_err(unreadable)?);
             return Ok(files);
         };

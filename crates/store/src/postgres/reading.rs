@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use rejoin_record::ConversationId;
-use tokio_postgres::Row;
+use tokio_postgres::{Row, types::ToSql};
 
-use super::{link::Link, rows};
+use super::{append, link::Link, rows};
 use crate::{
     error::{StoreError, StoreResult},
     row::{self, InOrder, UnverifiedRow},
@@ -32,11 +32,15 @@ pub(super) fn read(link: &Link, id: ConversationId, from: u64, each: Each<'_>) -
     let (mut next, mut most) = (from, FIRST);
     let mut newest = None;
     loop {
-        let page = link.run("reading the conversation", |client| {
+        // Both go out at once, the page first: the newest entry is that of this moment or of a later one.
+        let (page, tail) = link.run("reading the conversation", |client| {
             let (query, name) = (&query, &name);
             async move {
-                let statement = client.prepare_cached(query).await?;
-                Ok(client.query(&statement, &[name, &(next as i64), &most]).await?)
+                let page = client.prepare_cached(query).await?;
+                let tail = client.prepare_cached(append::TAIL).await?;
+                let (next, most) = (next as i64, most);
+                let values: [&(dyn ToSql + Sync); 3] = [name, &next, &most];
+                Ok(tokio::try_join!(client.query(&page, &values), client.query_opt(&tail, &values[..1]))?)
             }
         })?;
         let whole = page.len() as i64 == most;
@@ -54,11 +58,7 @@ pub(super) fn read(link: &Link, id: ConversationId, from: u64, each: Each<'_>) -
             continue;
         }
         // The end of the rows should be the end of the conversation.
-        let tail =
-            link.run(
-                "reading the newest entry",
-                |client| async move { super::append::tail(&client, id).await },
-            )?;
+        let tail = tail.as_ref().map(append::tail_in).transpose()?;
         let Some(tail) = tail else {
             // Rows without a conversation: it was deleted while it was read.
             return if next > from { Ok(()) } else { Err(StoreError::NotFound(id)) };

@@ -7,9 +7,11 @@ use rustls::{
     client::{
         WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name,
     },
     crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject as _},
+    server::ParsedCertificate,
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -20,8 +22,8 @@ use super::{
 use crate::error::{StoreError, StoreResult};
 
 /// Advice about certificates.
-const ROOTS: &str =
-    "sslrootcert names a file with the certificates of authorities (PEM); sslmode=require asks for none";
+pub(super) const ROOTS: &str = "sslrootcert=FILE names the authority's certificate (PEM), or the server's own if it signed it itself; \
+                                sslmode=require encrypts without checking who the server is";
 
 /// What encrypts a connection.
 pub(super) type Connect = MakeRustlsConnect;
@@ -31,33 +33,40 @@ pub(super) fn connect(trust: &Trust) -> StoreResult<Connect> {
     let wrong = |why: Error| refused(format!("connections cannot be encrypted: {why}"), ROOTS);
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
     let builder = builder.with_safe_default_protocol_versions().map_err(wrong)?;
-    let verifier: Arc<dyn ServerCertVerifier> = match trust {
-        Trust::Anyone => Arc::new(Lenient { provider, authority: None }),
-        Trust::Authority(given) => {
-            Arc::new(Lenient { provider: Arc::clone(&provider), authority: Some(checked(given, provider)?) })
-        }
-        Trust::Host(given) => checked(given, provider)?,
+    let (authority, checks_name) = match trust {
+        Trust::Anyone => (None, false),
+        Trust::Authority(given) => (Some(Authority::of(given, &provider)?), false),
+        Trust::Host(given) => (Some(Authority::of(given, &provider)?), true),
     };
+    let verifier = Arc::new(Verifier { provider, authority, checks_name });
     let config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// The full check of a certificate.
-fn checked(given: &Roots, provider: Arc<CryptoProvider>) -> StoreResult<Arc<WebPkiServerVerifier>> {
-    let mut store = RootCertStore::empty();
-    match given {
-        Some(path) => {
-            for certificate in certificates(path)? {
-                let refused = |why| refused(format!("{}: {why}", path.display()), ROOTS);
-                store.add(certificate).map_err(refused)?;
-            }
+/// Who is trusted to sign certificates of servers.
+#[derive(Debug)]
+struct Authority {
+    verifier: Arc<WebPkiServerVerifier>,
+    /// The certificates of the file that the user named.
+    given: Vec<CertificateDer<'static>>,
+}
+
+impl Authority {
+    fn of(given: &Roots, provider: &Arc<CryptoProvider>) -> StoreResult<Self> {
+        let mut store = RootCertStore::empty();
+        let given = given.as_deref().map(certificates).transpose()?.unwrap_or_default();
+        for certificate in &given {
+            let refused = |why| refused(format!("a certificate cannot be used: {why}"), ROOTS);
+            store.add(certificate.clone()).map_err(refused)?;
         }
-        None => {
+        if given.is_empty() {
             store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
+        let made = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider)).build();
+        let verifier =
+            made.map_err(|why| refused(format!("no certificate of an authority can be used: {why}"), ROOTS))?;
+        Ok(Self { verifier, given })
     }
-    let made = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider).build();
-    made.map_err(|why| refused(format!("no certificate of an authority can be used: {why}"), ROOTS))
 }
 
 fn certificates(path: &Path) -> StoreResult<Vec<CertificateDer<'static>>> {
@@ -70,14 +79,16 @@ fn certificates(path: &Path) -> StoreResult<Vec<CertificateDer<'static>>> {
     Ok(read)
 }
 
-/// Checks less than the whole: who signed a certificate, or nothing at all. The handshake's own signatures are always checked.
+/// Checks as much of a certificate as the address asks for. The handshake's own signatures are always checked.
 #[derive(Debug)]
-struct Lenient {
+struct Verifier {
     provider: Arc<CryptoProvider>,
-    authority: Option<Arc<WebPkiServerVerifier>>,
+    /// None if anybody may have signed it.
+    authority: Option<Authority>,
+    checks_name: bool,
 }
 
-impl ServerCertVerifier for Lenient {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         end: &CertificateDer<'_>,
@@ -86,11 +97,21 @@ impl ServerCertVerifier for Lenient {
         response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        use CertificateError as Wrong;
         let Some(authority) = &self.authority else { return Ok(ServerCertVerified::assertion()) };
-        match authority.verify_server_cert(end, between, name, response, now) {
-            Err(Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
+        match authority.verifier.verify_server_cert(end, between, name, response, now) {
+            Err(Error::InvalidCertificate(Wrong::NotValidForName | Wrong::NotValidForNameContext { .. }))
+                if !self.checks_name =>
+            {
+                Ok(ServerCertVerified::assertion())
+            }
+            // A server that signed its own certificate as an authority, the way PostgreSQL's manual does it.
+            Err(Error::InvalidCertificate(Wrong::Other(_))) if authority.given.contains(end) => {
+                if self.checks_name {
+                    verify_server_name(&ParsedCertificate::try_from(end)?, name)?;
+                }
+                Ok(ServerCertVerified::assertion())
+            }
             checked => checked,
         }
     }

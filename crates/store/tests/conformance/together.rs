@@ -1,5 +1,7 @@
 //! Several writers at once.
 
+use std::time::{Duration, Instant};
+
 use super::*;
 
 /// B43: one writer a conversation. The other one is told who it is, and reading goes on.
@@ -53,6 +55,37 @@ fn what_another_did_is_seen() {
         there.delete(talk.id).unwrap();
         assert_eq!(here.tail(talk.id).unwrap(), None, "{}", home.name);
         assert_eq!(here.list(&Query::default()).unwrap().total, 0, "{}", home.name);
+    });
+}
+
+/// A reader that waits sees the next entry, and that the conversation is gone. If nothing happens, it returns when its time is over.
+#[test]
+fn waiting_ends_with_the_next_entry() {
+    in_every_home(|home| {
+        let long = Duration::from_secs(60);
+        let (store, mut talk, entries) = home.with_talk(1, 1);
+        let again = if home.is_on_disk() { Some(home.open()) } else { None };
+        let writer = again.as_deref().unwrap_or(&*store);
+        let known = tail(&entries);
+        assert_eq!(store.wait(talk.id, None, long).unwrap(), known, "{}: it is there already", home.name);
+        let begun = Instant::now();
+        assert_eq!(store.wait(talk.id, known, Duration::from_millis(50)).unwrap(), known, "{}", home.name);
+        assert!(begun.elapsed() >= Duration::from_millis(50), "{}", home.name);
+        assert_eq!(store.wait(Talk::new(2).id, None, Duration::ZERO).unwrap(), None, "{}", home.name);
+        let next = talk.user("next");
+        let after = Some(Tail::of(&next));
+        let while_waiting = |known: Option<Tail>, work: &dyn Fn()| {
+            std::thread::scope(|scope| {
+                let reader = scope.spawn(|| store.wait(talk.id, known, long).unwrap());
+                work();
+                reader.join().unwrap()
+            })
+        };
+        let begun = Instant::now();
+        let append = || _ = writer.append(talk.id, known, std::slice::from_ref(&next)).unwrap();
+        assert_eq!(while_waiting(known, &append), after, "{}", home.name);
+        assert_eq!(while_waiting(after, &|| writer.delete(talk.id).unwrap()), None, "{}", home.name);
+        assert!(begun.elapsed() < long / 2, "{}", home.name);
     });
 }
 
