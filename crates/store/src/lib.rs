@@ -21,6 +21,7 @@ mod open;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod probe;
+mod report;
 mod row;
 mod scan;
 mod scope;
@@ -38,6 +39,7 @@ pub use location::{Address, Location, LocationError, hidden};
 pub use lock::{Holder, Lock};
 pub use open::{Access, Options, open};
 pub use probe::try_writing;
+pub use report::{CallRow, MessageRow, Report};
 pub use scope::{ScopeError, ScopeFilter};
 pub use scoped::Scoped;
 pub use spool::{LeftUnsaved, Spool, Spooled};

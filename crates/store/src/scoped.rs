@@ -334,6 +334,14 @@ impl Store for Scoped {
         Ok(all)
     }
 
+    fn report(&self) -> StoreResult<()> {
+        self.store().report()
+    }
+
+    fn report_key(&self) -> StoreResult<Option<[u8; 32]>> {
+        self.store().report_key()
+    }
+
     /// The bytes of the scope's own entries.
     fn size(&self) -> StoreResult<Size> {
         let mut record = 0;

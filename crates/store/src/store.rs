@@ -205,6 +205,16 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Re-hashes one conversation, or all of them and everything else in the store, and hands out each problem.
     fn verify(&self, conversation: Option<ConversationId>, each: EachProblem<'_>) -> StoreResult<Verified>;
 
+    /// Makes the rows for reports, if the store keeps any, of what was appended so far.
+    fn report(&self) -> StoreResult<()> {
+        Ok(())
+    }
+
+    /// The key of the hashes in the rows for reports; none if the store keeps no rows.
+    fn report_key(&self) -> StoreResult<Option<[u8; 32]>> {
+        Ok(None)
+    }
+
     /// How many bytes it takes on disk.
     fn size(&self) -> StoreResult<Size>;
 

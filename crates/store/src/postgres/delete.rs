@@ -18,6 +18,8 @@ pub(super) async fn delete(client: &mut Object, id: ConversationId) -> Result<()
         "DELETE FROM rejoin.entry WHERE conversation = $1",
         "DELETE FROM rejoin.checkpoint WHERE conversation = $1",
         "DELETE FROM rejoin.summary WHERE id = $1",
+        "DELETE FROM rejoin.said WHERE conversation = $1",
+        "DELETE FROM rejoin.called WHERE conversation = $1",
         "DELETE FROM rejoin.stale WHERE id = $1",
     ] {
         transaction.execute(statement, &[&name]).await?;

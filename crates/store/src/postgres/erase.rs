@@ -52,9 +52,15 @@ pub(super) async fn erase(
                      WHERE conversation = $1 AND id = $2";
         transaction.execute(query, &[&name, entry, hash]).await?;
     }
-    // A summary or a checkpoint may quote what was erased.
-    transaction.execute("DELETE FROM rejoin.checkpoint WHERE conversation = $1", &[&name]).await?;
-    transaction.execute("DELETE FROM rejoin.summary WHERE id = $1", &[&name]).await?;
+    // A summary, a checkpoint or a report may quote what was erased.
+    for statement in [
+        "DELETE FROM rejoin.checkpoint WHERE conversation = $1",
+        "DELETE FROM rejoin.summary WHERE id = $1",
+        "DELETE FROM rejoin.said WHERE conversation = $1",
+        "DELETE FROM rejoin.called WHERE conversation = $1",
+    ] {
+        transaction.execute(statement, &[&name]).await?;
+    }
     transaction
         .execute("INSERT INTO rejoin.stale (id) VALUES ($1) ON CONFLICT (id) DO NOTHING", &[&name])
         .await?;
@@ -64,7 +70,7 @@ pub(super) async fn erase(
 
 /// Lets the server free the space of old versions of rows.
 pub(super) async fn clean(client: &Object) -> Result<(), Trouble> {
-    for table in ["entry", "summary", "checkpoint"] {
+    for table in ["entry", "summary", "checkpoint", "said", "called"] {
         client.batch_execute(&format!("VACUUM rejoin.{table}")).await?;
     }
     Ok(())

@@ -12,6 +12,7 @@ mod lease;
 mod link;
 mod notice;
 mod reading;
+mod reports;
 mod rows;
 mod schema;
 mod summaries;
@@ -31,6 +32,7 @@ pub(crate) use self::lease::Lease;
 use self::{
     link::{Link, Trouble},
     notice::Notices,
+    reports::Reporter,
     schema::Found,
     summaries::Told,
 };
@@ -74,7 +76,15 @@ struct Inner {
     /// Summaries of conversations that this process appends to, so that an append need not ask for them first.
     tallies: Mutex<HashMap<ConversationId, Tally>>,
     notices: Notices,
+    reporter: Reporter,
     beside: Option<Beside>,
+}
+
+/// The rows for reports of what this process appended are made before it ends.
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.inner.reporter.end();
+    }
 }
 
 impl Drop for Inner {
@@ -149,6 +159,7 @@ impl Postgres {
                 digester: options.digester,
                 tallies: Mutex::default(),
                 notices: Notices::default(),
+                reporter: Reporter::default(),
                 beside: address.beside().map(Beside::in_folder),
             }),
         };
@@ -261,6 +272,7 @@ impl Postgres {
         })?;
         if appended {
             self.inner.notices.tell(link, id);
+            self.inner.reporter.follow(&self.inner);
         }
         if let Some(tally) = tally.filter(|_| appended && told.is_some()) {
             self.remember(id, tally);
@@ -472,6 +484,7 @@ impl Store for Postgres {
             erase::erase(&mut client, id, after, erasures).await
         })?;
         self.inner.notices.tell(self.link()?, id);
+        self.inner.reporter.follow(&self.inner);
         // Copies of the entries may have been set aside when they were found damaged, or wait to be saved although they are.
         self.forget_copies(id, Sought::any(&sought))?;
         if let Some(beside) = &self.inner.beside {
@@ -548,6 +561,21 @@ impl Store for Postgres {
             }
         }
         Ok(all)
+    }
+
+    fn report(&self) -> StoreResult<()> {
+        self.settle()?;
+        if self.read_only().is_some() { Ok(()) } else { reports::catch_up(&self.inner) }
+    }
+
+    fn report_key(&self) -> StoreResult<Option<[u8; 32]>> {
+        if self.opened()?.version < schema::REPORTS {
+            return Ok(None);
+        }
+        let found = self.link()?.run("reading the settings of reports", |client| async move {
+            reports::settings(&client).await
+        })?;
+        Ok(Some(found.0))
     }
 
     fn size(&self) -> StoreResult<Size> {

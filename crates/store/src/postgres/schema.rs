@@ -8,8 +8,14 @@ use deadpool_postgres::Object;
 use super::link::{Trouble, refused};
 
 /// The migrations, from the first on.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("migrations/0001-record.sql"), include_str!("migrations/0002-scopes.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("migrations/0001-record.sql"),
+    include_str!("migrations/0002-scopes.sql"),
+    include_str!("migrations/0003-reports.sql"),
+];
+
+/// The version of the schema that brought rows for reports.
+pub(super) const REPORTS: i64 = 3;
 
 /// The newest schema that this version knows.
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;

@@ -1,0 +1,365 @@
+//! Brings the rows for reports up to date, a moment after an append, so that no caller waits for it.
+//!
+//! A conversation is behind if its newest entry is not reported (`summary.reported`). Whoever appends next makes its rows, also if the process
+//! that appended was killed before it could.
+
+use std::{
+    collections::HashSet,
+    ops::ControlFlow,
+    sync::{Arc, Condvar, Mutex, PoisonError, Weak},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use deadpool_postgres::Object;
+use jiff::Timestamp;
+use rejoin_record::{ConversationId, Entry, EntryId};
+use tokio_postgres::types::ToSql;
+
+use super::{Inner, link::Trouble, reading};
+use crate::{
+    error::{StoreError, StoreResult},
+    lock::guard,
+    report::{CallRow, MessageRow, Report},
+    store::Item,
+};
+
+/// The time between an append and its rows. The appends of one turn follow each other more quickly.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// How much longer than it took the last time a pause is at least, so that long conversations do not keep the server busy.
+const REST: u32 = 10;
+
+/// The most conversations that are brought up to date at a time.
+const AT_ONCE: i64 = 200;
+
+#[derive(Default)]
+struct State {
+    appends: u64,
+    done: u64,
+    ends: bool,
+}
+
+/// The thread that makes the rows. It starts with the first append and ends with the store.
+#[derive(Default)]
+pub(super) struct Reporter {
+    shared: Arc<(Mutex<State>, Condvar)>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Reporter {
+    /// Tells the thread about an append.
+    pub(super) fn follow(&self, inner: &Arc<Inner>) {
+        let (state, changed) = &*self.shared;
+        guard(state).appends += 1;
+        let mut thread = guard(&self.thread);
+        if thread.is_none() {
+            let (inner, shared) = (Arc::downgrade(inner), Arc::clone(&self.shared));
+            let begun = thread::Builder::new().name(String::from("rejoin-reports"));
+            *thread = begun.spawn(move || run(&inner, &shared)).ok();
+        }
+        drop(thread);
+        changed.notify_all();
+    }
+
+    /// Waits until the rows of what this process appended are there, as far as the server can be reached.
+    pub(super) fn end(&self) {
+        let (state, changed) = &*self.shared;
+        guard(state).ends = true;
+        changed.notify_all();
+        let thread = guard(&self.thread).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(inner: &Weak<Inner>, (state, changed): &(Mutex<State>, Condvar)) {
+    let mut pause = PAUSE;
+    let mut now = guard(state);
+    loop {
+        let before = now.appends;
+        if !now.ends && now.done < now.appends {
+            (now, _) = changed.wait_timeout(now, pause).unwrap_or_else(PoisonError::into_inner);
+        } else if !now.ends {
+            now = changed.wait(now).unwrap_or_else(PoisonError::into_inner);
+        }
+        let quiet = now.appends == before;
+        if (quiet || now.ends) && now.done < now.appends {
+            let appends = now.appends;
+            drop(now);
+            let Some(inner) = inner.upgrade() else { return };
+            let begun = Instant::now();
+            if let Err(why) = catch_up(&inner) {
+                // The next append tries again.
+                tracing::debug!("the rows for reports are behind: {why}");
+            }
+            drop(inner);
+            pause = PAUSE.max(begun.elapsed() * REST);
+            now = guard(state);
+            now.done = appends;
+        } else if now.ends {
+            return;
+        }
+    }
+}
+
+/// Makes the rows of every conversation that is behind.
+pub(super) fn catch_up(inner: &Inner) -> StoreResult<()> {
+    let mut last = String::new();
+    loop {
+        let behind = inner.link.run("looking for what is not reported", |client| {
+            let last = &last;
+            async move {
+                let query =
+                    "SELECT id FROM rejoin.summary WHERE reported < seq AND id > $1 ORDER BY id LIMIT $2";
+                let statement = client.prepare_cached(query).await?;
+                Ok(client.query(&statement, &[last, &AT_ONCE]).await?)
+            }
+        })?;
+        let ids: Vec<String> = behind.iter().map(|row| row.get(0)).collect();
+        for id in ids.iter().filter_map(|id| id.parse().ok()) {
+            report(inner, id)?;
+        }
+        match ids.last() {
+            Some(id) if ids.len() as i64 == AT_ONCE => last.clone_from(id),
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// Makes the rows of one conversation, from what is new, or from all of it where that is not enough.
+fn report(inner: &Inner, id: ConversationId) -> StoreResult<()> {
+    let behind = inner
+        .link
+        .run("looking for what is not reported", |client| async move { behind(&client, id).await })?;
+    let Some(behind) = behind else { return Ok(()) };
+    let digest = |entries: &[Entry]| (inner.digester)(None).report(entries, &behind.key);
+    let (mut entries, mut rows) = (Vec::new(), None);
+    if behind.from > 0 {
+        entries = read(inner, id, behind.from)?;
+        if is_connected(&entries) {
+            if let Some(context) = behind.context {
+                let mut first = Vec::new();
+                let _ = reading::read_at(&inner.link, id, &[context], &mut |item| {
+                    first.extend(entry_in(item));
+                    ControlFlow::Continue(())
+                })?;
+                entries.splice(0..0, first);
+            }
+            rows = Some(digest(&entries)).filter(|rows| !rows.lacks_calls);
+        }
+    }
+    let rows = match rows {
+        Some(rows) => rows,
+        None => {
+            entries = read(inner, id, 0)?;
+            digest(&entries)
+        }
+    };
+    let Some(newest) = entries.iter().map(|entry| entry.envelope().seq).max() else { return Ok(()) };
+    inner.link.run("writing rows for reports", |mut client| {
+        let (rows, behind) = (&rows, &behind);
+        async move { put(&mut client, id, newest, rows, behind.with_arguments).await }
+    })
+}
+
+fn entry_in(item: Item) -> Option<Entry> {
+    match item {
+        Item::Entry(entry) => Some(entry),
+        Item::Damage(_) => None,
+    }
+}
+
+fn read(inner: &Inner, id: ConversationId, from: u64) -> StoreResult<Vec<Entry>> {
+    let mut entries = Vec::new();
+    let read = reading::read(&inner.link, id, from, &mut |item| {
+        entries.extend(entry_in(item));
+        ControlFlow::Continue(())
+    });
+    match read {
+        // It was deleted a moment ago.
+        Err(StoreError::NotFound(_)) => Ok(Vec::new()),
+        read => read.map(|()| entries),
+    }
+}
+
+/// Whether all entries follow one of the others, except the first: none of them belongs to a branch that begins earlier.
+fn is_connected(entries: &[Entry]) -> bool {
+    let ids: HashSet<EntryId> = entries.iter().map(Entry::id).collect();
+    entries.iter().skip(1).all(|entry| entry.envelope().parent.is_some_and(|parent| ids.contains(&parent)))
+}
+
+/// How far back a call may be that has no result yet and is looked at again. A result of an older one causes all entries to be read.
+const UNFINISHED: i64 = 1000;
+
+/// What is to be read of a conversation that is behind.
+struct Behind {
+    from: u64,
+    /// The newest context before that, which names the tools.
+    context: Option<u64>,
+    key: [u8; 32],
+    with_arguments: bool,
+}
+
+async fn behind(client: &Object, id: ConversationId) -> Result<Option<Behind>, Trouble> {
+    let query = "SELECT s.reported, (SELECT min(c.seq) FROM rejoin.called c WHERE c.conversation = s.id \
+                 AND c.status IN ('requested', 'running') AND c.seq > s.reported - $2) FROM rejoin.summary s WHERE s.id = $1";
+    let statement = client.prepare_cached(query).await?;
+    let name = id.to_string();
+    let Some(row) = client.query_opt(&statement, &[&name, &UNFINISHED]).await? else { return Ok(None) };
+    let (reported, unfinished): (i64, Option<i64>) = (row.get(0), row.get(1));
+    let from = unfinished.map_or(reported + 1, |seq| seq.min(reported + 1)).max(0);
+    let query = "SELECT max(seq) FROM rejoin.entry WHERE conversation = $1 AND seq < $2 AND kind = 'context'";
+    let statement = client.prepare_cached(query).await?;
+    let context: Option<i64> = client.query_one(&statement, &[&name, &from]).await?.get(0);
+    let (key, with_arguments) = settings(client).await?;
+    Ok(Some(Behind {
+        from: from.unsigned_abs(),
+        context: context.map(i64::unsigned_abs),
+        key,
+        with_arguments,
+    }))
+}
+
+/// The key of hashes, and whether arguments are kept.
+pub(super) async fn settings(client: &Object) -> Result<([u8; 32], bool), Trouble> {
+    let query = "SELECT (SELECT value FROM rejoin.secret WHERE name = 'audit'), \
+                 (SELECT value FROM rejoin.setting WHERE name = 'audit_arguments')";
+    let statement = client.prepare_cached(query).await?;
+    let row = client.query_one(&statement, &[]).await?;
+    let key = row.get::<_, Option<&[u8]>>(0).and_then(|key| key.try_into().ok()).unwrap_or([0; 32]);
+    Ok((key, row.get::<_, Option<&str>>(1) == Some("true")))
+}
+
+/// A text that PostgreSQL takes: it cannot contain a zero byte.
+fn shown(text: &str) -> String {
+    text.replace('\0', "\u{2400}")
+}
+
+fn seconds(time: Timestamp) -> f64 {
+    time.as_microsecond() as f64 / 1e6
+}
+
+async fn put(
+    client: &mut Object,
+    id: ConversationId,
+    newest: u64,
+    rows: &Report,
+    with_arguments: bool,
+) -> Result<(), Trouble> {
+    let name = id.to_string();
+    let transaction = client.transaction().await?;
+    // Locked, so that two processes that do this at once do it one after the other.
+    let query = "SELECT scope_user <> '' OR scope_channel <> '' OR scope_thread <> '' FROM rejoin.summary WHERE id = $1 FOR UPDATE";
+    let Some(row) = transaction.query_opt(query, &[&name]).await? else { return Ok(()) };
+    let has_scope: bool = row.get(0);
+    let query = "SELECT coalesce(max(seq), -1) FROM rejoin.said WHERE conversation = $1";
+    let there: i64 = transaction.query_one(query, &[&name]).await?.get(0);
+    let new: Vec<&MessageRow> =
+        rows.messages.iter().filter(|row| has_scope && row.seq as i64 > there).collect();
+    if !new.is_empty() {
+        messages(&transaction, &name, &new).await?;
+    }
+    if !rows.calls.is_empty() {
+        calls(&transaction, &name, &rows.calls, with_arguments).await?;
+    }
+    let done = "UPDATE rejoin.summary SET reported = $2 WHERE id = $1 AND reported < $2";
+    transaction.execute(done, &[&name, &(newest as i64)]).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+async fn messages(
+    transaction: &deadpool_postgres::Transaction<'_>,
+    name: &str,
+    rows: &[&MessageRow],
+) -> Result<(), Trouble> {
+    let insert = "INSERT INTO rejoin.said (conversation, seq, part, role, content, tool_calls, tool_call_id, tool_name, at) \
+                  SELECT $1, r.seq, r.part, r.role, r.content, r.calls::jsonb, r.call, r.tool, to_timestamp(r.at) \
+                  FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::double precision[]) \
+                  AS r (seq, part, role, content, calls, call, tool, at) ON CONFLICT (conversation, seq, part) DO NOTHING";
+    let text = |of: fn(&MessageRow) -> &Option<String>| -> Vec<Option<String>> {
+        rows.iter().map(|row| of(row).as_deref().map(shown)).collect()
+    };
+    let seqs: Vec<i64> = rows.iter().map(|row| row.seq as i64).collect();
+    let parts: Vec<i32> = rows.iter().map(|row| row.part as i32).collect();
+    let roles: Vec<String> = rows.iter().map(|row| shown(&row.role)).collect();
+    let times: Vec<f64> = rows.iter().map(|row| seconds(row.at)).collect();
+    // A zero byte in a call is an escape in JSON, which `jsonb` does not take either.
+    let calls: Vec<Option<String>> =
+        rows.iter().map(|row| row.tool_calls.as_deref().map(without_zero)).collect();
+    let values: [&(dyn ToSql + Sync); 9] = [
+        &name,
+        &seqs,
+        &parts,
+        &roles,
+        &text(|row| &row.content),
+        &calls,
+        &text(|row| &row.tool_call_id),
+        &text(|row| &row.tool_name),
+        &times,
+    ];
+    transaction.execute(insert, &values).await?;
+    Ok(())
+}
+
+/// A JSON text without escapes of zero bytes. A backslash that is itself escaped is left alone.
+fn without_zero(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        let length = if escape.starts_with("\\u0000") {
+            6
+        } else {
+            1 + escape[1..].chars().next().map_or(0, char::len_utf8)
+        };
+        out.push_str(if length == 6 { "\u{2400}" } else { &escape[..length] });
+        rest = &escape[length..];
+    }
+    out + rest
+}
+
+async fn calls(
+    transaction: &deadpool_postgres::Transaction<'_>,
+    name: &str,
+    rows: &[CallRow],
+    with_arguments: bool,
+) -> Result<(), Trouble> {
+    // A completed call stays so; a row that says the same is not written again.
+    let insert = "INSERT INTO rejoin.called AS c (conversation, request, number, seq, call_id, tool, status, started_at, ended_at, error_kind, \
+                  args_sha256, arguments, error, outcome) \
+                  SELECT $1, r.request, r.number, r.seq, r.call, r.tool, r.status, to_timestamp(r.started), to_timestamp(r.ended), r.kind, r.hash, \
+                  r.arguments, r.error, r.outcome \
+                  FROM unnest($2::uuid[], $3::integer[], $4::text[], $5::text[], $6::text[], $7::double precision[], \
+                  $8::double precision[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::bigint[]) \
+                  AS r (request, number, call, tool, status, started, ended, kind, hash, arguments, error, outcome, seq) \
+                  ON CONFLICT (conversation, request, number) DO UPDATE SET status = EXCLUDED.status, started_at = EXCLUDED.started_at, \
+                  ended_at = EXCLUDED.ended_at, error_kind = EXCLUDED.error_kind, arguments = EXCLUDED.arguments, error = EXCLUDED.error, \
+                  outcome = EXCLUDED.outcome \
+                  WHERE (c.status <> 'completed' OR EXCLUDED.status = 'completed') AND \
+                  (c.status, c.started_at, c.ended_at, c.error_kind, c.arguments, c.error, c.outcome) IS DISTINCT FROM \
+                  (EXCLUDED.status, EXCLUDED.started_at, EXCLUDED.ended_at, EXCLUDED.error_kind, EXCLUDED.arguments, EXCLUDED.error, EXCLUDED.outcome)";
+    let kept = |text: Option<&str>| text.filter(|_| with_arguments).map(shown);
+    let requests: Vec<uuid::Uuid> = rows.iter().map(|row| row.request.as_uuid()).collect();
+    let numbers: Vec<i32> = rows.iter().map(|row| row.number as i32).collect();
+    let ids: Vec<String> = rows.iter().map(|row| shown(&row.call_id)).collect();
+    let tools: Vec<String> = rows.iter().map(|row| shown(&row.tool)).collect();
+    let statuses: Vec<&str> = rows.iter().map(|row| row.status).collect();
+    let started: Vec<Option<f64>> = rows.iter().map(|row| row.started.map(seconds)).collect();
+    let ended: Vec<Option<f64>> = rows.iter().map(|row| row.ended.map(seconds)).collect();
+    let kinds: Vec<Option<&str>> = rows.iter().map(|row| row.error_kind).collect();
+    let hashes: Vec<&str> = rows.iter().map(|row| &*row.args_sha256).collect();
+    let arguments: Vec<Option<String>> = rows.iter().map(|row| kept(Some(&row.arguments))).collect();
+    let errors: Vec<Option<String>> = rows.iter().map(|row| kept(row.error.as_deref())).collect();
+    let outcomes: Vec<Option<String>> = rows.iter().map(|row| kept(row.outcome.as_deref())).collect();
+    let seqs: Vec<i64> = rows.iter().map(|row| row.seq as i64).collect();
+    let values: [&(dyn ToSql + Sync); 14] = [
+        &name, &requests, &numbers, &ids, &tools, &statuses, &started, &ended, &kinds, &hashes, &arguments,
+        &errors, &outcomes, &seqs,
+    ];
+    transaction.execute(insert, &values).await?;
+    Ok(())
+}
