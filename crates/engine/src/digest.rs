@@ -6,8 +6,10 @@ use rejoin_record::{
     json::{Doc, Value},
     limits,
 };
-use rejoin_store::{Digest, SessionState, Summarize, Title, Words};
+use rejoin_store::{Digest, Report, SessionState, Summarize, Title, Words};
 use rejoin_view::PathState;
+
+use crate::{calls::CallKey, report};
 
 /// The digester of rejoin's stores: follows a conversation from its beginning, or from what was kept.
 pub fn digest(kept: Option<&str>) -> Box<dyn Summarize> {
@@ -33,6 +35,10 @@ impl Summarize for PathDigester {
 
     fn review(&mut self, entries: &[Entry]) {
         self.0 = PathState::of(&Tree::new(entries));
+    }
+
+    fn report(&self, entries: &[Entry], key: &[u8; 32]) -> Report {
+        report::of(entries, &CallKey(*key))
     }
 
     fn keep(&self) -> String {

@@ -28,6 +28,7 @@ pub mod mcp;
 pub mod provider;
 pub mod reading;
 mod removal;
+mod report;
 pub mod resolve;
 #[cfg(feature = "agent")]
 pub mod sandbox;

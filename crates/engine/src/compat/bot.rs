@@ -104,7 +104,7 @@ impl ConversationMessage {
     }
 
     /// A recorded message, as bots keep it. One that holds several results becomes several.
-    fn of(message: &Message, at: Option<Timestamp>, names: &HashMap<CallId, Text>) -> Vec<Self> {
+    pub(crate) fn of(message: &Message, at: Option<Timestamp>, names: &HashMap<CallId, Text>) -> Vec<Self> {
         let texts = |blocks: &[Block]| {
             let texts: Vec<&str> =
                 blocks.iter().filter_map(Block::as_text).map(|text| text.as_str()).collect();
