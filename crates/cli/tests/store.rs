@@ -701,3 +701,62 @@ fn lists_are_filtered() {
         assert_eq!(ids(&["--state", "ready"]), mine);
     });
 }
+
+/// `history show --follow` prints what other processes append, as text and as JSON, and ends with Ctrl-C.
+#[cfg(unix)]
+#[test]
+fn a_conversation_is_followed_while_others_write() {
+    use std::{
+        io::{BufRead as _, BufReader},
+        process::{Command, Stdio},
+        sync::mpsc,
+        time::Duration,
+    };
+    Home::each(|home| {
+        let chat =
+            |words: &str| home.command(&["chat", words]).env("REJOIN_PROVIDER", "offline").output().unwrap();
+        assert!(chat("my name is Alice").status.success());
+        let id = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().to_owned();
+        let before = home.lines(&["history", "show", &id, "--json"]);
+        let follow = |more: &[&str]| {
+            let mut arguments = vec!["history", "show", &id, "--follow"];
+            arguments.extend(more);
+            let mut child =
+                home.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+            let (send, lines) = mpsc::channel::<String>();
+            let out = BufReader::new(child.stdout.take().unwrap());
+            std::thread::spawn(move || {
+                out.lines().map_while(Result::ok).try_for_each(|line| send.send(line))
+            });
+            (child, lines)
+        };
+        let (mut json, json_lines) = follow(&["--json"]);
+        let (mut people, people_lines) = follow(&["--limit", "1"]);
+        let next = |lines: &mpsc::Receiver<String>| lines.recv_timeout(Duration::from_secs(30)).unwrap();
+        let next_json = || serde_json::from_str::<Value>(&next(&json_lines)).unwrap();
+        for expected in &before {
+            assert_eq!(next_json(), *expected);
+        }
+        let until = |words: &str| while !next(&people_lines).contains(words) {};
+        until(&format!("[{}] ASSISTANT", before.len() - 1));
+        for words in ["what is my name?", "and 6*7?"] {
+            assert!(chat(words).status.success());
+            let asked = next_json();
+            assert_eq!((&asked["role"], &asked["content"]), (&"user".into(), &words.into()));
+            until(&format!("[{}] USER", asked["index"]));
+            until(words);
+            let mut answer = next_json();
+            // A sum is left to a tool.
+            while answer["role"] != "assistant" || answer["content"].is_null() {
+                answer = next_json();
+            }
+            until(&format!("[{}] ASSISTANT", answer["index"]));
+        }
+        for child in [&mut json, &mut people] {
+            assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+            assert_eq!(child.wait().unwrap().code(), Some(0));
+        }
+        // Everything was printed once, under its number.
+        assert!(json_lines.try_recv().is_err());
+    });
+}

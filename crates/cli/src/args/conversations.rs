@@ -197,6 +197,8 @@ pub struct Change {
 const SHOW_EXAMPLES: &str = "Examples:
   rejoin history show @1 --limit 10
       Show the last ten messages of the newest conversation
+  rejoin history show @1 --limit 1 --follow
+      Watch a conversation that another process writes
   rejoin history show --view --for anthropic
       Show the active conversation as Anthropic would get it
   rejoin history show @ --tokens --model gpt-5
@@ -219,6 +221,9 @@ pub struct ShowArguments {
     /// Show only this message, and all of it
     #[arg(long, value_name = "N", conflicts_with_all = ["limit", "view", "tokens"])]
     pub message: Option<usize>,
+    /// Then show new messages as they arrive, until Ctrl-C
+    #[arg(long, short = 'f', conflicts_with_all = ["raw", "message", "view", "tokens"])]
+    pub follow: bool,
     /// Show what a model would see, and what was left out, moved or added
     #[arg(long)]
     pub view: bool,

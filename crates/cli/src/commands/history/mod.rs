@@ -4,6 +4,7 @@ mod calls;
 mod change;
 mod edits;
 mod export;
+mod follow;
 mod search;
 mod shape;
 mod show;

@@ -9,6 +9,7 @@ use rejoin::{
 
 use super::{
     change,
+    follow::{self, Printing},
     shape::{numbered, whole},
     tokens, view,
 };
@@ -24,7 +25,11 @@ use crate::{
 const RULE: usize = 80;
 
 pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let mut desk = Desk::new(flags)?;
+    if arguments.follow {
+        // A pager would take the place of this process.
+        desk = desk.without_pager();
+    }
     let (store, id) = desk.find(arguments.which.given())?;
     let mode = if arguments.strict { Mode::Strict } else { Mode::Recover };
     let mut recorded = desk::read(&*store, id, mode)?;
@@ -69,7 +74,15 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
         desk.show(&output::data_in_rows(&text))?;
     }
     tracing::info!("Displayed conversation: id={id}, message_count={count}");
-    Ok(0)
+    if !arguments.follow {
+        return Ok(0);
+    }
+    drop(shown);
+    // What a killed process left of an answer is not stored yet.
+    let mut entries = recorded.entries;
+    entries.truncate(entries.len() - recorded.drafted);
+    let printing = if arguments.json { Printing::Json } else { Printing::ForPeople };
+    follow::run(&*store, id, entries, printing)
 }
 
 /// The last items, or a single one, under their own numbers.
