@@ -246,7 +246,11 @@ fn append_script(first: &Sent, second: &Sent, after: Tail) -> (String, Vec<(Stri
             _ => None,
         };
         let is_list = bare.len() < value.len();
-        texts.push(if is_list && step.is_some() { format!("ARRAY[:p{number}]") } else { format!(":p{number}") });
+        texts.push(if is_list && step.is_some() {
+            format!("ARRAY[:p{number}]")
+        } else {
+            format!(":p{number}")
+        });
         match step {
             Some(step) => {
                 writeln!(script, "\\set p{number} :p{number} + {step}").unwrap();
@@ -301,7 +305,9 @@ fn turns(what: &str, mut ours: impl FnMut(usize) -> f64, mut plain: impl FnMut(u
     let (rate, other) = (best(&rates), best(&plains));
     let middle = median(rates.iter().zip(&plains).map(|(rate, other)| rate / other).collect());
     let ratio = rate / other;
-    println!("{what:<34} {rate:>10.0}/s {other:>10.0}/s {ratio:>7.2}×   (median of rounds {middle:.2}; aim: ≥ 0.8)");
+    println!(
+        "{what:<34} {rate:>10.0}/s {other:>10.0}/s {ratio:>7.2}×   (median of rounds {middle:.2}; aim: ≥ 0.8)"
+    );
 }
 
 /// How many times a second threads do something together, each on its own.
@@ -374,9 +380,13 @@ fn appends(base: &Base<'_>, clients: usize) {
         let mut variables = variables.clone();
         variables.push((String::from("prefix"), prefix.clone()));
         let rate = base.pgbench(&script, &variables, clients);
-        let appended = base.psql(&format!("SELECT min(seq), count(*) FROM rejoin.conversation WHERE id LIKE '{prefix}%'"));
+        let appended = base
+            .psql(&format!("SELECT min(seq), count(*) FROM rejoin.conversation WHERE id LIKE '{prefix}%'"));
         let (least, count) = appended.split_once('|').unwrap();
-        assert!(least.parse::<u64>().unwrap() > 4 && count == clients.to_string(), "pgbench appends: {appended}");
+        assert!(
+            least.parse::<u64>().unwrap() > 4 && count == clients.to_string(),
+            "pgbench appends: {appended}"
+        );
         rate
     };
     turns(&format!("durable appends, {}", named(clients)), ours, plain);

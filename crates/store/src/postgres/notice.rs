@@ -181,7 +181,8 @@ impl Heard {
                 let begun = Instant::now();
                 let ended = heard.hear(&dialer).await;
                 heard.set_listening(false);
-                let why = ended.err().map_or_else(|| String::from("the server closed it"), |why| why.to_string());
+                let why =
+                    ended.err().map_or_else(|| String::from("the server closed it"), |why| why.to_string());
                 tracing::debug!("the connection that listens is gone: {why}");
                 pause = if begun.elapsed() > longest { first } else { pause };
                 tokio::time::sleep(pause).await;
