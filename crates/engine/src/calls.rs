@@ -8,8 +8,9 @@ use std::{
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
 use rejoin_record::{
-    Arguments, ArgumentsClass, Block, BlockKind, Content, Entry, EntryId, Kind, Message, ToolResult, Tree,
-    content::TurnState,
+    Arguments, ArgumentsClass, Block, BlockKind, Content, Entry, EntryId, Kind, Message, ToolCall,
+    ToolResult, Tree,
+    content::{CallAt, ChangeState, Decision, Turn, TurnState},
     json::{self, Doc, Value, write},
 };
 use rejoin_view::{Pairing, Tie, path::Walk};
@@ -21,15 +22,19 @@ use crate::{digest::time_of, reading::Recorded};
 #[derive(Clone)]
 pub struct CallKey(pub [u8; 32]);
 
-/// The status of a call.
+/// The status of a call, as far as the record tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallStatus {
-    /// The model asked for it, and it has no result.
+    /// The model asked for it. It did not begin to run.
     Requested,
+    /// It began to run, and has no result. The process that ran it may be gone.
+    Running,
     /// Its result is no error.
     Completed,
     /// Its result is an error.
     Failed,
+    /// It began to run, and was stopped, or a later request said that it has no result.
+    Interrupted,
 }
 
 impl CallStatus {
@@ -37,8 +42,44 @@ impl CallStatus {
     pub fn name(self) -> &'static str {
         match self {
             Self::Requested => "requested",
+            Self::Running => "running",
             Self::Completed => "completed",
             Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// Why a call failed or was interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallErrorKind {
+    /// A person, a rule or the mode did not allow it.
+    Denied,
+    /// No tool of that name was offered to the model.
+    UnknownTool,
+    /// Its arguments are not a JSON object.
+    InvalidArguments,
+    /// It did not begin to run for another reason: the turn was stopped before, or the tool refused the arguments.
+    NotRun,
+    /// The turn was stopped while it ran.
+    Stopped,
+    /// It began to run, and its result was never recorded.
+    NoResult,
+    /// The tool says so. For a call that another program ran, nothing more is known.
+    ToolError,
+}
+
+impl CallErrorKind {
+    /// The name of the kind, for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Denied => "denied",
+            Self::UnknownTool => "unknown-tool",
+            Self::InvalidArguments => "invalid-arguments",
+            Self::NotRun => "not-run",
+            Self::Stopped => "stopped",
+            Self::NoResult => "no-result",
+            Self::ToolError => "tool-error",
         }
     }
 }
@@ -51,8 +92,10 @@ pub struct CallRecord {
     pub request: EntryId,
     /// The call's id.
     pub call_id: String,
-    /// Whether it has a result, and of which kind.
+    /// How far it came.
     pub status: CallStatus,
+    /// Why it failed or was interrupted; none if it was not.
+    pub error_kind: Option<CallErrorKind>,
     /// When the call began to run, where that is recorded; else when it was asked for. None if the source of an imported
     /// conversation has no times.
     pub started: Option<Timestamp>,
@@ -65,7 +108,7 @@ pub struct CallRecord {
     pub args_sha256: String,
     /// The arguments as they were sent.
     pub arguments: String,
-    /// The text of the result of a call that failed.
+    /// The text of the result of a call that failed or was stopped.
     pub error: Option<String>,
     /// The text of the result of a call that was completed.
     pub outcome: Option<String>,
@@ -75,6 +118,11 @@ impl CallRecord {
     /// The time from start to end, in milliseconds.
     pub fn latency_ms(&self) -> Option<i64> {
         Some((self.ended?.as_millisecond() - self.started?.as_millisecond()).max(0))
+    }
+
+    /// Whether it has a result.
+    pub fn is_answered(&self) -> bool {
+        self.error.is_some() || self.outcome.is_some()
     }
 
     /// Takes in a result. The first one counts, unless it is an error and a later one is not.
@@ -148,20 +196,39 @@ fn canonical_value(out: &mut String, value: Value<'_>) {
 /// The calls of a conversation, on all branches, in order. A call that is asked for twice in one message is two calls, even
 /// under one id. [`Pairing`] decides which result answers which call, along the path of the result.
 pub fn calls(recorded: &Recorded, key: &CallKey) -> Vec<CallRecord> {
-    let tree = Tree::new(&recorded.entries);
+    calls_in(&recorded.entries, key)
+}
+
+/// The same for entries.
+pub(crate) fn calls_in(entries: &[Entry], key: &CallKey) -> Vec<CallRecord> {
+    let tree = Tree::new(entries);
     let mut audit = Audit::default();
     for entry in tree.in_order() {
         match Content::of(entry) {
-            Content::Message(message) => audit.message(entry, Arc::new(message), key),
+            Content::Message(message) => audit.message(&tree, entry, Arc::new(message), key),
             Content::Turn(turn) => {
                 audit.new.insert(entry.id());
-                let started = turn.call.filter(|_| turn.state == TurnState::CallRunning);
-                if let Some(&place) = started.and_then(|call| audit.places.get(&(call.entry, call.block))) {
-                    audit.calls[place].started = time_of(entry);
+                audit.turn(&tree, entry, &turn);
+            }
+            Content::Closed(closed) => {
+                audit.new.insert(entry.id());
+                for call in &closed.calls {
+                    if let Some(&place) = audit.places.get(&(call.entry, call.block)) {
+                        audit.facts[place].decide(call.decision);
+                    }
                 }
             }
-            Content::Closed(_) | Content::Compacted(_) => {
+            Content::Compacted(_) => {
                 audit.new.insert(entry.id());
+            }
+            Content::Change(change) if change.state == ChangeState::Denied => {
+                if let Some(facts) = audit.facts_of(&change.call) {
+                    facts.denied = true;
+                }
+            }
+            Content::Context(context) => {
+                let tools = context.tools.as_ref().map(|tools| names(tools.as_str()));
+                audit.offered = Some(tools.unwrap_or_default());
             }
             _ => {}
         }
@@ -185,12 +252,108 @@ fn ends<'e>(tree: &Tree<'e>) -> Vec<&'e Entry> {
     ends
 }
 
+/// The names in a list of tools.
+fn names(tools: &str) -> HashSet<String> {
+    let doc = Doc::parse(tools);
+    let tools = doc.as_ref().ok().and_then(Doc::root).into_iter().flat_map(|root| root.items());
+    tools.filter_map(|tool| Some(tool.given("name")?.as_str()?.into_owned())).collect()
+}
+
+/// What the record says about a call besides its results.
+#[derive(Default)]
+struct Facts {
+    /// Whether a turn of rejoin asked for it. Of other calls it is not recorded when they begin.
+    in_turn: bool,
+    /// Whether it began to run.
+    has_begun: bool,
+    /// Whether it is named as stopped.
+    stopped: bool,
+    /// Whether the turn was stopped after it began.
+    cut: bool,
+    /// Whether a later request said that it has no result, or left it out.
+    closed: bool,
+    denied: bool,
+    unknown_tool: bool,
+    no_object: bool,
+}
+
+impl Facts {
+    fn decide(&mut self, decision: Decision) {
+        match decision {
+            Decision::LeftOut | Decision::Interrupted => self.closed = true,
+            Decision::Rerun => {
+                *self = Self {
+                    stopped: false,
+                    cut: false,
+                    closed: false,
+                    has_begun: false,
+                    ..std::mem::take(self)
+                };
+            }
+        }
+    }
+
+    /// Completes the record of a call whose results were taken in.
+    fn judge(&self, call: &mut CallRecord) {
+        let (status, kind) = match call.status {
+            CallStatus::Failed if self.stopped => (CallStatus::Interrupted, Some(CallErrorKind::Stopped)),
+            CallStatus::Failed => (CallStatus::Failed, Some(self.failure())),
+            CallStatus::Requested if self.stopped || (self.has_begun && self.cut) => {
+                (CallStatus::Interrupted, Some(CallErrorKind::Stopped))
+            }
+            CallStatus::Requested if self.has_begun && self.closed => {
+                (CallStatus::Interrupted, Some(CallErrorKind::NoResult))
+            }
+            CallStatus::Requested if self.has_begun => (CallStatus::Running, None),
+            status => (status, None),
+        };
+        call.status = status;
+        call.error_kind = kind;
+    }
+
+    fn failure(&self) -> CallErrorKind {
+        if self.denied {
+            CallErrorKind::Denied
+        } else if self.has_begun || !self.in_turn {
+            CallErrorKind::ToolError
+        } else if self.unknown_tool {
+            CallErrorKind::UnknownTool
+        } else if self.no_object {
+            CallErrorKind::InvalidArguments
+        } else {
+            CallErrorKind::NotRun
+        }
+    }
+}
+
+/// Whether a message comes right after the entry that says that a request was sent.
+fn is_of_turn(tree: &Tree<'_>, message: &Entry) -> bool {
+    let mut parent = message.envelope().parent;
+    while let Some(entry) = parent.and_then(|id| tree.get(id)) {
+        match &entry.envelope().kind {
+            Kind::Message => return false,
+            Kind::Turn if matches!(Content::of(entry), Content::Turn(turn) if turn.state == TurnState::Started) =>
+            {
+                return true;
+            }
+            _ => parent = entry.envelope().parent,
+        }
+    }
+    false
+}
+
 /// The message that holds a result, and its time.
 type TimedResult = (Arc<Message>, Option<Timestamp>);
 
 #[derive(Default)]
 struct Audit {
     calls: Vec<CallRecord>,
+    /// What else is known of each call.
+    facts: Vec<Facts>,
+    /// The entries that say that a call began, with their `seq` and the call's place.
+    begun: HashMap<EntryId, (u64, usize)>,
+    /// The names of the tools that the newest context offers.
+    offered: Option<HashSet<String>>,
     /// The record of each call, by the entry of its message and its block.
     places: HashMap<(EntryId, u64), usize>,
     messages: HashMap<EntryId, Arc<Message>>,
@@ -202,15 +365,22 @@ struct Audit {
 }
 
 impl Audit {
-    fn message(&mut self, entry: &Entry, message: Arc<Message>, key: &CallKey) {
+    fn message(&mut self, tree: &Tree<'_>, entry: &Entry, message: Arc<Message>, key: &CallKey) {
         for (block, content) in message.blocks.iter().enumerate() {
             let BlockKind::ToolCall(call) = &content.kind else { continue };
             self.places.insert((entry.id(), block as u64), self.calls.len());
+            self.facts.push(Facts {
+                in_turn: is_of_turn(tree, entry),
+                unknown_tool: self.lacks(call),
+                no_object: call.arguments.are_no_object(),
+                ..Facts::default()
+            });
             self.calls.push(CallRecord {
                 request: entry.id(),
                 call_id: call.id.to_string(),
                 tool: call.name.to_string(),
                 status: CallStatus::Requested,
+                error_kind: None,
                 started: time_of(entry),
                 ended: None,
                 args_sha256: key.hash(&call.arguments),
@@ -223,6 +393,45 @@ impl Audit {
             self.new.insert(entry.id());
         }
         self.messages.insert(entry.id(), message);
+    }
+
+    fn lacks(&self, call: &ToolCall) -> bool {
+        self.offered.as_ref().is_some_and(|offered| !offered.contains(call.name.as_str()))
+    }
+
+    fn facts_of(&mut self, call: &CallAt) -> Option<&mut Facts> {
+        self.places.get(&(call.entry, call.block)).map(|place| &mut self.facts[*place])
+    }
+
+    fn turn(&mut self, tree: &Tree<'_>, entry: &Entry, turn: &Turn) {
+        match (turn.state, &turn.call) {
+            (TurnState::CallRunning, Some(call)) => {
+                if let Some(&place) = self.places.get(&(call.entry, call.block)) {
+                    self.calls[place].started = time_of(entry);
+                    self.facts[place].has_begun = true;
+                    self.begun.insert(entry.id(), (entry.envelope().seq, place));
+                }
+            }
+            (TurnState::Interrupted, Some(call)) => {
+                if let Some(facts) = self.facts_of(call) {
+                    facts.stopped = true;
+                }
+            }
+            (TurnState::Interrupted, None) => {
+                // Calls on other branches are not concerned.
+                let first = self.begun.values().map(|(seq, _)| *seq).min();
+                let mut next = Some(entry);
+                while let Some(entry) =
+                    next.filter(|entry| first.is_some_and(|first| entry.envelope().seq >= first))
+                {
+                    if let Some((_, place)) = self.begun.remove(&entry.id()) {
+                        self.facts[place].cut = !self.facts[place].closed;
+                    }
+                    next = entry.envelope().parent.and_then(|parent| tree.get(parent));
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Pairs the results on the path to an entry, unless other paths showed everything that matters on it.
@@ -270,6 +479,9 @@ impl Audit {
             if let Some(result) = message.blocks[block].as_result() {
                 calls[call].answer(result, time);
             }
+        }
+        for (call, facts) in calls.iter_mut().zip(&self.facts) {
+            facts.judge(call);
         }
         calls
     }

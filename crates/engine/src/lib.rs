@@ -45,7 +45,7 @@ mod writer;
 
 #[cfg(feature = "agent")]
 pub use agent::Agent;
-pub use calls::{CallKey, CallRecord, CallStatus};
+pub use calls::{CallErrorKind, CallKey, CallRecord, CallStatus};
 pub use clock::{Clock, SystemClock};
 #[cfg(feature = "agent")]
 pub use conversation::Hold;

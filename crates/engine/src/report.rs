@@ -18,7 +18,8 @@ use crate::{
 pub(crate) fn of(entries: &[Entry], key: &CallKey) -> Report {
     let mut report = Report::default();
     let mut names: HashMap<CallId, Text> = HashMap::new();
-    let seqs: HashMap<EntryId, u64> = entries.iter().map(|entry| (entry.id(), entry.envelope().seq)).collect();
+    let seqs: HashMap<EntryId, u64> =
+        entries.iter().map(|entry| (entry.id(), entry.envelope().seq)).collect();
     for entry in entries {
         let Content::Message(message) = Content::of(entry) else { continue };
         names.extend(message.tool_calls().map(|call| (call.id.clone(), call.name.clone())));

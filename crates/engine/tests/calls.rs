@@ -4,10 +4,12 @@
 
 mod support;
 
-use rejoin_engine::{CallKey, CallRecord, CallStatus, Conversation, Mode, New, calls::calls, read};
+use rejoin_engine::{
+    CallErrorKind, CallKey, CallRecord, CallStatus, Conversation, Mode, New, calls::calls, read,
+};
 use rejoin_record::{
-    Arguments, Block, Chain, Content, Form, Kind, Message, Role, ToolCall, ToolResult,
-    content::{Branch, CallAt, Turn, TurnState},
+    Arguments, Block, Chain, Content, EntryId, Form, Kind, Message, Raw, Role, ToolCall, ToolResult,
+    content::{Branch, CallAt, Change, ChangeState, Closed, ClosedCall, Context, Decision, Turn, TurnState},
 };
 use rejoin_store::{Store, memory::Memory};
 use std::sync::Arc;
@@ -47,6 +49,7 @@ fn from_requested_to_completed() {
     let call = CallAt { entry: asked.id(), block: 1 };
     let turn = Turn::new(TurnState::CallRunning, Some(call));
     let running = conversation.append(&Content::Turn(turn)).entry;
+    assert_eq!(states(&conversation), [(CallStatus::Requested, None), (CallStatus::Running, None)]);
     let ended = conversation.say(Message::tool("c2", "ok")).entry;
     conversation.say(failed("c1", "no such file"));
     let all = audit(&conversation);
@@ -66,6 +69,104 @@ fn from_requested_to_completed() {
     assert_eq!(all[1].latency_ms(), Some(took));
     assert!(took > 0);
     assert_eq!((all[0].tool.as_str(), all[0].arguments.as_str()), ("read", "{\"path\":\"a\"}"));
+}
+
+fn states(conversation: &Conversation) -> Vec<(CallStatus, Option<CallErrorKind>)> {
+    audit(conversation).iter().map(|call| (call.status, call.error_kind)).collect()
+}
+
+/// A turn of rejoin that asks for these calls, with `run` as the only tool.
+fn asked(conversation: &mut Conversation, calls: Vec<ToolCall>) -> EntryId {
+    let tools = Some(Raw::new(r#"[{"name":"run","input_schema":{}}]"#));
+    conversation.append(&Content::Context(Context { system: None, tools, target: None }));
+    conversation.say(Message::user("go"));
+    turn(conversation, TurnState::Started, None);
+    conversation.say(Message::assistant_with_tools(calls)).entry.id()
+}
+
+fn turn(conversation: &mut Conversation, state: TurnState, call: Option<(EntryId, u64)>) {
+    let call = call.map(|(entry, block)| CallAt { entry, block });
+    conversation.append(&Content::Turn(Turn::new(state, call)));
+}
+
+/// S1-33: a call that was stopped, or whose process was killed, is interrupted; a later request settles it.
+#[test]
+fn interrupted_calls() {
+    let run = |id: &str| ToolCall::new(id, "run", "{}");
+    let stopped = (CallStatus::Interrupted, Some(CallErrorKind::Stopped));
+    let mut conversation = conversation();
+    let entry = asked(&mut conversation, vec![run("c1"), run("c2"), run("c3"), run("c4")]);
+    for block in 0..3 {
+        turn(&mut conversation, TurnState::CallRunning, Some((entry, block)));
+    }
+    // The first failed by itself; the second was stopped, and says so; the third says nothing; the fourth never ran.
+    conversation.say(failed("c1", "no such file"));
+    turn(&mut conversation, TurnState::Interrupted, Some((entry, 1)));
+    conversation.say(failed("c2", "it was stopped"));
+    turn(&mut conversation, TurnState::Interrupted, None);
+    let failure = (CallStatus::Failed, Some(CallErrorKind::ToolError));
+    let requested = (CallStatus::Requested, None);
+    assert_eq!(states(&conversation), [failure, stopped, stopped, requested]);
+    assert_eq!(audit(&conversation)[1].error.as_deref(), Some("it was stopped"));
+    assert!(audit(&conversation)[1].ended.is_some() && audit(&conversation)[2].ended.is_none());
+
+    // A killed process says nothing. What the next request says about the call is the last word, unless it is run again.
+    let entry = asked(&mut conversation, vec![run("d1"), run("d2"), run("d3")]);
+    for block in 0..2 {
+        turn(&mut conversation, TurnState::CallRunning, Some((entry, block)));
+    }
+    let running = (CallStatus::Running, None);
+    assert_eq!(states(&conversation)[4..], [running, running, requested]);
+    let close = |conversation: &mut Conversation, decisions: &[(u64, Decision)]| {
+        let calls = decisions.iter().map(|(block, decision)| ClosedCall {
+            entry,
+            block: *block,
+            decision: *decision,
+        });
+        conversation.append(&Content::Closed(Closed { calls: calls.collect() }));
+    };
+    close(&mut conversation, &[(0, Decision::Interrupted), (1, Decision::Rerun), (2, Decision::LeftOut)]);
+    let no_result = (CallStatus::Interrupted, Some(CallErrorKind::NoResult));
+    assert_eq!(states(&conversation)[4..], [no_result, requested, requested]);
+    turn(&mut conversation, TurnState::CallRunning, Some((entry, 1)));
+    assert_eq!(states(&conversation)[5], running);
+    conversation.say(Message::tool("d2", "done"));
+    turn(&mut conversation, TurnState::Interrupted, None);
+    assert_eq!(states(&conversation)[4..], [no_result, (CallStatus::Completed, None), requested]);
+}
+
+/// S1-33: why a call failed follows from what was recorded, not from the words of its result.
+#[test]
+fn kinds_of_errors() {
+    let mut conversation = conversation();
+    let calls = vec![
+        ToolCall::new("c1", "run", "{}"),
+        ToolCall::new("c2", "fly", "{}"),
+        ToolCall::new("c3", "run", "[1]"),
+        ToolCall::new("c4", "run", "{}"),
+        ToolCall::new("c5", "run", "{}"),
+    ];
+    let entry = asked(&mut conversation, calls);
+    conversation.append(&Content::Change(Change::new(ChangeState::Denied, CallAt { entry, block: 0 })));
+    turn(&mut conversation, TurnState::CallRunning, Some((entry, 4)));
+    for id in ["c1", "c2", "c3", "c4", "c5"] {
+        conversation.say(failed(id, "no"));
+    }
+    let kinds: Vec<_> = states(&conversation)
+        .into_iter()
+        .map(|(status, kind)| {
+            assert_eq!(status, CallStatus::Failed);
+            kind.unwrap().name()
+        })
+        .collect();
+    assert_eq!(kinds, ["denied", "unknown-tool", "invalid-arguments", "not-run", "tool-error"]);
+    // A message that no turn asked for: nothing is known of when its calls ran.
+    conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c6", "fly", "{}")]));
+    conversation.say(failed("c6", "no"));
+    assert_eq!(states(&conversation)[5], (CallStatus::Failed, Some(CallErrorKind::ToolError)));
+    // A result that is no error settles it.
+    conversation.say(Message::tool("c4", "after all"));
+    assert_eq!(states(&conversation)[3], (CallStatus::Completed, None));
 }
 
 /// S1-33: what was completed does not fail later. An id that a later message uses again is another call.

@@ -29,7 +29,9 @@ fn what_is_said_while_the_server_is_down_is_delivered() {
     let server = Server::start(programs, &["fsync=off"]);
     let folder = tempfile::tempdir().unwrap();
     let location: Location = server.address(&server.database()).parse().unwrap();
-    let location = location.with_folder(folder.path());
+    let other_folder = tempfile::tempdir().unwrap();
+    let location_elsewhere = || location.clone().with_folder(other_folder.path());
+    let location = location.clone().with_folder(folder.path());
     let store = opened(&location);
     let waiting = || store.spool().unwrap().conversations().len();
 
@@ -45,6 +47,8 @@ fn what_is_said_while_the_server_is_down_is_delivered() {
     assert_eq!((texts(&*store, first.id()), waiting()), (String::from("one two three four"), 0));
 
     // A process that ends before the server is back.
+    let mut third = Conversation::create(Arc::clone(&store), &New::default(), "test");
+    third.say(Message::user("begun"));
     server.kill();
     first.say(Message::user("five"));
     first.say(Message::assistant("six"));
@@ -56,13 +60,25 @@ fn what_is_said_while_the_server_is_down_is_delivered() {
     second.say(Message::user("begun in the dark"));
     let second_id = second.id();
     drop((second, unreached));
-    assert_eq!(waiting(), 2);
+    // And a third one says more than is delivered at once, in a conversation that others go on with.
+    let third_id = third.id();
+    for text in ["a", "b", "c"] {
+        third.say(Message::user(text.repeat(3 << 20)));
+    }
+    drop(third);
+    assert_eq!(waiting(), 3);
     server.restart();
+    let elsewhere = location_elsewhere();
+    Conversation::open(opened(&elsewhere), third_id, "test").unwrap().say(Message::user("meanwhile"));
     let store = opened(&location);
     assert_eq!(store.spool().unwrap().conversations(), []);
     let ids = store.ids("", 10).unwrap();
-    assert!(ids.len() == 2 && ids.contains(&second_id), "{ids:?}");
-    let one = ids.into_iter().find(|id| *id != second_id).unwrap();
+    assert!(ids.len() == 3 && ids.contains(&second_id), "{ids:?}");
+    let one = ids.into_iter().find(|id| ![second_id, third_id].contains(id)).unwrap();
+    let entries = store.entries(third_id).unwrap();
+    let bodies: Vec<usize> = entries.iter().map(|entry| entry.body().unwrap().as_str().len() >> 20).collect();
+    assert_eq!(bodies.iter().filter(|megabytes| **megabytes == 3).count(), 3, "{bodies:?}");
+    assert_eq!(bodies.len(), 6, "{bodies:?}");
     assert_eq!(texts(&*store, one), "one two three four five six");
     assert_eq!(texts(&*store, second_id), "begun in the dark");
     let mut problems = Vec::new();

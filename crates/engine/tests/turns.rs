@@ -421,6 +421,25 @@ fn every_stored_call_has_a_result() {
     let expected = [("broken", true), ("fails", true), ("fine", false), ("hangs", true), ("unknown", true)];
     assert_eq!(answered, expected);
     assert_verifies(&*store, worker.conversation().id());
+    // The audit tells them apart.
+    let recorded =
+        rejoin_engine::read(&*store, worker.conversation().id(), rejoin_engine::Mode::Strict).unwrap();
+    let audited = rejoin_engine::calls::calls(&recorded, &rejoin_engine::CallKey([7; 32]));
+    let audited: Vec<String> = audited
+        .iter()
+        .map(|call| {
+            let kind = call.error_kind.map_or("", rejoin_engine::CallErrorKind::name);
+            format!("{} {} {kind}", call.call_id, call.status.name()).trim_end().to_owned()
+        })
+        .collect();
+    let expected = [
+        "fine completed",
+        "fails failed tool-error",
+        "broken failed invalid-arguments",
+        "unknown failed unknown-tool",
+        "hangs interrupted stopped",
+    ];
+    assert_eq!(audited, expected);
 }
 
 /// S2-48: calls without a result are run again if that is wanted, once, and a person can stop them.

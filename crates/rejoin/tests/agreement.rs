@@ -346,8 +346,11 @@ impl Talk {
         assert_eq!(audited.len(), calls.len(), "{name}");
         let answered = self.answered_anywhere();
         for (call, place) in audited.iter().zip(&calls) {
-            let is_answered = call.status != CallStatus::Requested;
+            let is_answered = call.is_answered();
             assert_eq!((call.request, is_answered), (place.0, answered.contains(place)), "{name}: {place:?}");
+            let has_ended = matches!(call.status, CallStatus::Completed | CallStatus::Failed);
+            assert!(is_answered || !has_ended, "{name}: {call:?}");
+            assert!(!is_answered || has_ended || call.status == CallStatus::Interrupted, "{name}: {call:?}");
         }
 
         // Resuming.

@@ -32,7 +32,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// A call that reads, as it runs.
 struct Reading<'c> {
-    call: &'c ToolCall,
+    called: &'c Called,
     began: Instant,
     doing: Doing<'static, ToolOutput>,
 }
@@ -138,7 +138,8 @@ impl Worker {
         let (stop, time) = (running.stop.clone(), self.settings.limits.tool_time);
         let (events, mut shown) = mpsc::unbounded_channel();
         let mut doing: Vec<Option<Reading<'_>>> = Vec::new();
-        for (_, _, call) in calls {
+        for called in calls {
+            let (_, _, call) = called;
             running.tell(started(call, call.arguments.text()));
             let Some(tool) = self.tools.get(&call.name).map(Arc::clone) else { continue };
             let (call_text, stop) = (arguments(call.arguments.text()), stop.clone());
@@ -150,7 +151,7 @@ impl Worker {
                     Err(_) => ToolOutput::error(too_long(time)),
                 }
             };
-            doing.push(Some(Reading { call, began: Instant::now(), doing: Box::pin(work) }));
+            doing.push(Some(Reading { called, began: Instant::now(), doing: Box::pin(work) }));
         }
         while doing.iter().any(Option::is_some) {
             let done = tokio::select! {
@@ -166,7 +167,9 @@ impl Worker {
                 Some((call, began, output)) => self.finish(running, call, began, output),
                 None => {
                     for slot in &mut doing {
-                        if let Some(Reading { call, began, .. }) = slot.take() {
+                        if let Some(Reading { called: (entry, block, call), began, .. }) = slot.take() {
+                            let at = CallAt { entry: *entry, block: *block };
+                            self.turn_entry(running, TurnState::Interrupted, Some(at));
                             self.finish(running, call, began, ToolOutput::error(STOPPED));
                         }
                     }
@@ -212,7 +215,11 @@ impl Worker {
         } else {
             self.run_alone(running, call, &*tool, &text, &permission, delegation).await
         };
-        if permission.planned.as_ref().is_some_and(|planned| planned.file.is_some()) && !output.is_error {
+        if output.is_error && running.stop.is_stopped() {
+            self.turn_entry(running, TurnState::Interrupted, Some(at));
+        } else if permission.planned.as_ref().is_some_and(|planned| planned.file.is_some())
+            && !output.is_error
+        {
             self.change_entry(running, Change::new(ChangeState::Applied, at));
         }
         if let Some(note) = &permission.note {
@@ -361,7 +368,7 @@ async fn next<'c>(doing: &mut [Option<Reading<'c>>]) -> (&'c ToolCall, Instant, 
     std::future::poll_fn(|context| {
         for slot in doing.iter_mut() {
             let Some(reading) = slot else { continue };
-            let (call, began) = (reading.call, reading.began);
+            let (call, began) = (&reading.called.2, reading.began);
             if let Poll::Ready(output) = Pin::new(&mut reading.doing).poll(context) {
                 *slot = None;
                 return Poll::Ready((call, began, output));

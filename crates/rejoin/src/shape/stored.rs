@@ -1,6 +1,6 @@
 //! The JSON of what is in a store: conversations, calls, hits, and what creating, importing, copying, verifying and removing did.
 
-use rejoin_engine::{CallRecord, Copied, Imported, New, Removal, Sharer};
+use rejoin_engine::{CallErrorKind, CallRecord, Copied, Imported, New, Removal, Sharer};
 use rejoin_record::{
     ConversationId,
     json::{Object, quoted},
@@ -55,6 +55,7 @@ pub fn call(call: &CallRecord, full: bool) -> String {
         .text("call_id", &call.call_id)
         .text("tool", &call.tool)
         .text("status", call.status.name())
+        .text_or_null("error_kind", call.error_kind.map(CallErrorKind::name))
         .text_or_null("started_at", call.started)
         .text_or_null("ended_at", call.ended)
         .raw("latency_ms", took.as_deref().unwrap_or("null"))

@@ -193,6 +193,9 @@ fn is_connected(entries: &[Entry]) -> bool {
 /// How far back a call may be that has no result yet and is looked at again. A result of an older one causes all entries to be read.
 const UNFINISHED: i64 = 1000;
 
+/// Whether a summary names a scope.
+const HAS_SCOPE: &str = "scope_user <> '' OR scope_channel <> '' OR scope_thread <> ''";
+
 /// What is to be read of a conversation that is behind.
 struct Behind {
     from: u64,
@@ -203,13 +206,18 @@ struct Behind {
 }
 
 async fn behind(client: &Object, id: ConversationId) -> Result<Option<Behind>, Trouble> {
-    let query = "SELECT s.reported, (SELECT min(c.seq) FROM rejoin.called c WHERE c.conversation = s.id \
-                 AND c.status IN ('requested', 'running') AND c.seq > s.reported - $2) FROM rejoin.summary s WHERE s.id = $1";
-    let statement = client.prepare_cached(query).await?;
+    let query = format!(
+        "SELECT s.reported, (SELECT min(c.seq) FROM rejoin.called c WHERE c.conversation = s.id \
+         AND c.status IN ('requested', 'running') AND c.seq > s.reported - $2), \
+         ({HAS_SCOPE}) AND NOT EXISTS (SELECT 1 FROM rejoin.said WHERE conversation = s.id) FROM rejoin.summary s WHERE s.id = $1"
+    );
+    let statement = client.prepare_cached(&query).await?;
     let name = id.to_string();
     let Some(row) = client.query_opt(&statement, &[&name, &UNFINISHED]).await? else { return Ok(None) };
-    let (reported, unfinished): (i64, Option<i64>) = (row.get(0), row.get(1));
-    let from = unfinished.map_or(reported + 1, |seq| seq.min(reported + 1)).max(0);
+    let (reported, unfinished, needs_all): (i64, Option<i64>, bool) = (row.get(0), row.get(1), row.get(2));
+    // A conversation that gets its scope now needs the rows of all its messages.
+    let from =
+        if needs_all { 0 } else { unfinished.map_or(reported + 1, |seq| seq.min(reported + 1)).max(0) };
     let query = "SELECT max(seq) FROM rejoin.entry WHERE conversation = $1 AND seq < $2 AND kind = 'context'";
     let statement = client.prepare_cached(query).await?;
     let context: Option<i64> = client.query_one(&statement, &[&name, &from]).await?.get(0);
@@ -251,8 +259,8 @@ async fn put(
     let name = id.to_string();
     let transaction = client.transaction().await?;
     // Locked, so that two processes that do this at once do it one after the other.
-    let query = "SELECT scope_user <> '' OR scope_channel <> '' OR scope_thread <> '' FROM rejoin.summary WHERE id = $1 FOR UPDATE";
-    let Some(row) = transaction.query_opt(query, &[&name]).await? else { return Ok(()) };
+    let query = format!("SELECT {HAS_SCOPE} FROM rejoin.summary WHERE id = $1 FOR UPDATE");
+    let Some(row) = transaction.query_opt(&query, &[&name]).await? else { return Ok(()) };
     let has_scope: bool = row.get(0);
     let query = "SELECT coalesce(max(seq), -1) FROM rejoin.said WHERE conversation = $1";
     let there: i64 = transaction.query_one(query, &[&name]).await?.get(0);

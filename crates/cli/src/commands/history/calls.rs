@@ -4,7 +4,7 @@
 //! none can be guessed without the key, which stays in the data folder.
 
 use rejoin::{
-    engine::{CallKey, CallRecord, CallStatus, Clock as _, Mode, SystemClock, calls::calls},
+    engine::{CallErrorKind, CallKey, CallRecord, CallStatus, Clock as _, Mode, SystemClock, calls::calls},
     shape,
     store::files::PrivateFolder,
 };
@@ -22,7 +22,9 @@ pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
     let (store, id) = desk.find(arguments.which.given())?;
     let recorded = desk::read(&*store, id, Mode::Recover)?;
     let full = arguments.full || desk.settings.is_on("audit.full_arguments");
-    let calls = calls(&recorded, &key(&desk)?);
+    // In a database that others query, too, hashes are the same as in its view.
+    let shared = store.report_key().map_err(|why| desk::unusable(store.location(), why))?;
+    let calls = calls(&recorded, &shared.map_or_else(|| key(&desk), |key| Ok(CallKey(key)))?);
     if arguments.json {
         calls.iter().try_for_each(|call| output::json_data(&shape::call(call, full)))?;
         return Ok(0);
@@ -73,9 +75,10 @@ fn for_people(calls: &[CallRecord], full: bool) -> String {
     };
     let tool = width(&|call| call.tool.chars().count(), "tool".len());
     let id = width(&|call| call.call_id.chars().count(), "call".len());
+    let status = width(&|call| status_of(call).len(), "completed".len());
     let mut text = paint(
         &format!(
-            "{:id$}  {:tool$}  {:9}  {:19}  {:>8}  args_sha256\n",
+            "{:id$}  {:tool$}  {:status$}  {:19}  {:>8}  args_sha256\n",
             "call", "tool", "status", "started", "took"
         ),
         output::DIM,
@@ -83,8 +86,12 @@ fn for_people(calls: &[CallRecord], full: bool) -> String {
     for call in calls {
         let started = call.started.map_or_else(|| String::from("-"), local_time);
         let took = call.latency_ms().map_or_else(|| String::from("-"), |took| format!("{took} ms"));
-        let style = if call.status == CallStatus::Failed { output::ERROR } else { anstyle::Style::new() };
-        let status = paint(&format!("{:9}", call.status.name()), style);
+        let style = match call.status {
+            CallStatus::Failed => output::ERROR,
+            CallStatus::Interrupted => output::WARNING,
+            _ => anstyle::Style::new(),
+        };
+        let status = paint(&format!("{:status$}", status_of(call)), style);
         text.push_str(&format!(
             "{:id$}  {:tool$}  {status}  {started:19}  {took:>8}  {}\n",
             harmless(&call.call_id),
@@ -101,6 +108,14 @@ fn for_people(calls: &[CallRecord], full: bool) -> String {
         }
     }
     text
+}
+
+/// The status, and why it is that one if the tool did not say so itself.
+fn status_of(call: &CallRecord) -> String {
+    match call.error_kind.filter(|kind| *kind != CallErrorKind::ToolError) {
+        Some(kind) => format!("{}: {}", call.status.name(), kind.name()),
+        None => call.status.name().to_owned(),
+    }
 }
 
 /// Enough of a hash to compare by eye.

@@ -62,8 +62,7 @@ pub fn run(
                 Printing::Json => output::json_data(&shown.to_json(number))?,
                 Printing::ForPeople => {
                     let text = numbered(shown, number);
-                    let text = output::data_in_rows(&text);
-                    output::data(text.trim_end_matches('\n'))?;
+                    output::data(output::data_in_rows(&text).trim_end_matches('\n'))?;
                 }
             }
         }
