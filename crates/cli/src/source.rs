@@ -19,6 +19,7 @@ use rejoin::{
     Files, Input, InputError, ReadError, Session, Stream,
     record::limits,
     sessions::{self, Likeness},
+    store::{Location, LocationError},
 };
 
 use self::{
@@ -27,6 +28,7 @@ use self::{
 };
 use crate::{
     beside::Beside,
+    desk,
     failure::Failure,
     meaning::quoted,
     stream::{self, ByteSource},
@@ -179,6 +181,26 @@ fn collect_units(folder: &Folder, found: &mut HashSet<PathBuf>) {
         return;
     }
     folder.folders().iter().for_each(|folder| collect_units(folder, found));
+}
+
+/// Whether an argument is the address of a database, and not a path.
+pub fn is_database_address(path: &str) -> bool {
+    path.starts_with("postgres://") || path.starts_with("postgresql://")
+}
+
+/// Reads the conversations in the tables of a chat bot, from its database as it is now.
+pub fn each_history(
+    address: &str,
+    each: &mut dyn FnMut(Result<Vec<Session>, ReadError>),
+) -> Result<(), Failure> {
+    let wrong =
+        |why: LocationError| Failure::usage(why.to_string(), "name it as postgres://USER@HOST/DATABASE");
+    let location: Location = address.parse().map_err(wrong)?;
+    let Location::Postgres(database) = &location else { unreachable!("BUG: it begins like an address") };
+    let (name, format) = (rejoin::store::hidden(address), sessions::named("prometheus"));
+    let read = |text: String| sessions::read(&Input::new(&name, text.as_bytes())?, format);
+    rejoin::store::each_history(database, &mut |text| each(read(text)))
+        .map_err(|why| desk::unusable(&location, why))
 }
 
 /// Opens a file for reading, unpacked if it is compressed.

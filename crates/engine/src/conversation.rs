@@ -22,8 +22,8 @@ use std::{
 
 use rejoin_formats::{ConvertError, Converted, Dialect, Session, convert, session::Detail, session::Place};
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Tail, Text, Tree, chain::Stamp,
-    content::RawItem,
+    Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Scope, Tail, Text, Tree,
+    chain::Stamp, content::RawItem,
 };
 use rejoin_store::{Damage, Holder, Item, Lock, Store, StoreError};
 use rejoin_view::{Finding, History, OnBroken, Repaired, TokenCounter, repair};
@@ -55,6 +55,13 @@ fn locked(
             Ok(None)
         }
     }
+}
+
+/// The number of entries from the header to the one that says who the conversation belongs to; 0 if none does.
+fn scoped_beginning(entries: &[Entry]) -> usize {
+    let named = |entry: &Entry| matches!(Content::of(entry), Content::Meta(meta) if meta.scope.as_ref().and_then(Scope::read).is_some());
+    let metas = entries.iter().enumerate().filter(|(_, entry)| entry.envelope().kind == Kind::Meta);
+    metas.into_iter().find(|(_, entry)| named(entry)).map_or(0, |(place, _)| place + 1)
 }
 
 /// Whether the entries of a conversation are stored.
@@ -763,7 +770,9 @@ impl Conversation {
         let at_once = if self.numbering == Numbering::Lines { 1 } else { usize::MAX };
         let mut catch_ups = 0;
         while catch_ups < CATCH_UPS {
-            let end = self.entries.len().min(self.stored.saturating_add(at_once));
+            // Whose a new conversation is must never be unknown, so that comes together with the header.
+            let first = if self.stored == 0 { scoped_beginning(&self.entries) } else { 0 };
+            let end = self.entries.len().min(self.stored.saturating_add(at_once.max(first)));
             match store.append(self.id, self.after, &self.entries[self.stored..end]) {
                 Ok(tail) => {
                     self.after = Some(tail);

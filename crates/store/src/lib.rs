@@ -37,7 +37,7 @@ pub use drafts::{DraftFile, Drafts};
 pub use error::{StoreError, StoreResult};
 pub use location::{Address, Location, LocationError, hidden};
 pub use lock::{Holder, Lock};
-pub use open::{Access, Options, open};
+pub use open::{Access, Options, each_history, open};
 pub use probe::try_writing;
 pub use report::{CallRow, MessageRow, Report};
 pub use scope::{ScopeError, ScopeFilter};

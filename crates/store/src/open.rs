@@ -53,13 +53,28 @@ pub fn open(location: &Location, options: Options) -> StoreResult<Box<dyn Store>
         #[cfg(feature = "postgres")]
         Location::Postgres(address) => Box::new(crate::postgres::Postgres::open(address, options)?),
         #[cfg(not(feature = "postgres"))]
-        Location::Postgres(_) => {
-            let why = "this build of rejoin has no PostgreSQL (it needs the feature `postgres`)";
-            return Err(StoreError::Refused(String::from(why)));
-        }
+        Location::Postgres(_) => return Err(StoreError::Refused(String::from(NO_POSTGRES))),
         Location::Memory => Box::new(Memory::new(options.digester)),
     })
 }
+
+/// Reads the tables in which a chat bot keeps its history: see `postgres/tables.rs`.
+///
+/// # Errors
+/// If the database cannot be read, or has no such table.
+pub fn each_history(address: &crate::location::Address, each: &mut dyn FnMut(String)) -> StoreResult<()> {
+    #[cfg(feature = "postgres")]
+    return crate::postgres::each_history(address, each);
+    #[cfg(not(feature = "postgres"))]
+    {
+        let _ = (address, each);
+        Err(StoreError::Refused(String::from(NO_POSTGRES)))
+    }
+}
+
+/// The reason why a build cannot use a server.
+#[cfg(not(feature = "postgres"))]
+const NO_POSTGRES: &str = "this build of rejoin has no PostgreSQL (it needs the feature `postgres`)";
 
 /// Refuses a database that may not be read, and a pipe or a device in its place, which could block without end. SQLite's own error would
 /// not say why, and without its log a database would seem to have lost entries.

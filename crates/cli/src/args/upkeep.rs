@@ -20,6 +20,8 @@ pub const IMPORT_EXAMPLES: &str = "Examples:
       Import what Gemini CLI wrote in the last week
   rejoin import --watch
       Import every session, then every new message as it is written
+  rejoin import postgres://bot@localhost/bot
+      Import the tables in which a chat bot keeps its history
   rejoin import --undo
       Undo the last import";
 
@@ -54,7 +56,7 @@ impl AgentsArguments {
 /// `rejoin import`
 #[derive(Debug, Args)]
 pub struct ImportArguments {
-    /// Files or folders
+    /// Files or folders, or `postgres://…`: the database of a chat bot
     #[arg(value_name = "PATH", required_unless_present_any = ["all", "agents", "watch", "undo"],
           value_hint = ValueHint::AnyPath)]
     pub paths: Vec<String>,

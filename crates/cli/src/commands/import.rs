@@ -43,12 +43,14 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     } else {
         arguments.agents.wanted(&desk.settings)
     };
+    let (databases, paths): (Vec<String>, Vec<String>) =
+        arguments.paths.iter().cloned().partition(|path| source::is_database_address(path));
     let Candidates { files: candidates, missing, passed_over } =
-        places::candidates(&wanted, &arguments.paths, FolderFiles::All);
+        places::candidates(&wanted, &paths, FolderFiles::All);
     for path in &missing {
         Failure::unreadable(path.display(), "there is no such file or folder", None).say();
     }
-    if candidates.is_empty() && !arguments.watch {
+    if candidates.is_empty() && databases.is_empty() && !arguments.watch {
         output::talk("There is nothing to import.");
         return Ok(if arguments.paths.is_empty() { 0 } else { UNREADABLE });
     }
@@ -70,6 +72,7 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
         bar.inc(1);
     }
     bar.finish_and_clear();
+    databases.iter().try_for_each(|address| import.database(address))?;
     desk::settle(&*store);
     if arguments.watch {
         let failed = import.counts.failed;
@@ -168,6 +171,28 @@ impl Import<'_> {
         let path = candidate.path.display().to_string();
         let recent = sessions.iter().filter(|session| self.wanted.wants(session));
         recent.collect::<Vec<_>>().into_iter().try_for_each(|session| self.session(&path, session))
+    }
+
+    /// The tables of a bot in a database.
+    fn database(&mut self, address: &str) -> Result<(), Failure> {
+        let name = rejoin::store::hidden(address);
+        let mut stopped = Ok(());
+        source::each_history(address, &mut |sessions| {
+            let sessions = match sessions {
+                Ok(sessions) => sessions,
+                Err(error) => {
+                    self.counts.skip(Path::new(&name), "without a conversation in it");
+                    tracing::debug!("{name}: {error}");
+                    return;
+                }
+            };
+            for session in sessions.iter().filter(|session| self.wanted.wants(session)) {
+                if stopped.is_ok() {
+                    stopped = self.session(&name, session);
+                }
+            }
+        })?;
+        stopped
     }
 
     fn session(&mut self, path: &str, session: &Session) -> Result<(), Failure> {

@@ -202,6 +202,14 @@ pub(super) fn refused(why: impl Into<String>, hint: &'static str) -> StoreError 
     StoreError::Server { what: "opening the database", why: why.into(), hint, unwritable: false }
 }
 
+/// The error for a connection that could not be had.
+pub(super) fn no_connection(what: &'static str, why: PoolError) -> StoreError {
+    match why {
+        PoolError::Backend(why) => failed(what, &why),
+        why => unreachable(what, why.to_string()),
+    }
+}
+
 fn unreachable(what: &'static str, why: String) -> StoreError {
     let hint = "check that the server runs, and its host and port in the address, PGHOST and PGPORT";
     StoreError::Server { what, why, hint, unwritable: true }

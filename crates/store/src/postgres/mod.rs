@@ -16,6 +16,7 @@ mod reports;
 mod rows;
 mod schema;
 mod summaries;
+mod tables;
 mod tls;
 
 use std::{
@@ -29,6 +30,7 @@ use std::{
 use rejoin_record::{ConversationId, Entry, EntryId, Raw, Tail};
 
 pub(crate) use self::lease::Lease;
+pub use self::tables::each_history;
 use self::{
     link::{Link, Trouble},
     notice::Notices,

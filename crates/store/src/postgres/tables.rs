@@ -1,0 +1,104 @@
+//! Reads tables in which a chat bot keeps its history, in a database that is not a store of ours. Nothing is changed there.
+
+use deadpool_postgres::Object;
+
+use super::link::{Trouble, refused};
+use crate::{error::StoreResult, location::Address};
+
+/// The tables, and the columns that tell which rows belong together.
+const TABLES: [(&str, &[&str]); 2] =
+    [("conversation_history", &["user_id", "channel_id"]), ("chat_threads", &["thread_id"])];
+
+/// The number of rows that are fetched at once.
+const AT_ONCE: i32 = 500;
+
+/// Reads the rows of a bot's tables `conversation_history` and `chat_threads`, in whatever schema they are. Hands out a text for each
+/// conversation: its rows as JSON objects, one per line. The texts are of one moment, whatever is written meanwhile.
+///
+/// # Errors
+/// If the database cannot be read, or has no such table.
+pub fn each_history(address: &Address, each: &mut dyn FnMut(String)) -> StoreResult<()> {
+    let link = super::connect(address)?;
+    let each = std::cell::RefCell::new(each);
+    // It is not repeated where a connection breaks: what was handed out would come twice.
+    link.wait(async {
+        let client =
+            link.connection().await.map_err(|why| super::link::no_connection("reading the tables", why))?;
+        let done = read(client, &mut |text| (*each.borrow_mut())(text)).await;
+        done.map_err(|why| match why {
+            Trouble::Store(why) => why,
+            Trouble::Database(why) => super::link::failed("reading the tables", &why),
+        })
+    })
+}
+
+async fn read(mut client: Object, each: &mut dyn FnMut(String)) -> Result<(), Trouble> {
+    let found = tables(&client).await?;
+    if found.is_empty() {
+        let why = "it has neither a table `conversation_history` nor `chat_threads`";
+        let hint =
+            "name the database of the bot; a store of rejoin is copied with `rejoin copy --all --to STORE`";
+        return Err(refused(why, hint).into());
+    }
+    let transaction = client
+        .build_transaction()
+        .read_only(true)
+        .isolation_level(tokio_postgres::IsolationLevel::RepeatableRead)
+        .start()
+        .await?;
+    for (schema, table, keys) in found {
+        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let order: Vec<String> = keys.iter().map(|key| format!("t.{}::text", quoted(key))).collect();
+        let key = order.join(" || chr(10) || ");
+        // Rows of one time keep an order, so that reading twice gives the same.
+        let query = format!(
+            "SELECT coalesce({key}, ''), row_to_json(t)::text FROM {}.{} t ORDER BY 1, row_to_json(t)->>'created_at', 2",
+            quoted(&schema),
+            quoted(table)
+        );
+        let statement = transaction.prepare(&query).await?;
+        let portal = transaction.bind(&statement, &[]).await?;
+        let (mut now, mut text) = (None, String::new());
+        loop {
+            let rows = transaction.query_portal(&portal, AT_ONCE).await?;
+            for row in &rows {
+                let of: String = row.get(0);
+                if now.as_ref().is_some_and(|now| *now != of) {
+                    each(std::mem::take(&mut text));
+                }
+                now = Some(of);
+                text.push_str(row.get(1));
+                text.push('\n');
+            }
+            if rows.len() < AT_ONCE as usize {
+                break;
+            }
+        }
+        if !text.is_empty() {
+            each(text);
+        }
+    }
+    transaction.rollback().await?;
+    Ok(())
+}
+
+/// A table of a bot: its schema, its name, and the columns that tell which rows belong together.
+type BotTable = (String, &'static str, &'static [&'static str]);
+
+/// The tables of a bot that are there. Views of ours have the same names.
+async fn tables(client: &Object) -> Result<Vec<BotTable>, Trouble> {
+    let mut found = Vec::new();
+    for (table, keys) in TABLES {
+        let query = "SELECT n.nspname::text, (SELECT array_agg(a.attname::text) FROM pg_catalog.pg_attribute a \
+                     WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) \
+                     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                     WHERE c.relname = $1 AND n.nspname <> 'rejoin' AND c.relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY 1";
+        for row in client.query(query, &[&table]).await? {
+            let columns: Vec<String> = row.get::<_, Option<Vec<String>>>(1).unwrap_or_default();
+            if keys.iter().all(|key| columns.iter().any(|column| column == key)) {
+                found.push((row.get(0), table, keys));
+            }
+        }
+    }
+    Ok(found)
+}
