@@ -8,7 +8,6 @@ mod folder;
 mod unpack;
 
 use std::{
-    collections::HashSet,
     fs::File,
     io::{self, Read as _},
     path::{Path, PathBuf},
@@ -22,7 +21,7 @@ use rejoin::{
 };
 
 use self::{
-    folder::Folder,
+    folder::{Folder, Units},
     unpack::{Archive, Packing, UNPACKED_BYTES},
 };
 use crate::{
@@ -152,33 +151,50 @@ pub fn try_read(
     Ok((input, sessions?))
 }
 
-/// The conversations in a folder that is one unit, such as the storage of a program. `None` if no format claims it.
+/// The conversations in a folder that is one unit, such as the storage of a program. `None` if no format claims it, or if it also
+/// has sessions in other formats, which would be passed over.
 fn of_folder(place: &Path, from: Option<&str>) -> Option<Result<Vec<Session>, ReadError>> {
     let format = from.and_then(sessions::named);
     let folder = Folder::list(place)?;
-    let claimed = format.is_some_and(|format| format.read.as_ref().is_some_and(|read| read.files.is_some()));
-    (claimed || sessions::claim_files(&folder).is_some()).then(|| sessions::read_files(&folder, format))
+    if format.is_some_and(|format| format.read.as_ref().is_some_and(|read| read.files.is_some())) {
+        return Some(sessions::read_files(&folder, format));
+    }
+    let units = folder.units();
+    if let Some(unit) = units.at(place) {
+        return Some(sessions::read_files(&unit.files, Some(unit.format)));
+    }
+    let format = sessions::claim_files(&folder)?;
+    let is_alone = units.iter().all(|unit| unit.format.name == format.name) && !has_others(&folder, &units);
+    is_alone.then(|| sessions::read_files(&folder, Some(format)))
 }
+
+/// Whether a folder has sessions beside its units, judged by the beginnings of its files.
+fn has_others(folder: &Folder, units: &Units) -> bool {
+    let is_session = |path: PathBuf| {
+        let mut bytes = Vec::new();
+        let read = open_unpacked(&path).and_then(|source| source.take(READ_AT_ONCE as u64).read_to_end(&mut bytes));
+        let text = String::from_utf8_lossy(&bytes);
+        let is_document = || sessions::detect(&text).is_some_and(|format| format.agent.is_some());
+        read.is_ok() && (bytes.starts_with(DATABASE) || sessions::detect_lines(&text).is_some() || is_document())
+    };
+    let mut others = folder.files().filter(|path| !units.own(path));
+    others.by_ref().take(MOST_OTHERS).any(is_session) || others.next().is_some()
+}
+
+/// The most files beside its units that are looked at in a folder. One with more is no storage of one program.
+const MOST_OTHERS: usize = 1_000;
+
+/// What a database of SQLite begins with.
+const DATABASE: &[u8] = b"SQLite format 3\0";
 
 /// Whether the files of a folder belong together and are read as one.
 pub fn is_unit(place: &Path) -> bool {
     Folder::list(place).is_some_and(|folder| sessions::claim_files(&folder).is_some())
 }
 
-/// The folders under a root, given all files in it in order, whose files belong together and are read as one.
-pub fn units(root: &Path, paths: &[String]) -> HashSet<PathBuf> {
-    let mut found = HashSet::new();
-    collect_units(&Folder::of(root, paths.to_vec()), &mut found);
-    found
-}
-
-fn collect_units(folder: &Folder, found: &mut HashSet<PathBuf>) {
-    // A folder with more files is no storage of one program.
-    if folder.paths().len() <= folder::MOST && sessions::claim_files(folder).is_some() {
-        found.insert(folder.root().to_owned());
-        return;
-    }
-    folder.folders().iter().for_each(|folder| collect_units(folder, found));
+/// The folders under a root, given all files in it in order, that are a task or a storage of an agent and are read as one.
+pub fn units(root: &Path, paths: Vec<String>) -> Units {
+    Folder::of(root, paths).units()
 }
 
 /// Opens a file for reading, unpacked if it is compressed.
