@@ -16,13 +16,14 @@ use std::{
 
 use rejoin::{
     Files, Input, InputError, ReadError, Session, Stream,
+    accounting::FileShape,
     record::limits,
     sessions::{self, Likeness},
 };
 
 use self::{
     folder::{Folder, Units},
-    unpack::{Archive, Packing, UNPACKED_BYTES},
+    unpack::{Archive, Packing, UNPACKED_BYTES, Unpacked},
 };
 use crate::{
     beside::Beside,
@@ -36,15 +37,28 @@ pub fn unreadable(path: &str, error: ReadError, from: Option<&str>) -> Failure {
     Unread::Format(error).failure(Path::new(path), from)
 }
 
-/// Reads a file or standard input as text, up to the limit of a body. Bytes that are not text are replaced.
-pub fn read_text(path: &str) -> Result<String, Failure> {
-    let read = || -> io::Result<String> {
-        let source = if path == "-" { stream::stdin() } else { stream::open(Path::new(path))? };
-        let mut bytes = Vec::new();
-        source.take(limits::BODY_BYTES as u64).read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+/// The shape of a file or of standard input, with all values removed: of a text, unpacked and up to the limit of a body, or of a
+/// database.
+pub fn shape_of(path: &str) -> Result<FileShape, Failure> {
+    let place = Path::new(path);
+    let read = || -> Result<FileShape, Unread> {
+        let source = if path == "-" { stream::stdin() } else { stream::open(place).map_err(Unread::Io)? };
+        let Unpacked { outer, inner, source } =
+            unpack::unpack(source).map_err(|(_, why)| Unread::Packed(why))?;
+        Ok(match inner {
+            Packing::Database if outer == Packing::None && place.is_file() => copied::shape(place)?,
+            Packing::Database => copied::shape_of_stream(path, source)?,
+            _ => FileShape::of(&text_of(source).map_err(Unread::Io)?),
+        })
     };
-    read().map_err(|why| Unread::Io(why).failure(Path::new(path), None))
+    read().map_err(|unread| unread.failure(place, None))
+}
+
+/// The text of a source, up to the limit of a body. Bytes that are not text are replaced.
+fn text_of(source: ByteSource) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    source.take(limits::BODY_BYTES as u64).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Reads a file or standard input, and the conversations in it if there are any.
@@ -119,7 +133,7 @@ fn unknown(place: &Path) -> (String, Option<String>) {
         "`rejoin check --describe {}` prints its fields without their values, for a report",
         quoted(&place.to_string_lossy())
     );
-    let text = read_text(&place.to_string_lossy());
+    let text = open_unpacked(place).and_then(text_of);
     let Some(likeness) = text.ok().and_then(|text| Likeness::of(&text)) else {
         return (ReadError::UnknownFormat.to_string(), Some(report));
     };
@@ -244,7 +258,7 @@ fn look_at(
     // A failure to read what is compressed is one to unpack it.
     let reason = |packed, why| if packed == Packing::None { Unread::Io(why) } else { Unread::Packed(why) };
     let unpacked = unpack::unpack(source).map_err(|(packed, why)| reason(packed, why))?;
-    let unpack::Unpacked { outer: packed, inner: inside, source } = unpacked;
+    let Unpacked { outer: packed, inner: inside, source } = unpacked;
     let failed = |why: io::Error| reason(packed, why);
     match inside {
         Packing::Database if packed == Packing::None && place.is_file() => {

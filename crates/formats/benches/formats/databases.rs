@@ -20,6 +20,7 @@ const DATABASES: &[(&str, Make, &str)] = &[
     ("crush", crush, "SELECT parts FROM messages"),
     ("goose", goose, "SELECT content_json FROM messages"),
     ("llm", llm, "SELECT coalesce(text, payload) FROM parts"),
+    ("opencode", opencode, "SELECT data FROM message UNION ALL SELECT data FROM part"),
     ("openai-agents", openai_agents, "SELECT message_data FROM agent_messages"),
     ("xzatoma", xzatoma, "SELECT messages FROM conversations"),
 ];
@@ -145,6 +146,38 @@ fn openai_agents(database: &Connection, turns: &[Turn]) -> Vec<String> {
         ]
     });
     insert(database, "INSERT INTO agent_messages VALUES (?1, 's1', ?2, ?3, '2026-01-01 00:00:00')", said)
+}
+
+fn opencode(database: &Connection, turns: &[Turn]) -> Vec<String> {
+    let tables = "CREATE TABLE session(id TEXT PRIMARY KEY, project_id TEXT, directory TEXT, title TEXT);
+        CREATE TABLE message(id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT);
+        CREATE TABLE part(id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_created INTEGER, data TEXT);
+        CREATE INDEX part_message_idx ON part(message_id);
+        CREATE INDEX part_session_idx ON part(session_id);
+        INSERT INTO session VALUES ('ses_1', 'p', '/p', 'TITLE of the session');";
+    database.execute_batch(tables).unwrap();
+    let mut message = database.prepare("INSERT INTO message VALUES (?1, 'ses_1', ?2, ?3)").unwrap();
+    let mut part = database.prepare("INSERT INTO part VALUES (?1, ?2, 'ses_1', ?3, ?4)").unwrap();
+    let mut columns = Vec::new();
+    let mut add = |number: usize, role: &str, parts: &[Value]| {
+        let (id, time) = (format!("msg_{number:08}"), number as i64);
+        let info = json!({"role": role, "time": {"created": number}, "modelID": "m", "providerID": "p"}).to_string();
+        message.execute(params![id, time, info]).unwrap();
+        columns.push(info);
+        for (place, data) in parts.iter().enumerate() {
+            let data = data.to_string();
+            part.execute(params![format!("prt_{number:08}{place}"), id, time, data]).unwrap();
+            columns.push(data);
+        }
+    };
+    for turn in turns {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let state = json!({"status": "completed", "input": {"path": "src"}, "output": turn.output, "title": "ls", "metadata": {}, "time": {"start": 1, "end": 2}});
+        let tool = json!({"type": "tool", "callID": turn.call, "tool": "ls", "state": state});
+        add(2 * turn.number, "user", &[text(&turn.question)]);
+        add(2 * turn.number + 1, "assistant", &[tool, text(&turn.answer)]);
+    }
+    columns
 }
 
 /// Inserts the rows: a number, a role, and a column of JSON. Returns those columns.
