@@ -186,10 +186,12 @@ fn of_folder(place: &Path, from: Option<&str>) -> Option<Result<Vec<Session>, Re
 fn has_others(folder: &Folder, units: &Units) -> bool {
     let is_session = |path: PathBuf| {
         let mut bytes = Vec::new();
-        let read = open_unpacked(&path).and_then(|source| source.take(READ_AT_ONCE as u64).read_to_end(&mut bytes));
+        let read =
+            open_unpacked(&path).and_then(|source| source.take(READ_AT_ONCE as u64).read_to_end(&mut bytes));
         let text = String::from_utf8_lossy(&bytes);
         let is_document = || sessions::detect(&text).is_some_and(|format| format.agent.is_some());
-        read.is_ok() && (bytes.starts_with(DATABASE) || sessions::detect_lines(&text).is_some() || is_document())
+        read.is_ok()
+            && (bytes.starts_with(DATABASE) || sessions::detect_lines(&text).is_some() || is_document())
     };
     let mut others = folder.files().filter(|path| !units.own(path));
     others.by_ref().take(MOST_OTHERS).any(is_session) || others.next().is_some()

@@ -328,8 +328,7 @@ fn is_hollow(session: &Session) -> bool {
         doc.as_ref().and_then(Doc::root).map_or(0, |root| root.fields().count())
     };
     // Its item is parsed only if it has no content, which is rare.
-    let hollow = |message: &Message| {
-        message.blocks.is_empty() && message.form == Form::Absent && fields(message) > 1
-    };
+    let hollow =
+        |message: &Message| message.blocks.is_empty() && message.form == Form::Absent && fields(message) > 1;
     !session.messages.is_empty() && session.messages.iter().all(|message| hollow(message))
 }

@@ -2,7 +2,7 @@
 //!
 //! It is for reports about files that rejoin cannot read. Only names of fields are shown, and only those that a program chose: a name
 //! that may come from a person, such as a path or a sentence, becomes `*`. So do all names of an object that may be a table with the
-//! user's own names, `{"alice":1,"bob":2}`: its values are of one type, and none of its names is made of the words that programs use.
+//! user's own names, `{"alice":1,"bob":2}`: its values are of one type, and few of its names are made of the words that programs use.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -78,7 +78,8 @@ impl FileShape {
     pub fn of_database(bytes: usize, database: &Database) -> Self {
         let mut shape = Self { bytes, is_database: true, ..Self::default() };
         for (table, columns) in database.tables() {
-            let name = |name: &str| if is_chosen_by_a_program(name) { name.to_owned() } else { String::from("*") };
+            let name =
+                |name: &str| if is_chosen_by_a_program(name) { name.to_owned() } else { String::from("*") };
             let places: Vec<String> =
                 columns.iter().map(|column| format!("{}.{}", name(table), name(column))).collect();
             let sql = format!("SELECT * FROM \"{}\" LIMIT {ROWS}", table.replace('"', "\"\""));
@@ -219,14 +220,18 @@ fn type_of(value: Value<'_>) -> &'static str {
     }
 }
 
-/// Whether the names in an object are those of fields, rather than data: there are few, and one is made of known words or the values
-/// are of several types.
+/// Whether the names in an object are those of fields, rather than data: there are few, and the values are of several types or most
+/// names are made of known words.
 fn is_record(object: Value<'_>) -> bool {
     let mut kinds = object.fields().map(|(_, value)| type_of(value)).filter(|kind| *kind != "null");
     let first = kinds.next();
     let is_mixed = kinds.any(|kind| Some(kind) != first);
-    let is_known = |key: Value<'_>| key.as_str().is_some_and(|name| is_made_of_known_words(&name));
-    object.fields().nth(FIELDS).is_none() && (is_mixed || object.fields().any(|(key, _)| is_known(key)))
+    let are_known = || {
+        let names = object.fields().filter_map(|(key, _)| key.as_str());
+        let names: Vec<_> = names.filter(|name| is_chosen_by_a_program(name)).collect();
+        names.iter().filter(|name| is_made_of_known_words(name)).count() * 2 > names.len()
+    };
+    object.fields().nth(FIELDS).is_none() && (is_mixed || are_known())
 }
 
 /// Whether a field's name looks like one that a program has: short, one word of letters, and neither an id nor a key.
@@ -288,7 +293,7 @@ const WORDS: &str = "action agent answer api app arg argument artifact assistant
     thought thread time timestamp title to token tool total trace traj trajectory ts turn type updated uri url usage use user utc uuid v \
     value version who window with word workspace \
     and as at by for has in of on \
-    conversation history deleted range inner simulation leaf project visible";
+    cached deleted inner leaf range read visible write";
 
 #[cfg(test)]
 mod tests {

@@ -13,7 +13,7 @@ use rusqlite::Row;
 
 use super::{
     building::{self, SessionBuilder, call, item, medium, opaque, result, text_in, thought},
-    database::{Database, Item, columns, parse_each},
+    database::{Database, Item, Others, columns, parse_each},
     lines::{text_of, time_of},
     sample::Claim,
 };
@@ -29,6 +29,20 @@ pub const FORMAT: &str = "crush";
 pub(crate) const KNOWN: &[Known] = &[Known::fields(
     "parts.data.details parts.data.message parts.data.metadata parts.data.responses_data parts.data.data",
 )];
+
+/// The columns of `messages` that are read, or that hold no words.
+const MESSAGES: &[&str] = &[
+    "id",
+    "session_id",
+    "role",
+    "parts",
+    "model",
+    "provider",
+    "created_at",
+    "updated_at",
+    "finished_at",
+    "is_summary_message",
+];
 
 /// Whether a database is Crush's.
 pub(crate) fn sniff(database: &Database) -> Option<Claim> {
@@ -60,20 +74,27 @@ pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
         readings.push(reading);
         ids.push(id);
     }
-    let sql =
-        format!("SELECT session_id, created_at, rowid, id, role, parts, {model}, {provider} FROM messages");
+    let others = database.others("messages", MESSAGES);
+    let sql = format!(
+        "SELECT session_id, created_at, rowid, id, role, parts, {model}, {provider}{} FROM messages",
+        others.sql()
+    );
     let mut text = String::new();
-    let items = database.by_session(&sql, &ids, |row| object(row, &mut text))?;
-    parse_each(items, |(_, _, item)| &item.text, |(session, number, item), root| {
-        let (reading, place) = (&mut readings[session], building::nth(number));
-        match root.filter(|root| item.is_whole(root.get("parts"))) {
-            Some(root) => reading.message(root, &item.text, place),
-            None => {
-                let why = "the parts of the message are not JSON";
-                reading.builder.damaged(place, Text::new(item.column()), why);
+    let items = database.by_session(&sql, &ids, |row| object(row, &others, &mut text))?;
+    parse_each(
+        items,
+        |(_, _, item)| &item.text,
+        |(session, number, item), root| {
+            let (reading, place) = (&mut readings[session], building::nth(number));
+            match root.filter(|root| item.is_whole(root.get("parts"))) {
+                Some(root) => reading.message(root, &item.text, place),
+                None => {
+                    let why = "the parts of the message are not JSON";
+                    reading.builder.damaged(place, Text::new(item.column()), why);
+                }
             }
-        }
-    });
+        },
+    );
     let finish = |(id, reading): (&String, Reading)| {
         let context = building::context(reading.model.as_deref());
         reading.builder.finish(database.name(), Some(id), context)
@@ -83,7 +104,7 @@ pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
 }
 
 /// A row of `messages` as one object, written in a buffer.
-fn object(row: &Row<'_>, text: &mut String) -> rusqlite::Result<Item> {
+fn object(row: &Row<'_>, others: &Others, text: &mut String) -> rusqlite::Result<Item> {
     let [_, created, _, message, role, parts, model, provider] = columns(row)?;
     text.clear();
     text.push('{');
@@ -103,6 +124,7 @@ fn object(row: &Row<'_>, text: &mut String) -> rusqlite::Result<Item> {
     let start = text.len();
     text.push_str(&parts.unwrap_or_default());
     let end = text.len();
+    others.write(row, 8, text)?;
     text.push('}');
     Ok(Item::new(text, start..end))
 }

@@ -5,7 +5,7 @@
 use std::{borrow::Cow, collections::BTreeMap, ops::Range, path::Path, sync::Arc};
 
 use hashbrown::HashMap;
-use rejoin_record::json::{Layout, Value};
+use rejoin_record::json::{Layout, Value, write};
 use rusqlite::{Connection, OpenFlags, Params, Row, types::ValueRef};
 
 use crate::{parallel, session::ReadError};
@@ -112,6 +112,27 @@ pub(crate) fn columns<'r, const N: usize>(row: &'r Row<'_>) -> rusqlite::Result<
     Ok(texts)
 }
 
+/// Columns that a reader does not know. They are kept in the item of their row, so that accounting reports the words in them.
+pub(crate) struct Others(Vec<String>);
+
+impl Others {
+    /// The columns for a query, each after a comma.
+    pub(crate) fn sql(&self) -> String {
+        self.0.iter().map(|name| format!(", \"{}\"", name.replace('"', "\"\""))).collect()
+    }
+
+    /// Writes them as fields. The first has this number in the row.
+    pub(crate) fn write(&self, row: &Row<'_>, first: usize, out: &mut String) -> rusqlite::Result<()> {
+        for (place, name) in self.0.iter().enumerate() {
+            if let Some(value) = column(row, first + place)? {
+                write::key(out, name);
+                write::string(out, &value);
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What a row is sorted by, in the order that SQLite has. Sorting here is faster than by SQLite, which copies whole rows for it, and
 /// most rows are in order already.
 #[derive(Debug, PartialEq, PartialOrd)]
@@ -182,17 +203,17 @@ pub(crate) fn parse_each<T: Sync>(
     text: impl Fn(&T) -> &Arc<str> + Sync,
     mut each: impl FnMut(T, Option<Value<'_>>),
 ) {
-    write_and_parse_each(items, |item| Arc::clone(text(item)), |item, _, root| each(item, root));
+    write_and_parse_each(items, |item, _| Arc::clone(text(item)), |item, _, root| each(item, root));
 }
 
-/// The same, and the texts are written in the two threads as well.
+/// The same, and the texts are written in the two threads as well, each of which has a buffer for that.
 pub(crate) fn write_and_parse_each<T: Sync>(
     items: Vec<T>,
-    write: impl Fn(&T) -> Arc<str> + Sync,
+    write: impl Fn(&T, &mut String) -> Arc<str> + Sync,
     mut each: impl FnMut(T, &Arc<str>, Option<Value<'_>>),
 ) {
-    let parsed = parallel::filter_map(&items, |_, item| {
-        let text = write(item);
+    let parsed = parallel::filter_map_with(&items, |buffer, _, item| {
+        let text = write(item, buffer);
         let (layout, error) = Layout::parse_prefix(&text);
         Some((text, layout, error))
     });
@@ -217,6 +238,12 @@ impl Database {
             Ok(())
         })?;
         Ok(rows)
+    }
+
+    /// The columns of a table that are none of these, as newer releases of a program add them.
+    pub(crate) fn others(&self, table: &str, known: &[&str]) -> Others {
+        let names = self.tables.get(table).into_iter().flatten();
+        Others(names.filter(|name| !known.contains(&name.as_str())).cloned().collect())
     }
 
     /// What `make` makes of the rows of a query, with the number of the row's session and its own number in that. The first column is

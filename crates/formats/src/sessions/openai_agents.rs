@@ -52,20 +52,24 @@ pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
         *count += 1;
         Ok(())
     })?;
-    parse_each(items, |(.., text)| text, |(session, number, time, text), root| {
-        let ((_, assembler), place) = (&mut assemblers[session], building::nth(number));
-        match root {
-            Some(item) => {
-                let source = Source::of(item, &text, place, time);
-                assembler.add_or_report(item, &source, building::damage(place, "").at);
+    parse_each(
+        items,
+        |(.., text)| text,
+        |(session, number, time, text), root| {
+            let ((_, assembler), place) = (&mut assemblers[session], building::nth(number));
+            match root {
+                Some(item) => {
+                    let source = Source::of(item, &text, place, time);
+                    assembler.add_or_report(item, &source, building::damage(place, "").at);
+                }
+                None => {
+                    let why = Doc::parse(&text).err().map_or("not a JSON value", |error| error.reason);
+                    assembler.aside(place, Aside::Raw(Text::new(text)));
+                    assembler.session.findings.push(building::damage(place, why));
+                }
             }
-            None => {
-                let why = Doc::parse(&text).err().map_or("not a JSON value", |error| error.reason);
-                assembler.aside(place, Aside::Raw(Text::new(text)));
-                assembler.session.findings.push(building::damage(place, why));
-            }
-        }
-    });
+        },
+    );
     let finish = |(id, mut assembler): (String, Assembler)| {
         assembler.flush();
         let context = Context::of_model(Dialect::OpenAiResponses, None);

@@ -193,7 +193,8 @@ pub(crate) const EVENTS: FilesReading =
 
 /// The folder of the conversation that a file is an event of.
 fn folder_of(path: &str) -> Option<&str> {
-    let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, _)| path.split_at(folder.len() + 1));
+    let (folder, name) =
+        path.rsplit_once('/').map_or(("", path), |(folder, _)| path.split_at(folder.len() + 1));
     number_of(name)?;
     let is_inside = |folder: &&str| folder.is_empty() || folder.ends_with('/');
     folder.strip_suffix("events/").filter(is_inside).or(Some(folder))

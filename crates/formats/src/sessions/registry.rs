@@ -254,7 +254,9 @@ pub fn claim_files(files: &dyn Files) -> Option<&'static Format> {
 /// The folders that may be a task or a storage of an agent because of a file in them, each with the format it would have. A folder
 /// is the beginning of the file's path; [`is_storage`] tells whether it is one.
 pub fn storages(path: &str) -> impl Iterator<Item = (&'static Format, &str)> {
-    FORMATS.iter().filter_map(move |format| Some((format, (format.read.as_ref()?.files.as_ref()?.root)(path)?)))
+    FORMATS
+        .iter()
+        .filter_map(move |format| Some((format, (format.read.as_ref()?.files.as_ref()?.root)(path)?)))
 }
 
 /// Whether files are one task or one storage in a format, and no folder with such folders in it.

@@ -11,10 +11,23 @@ use crate::{
     session::{ReadError, Session},
     sessions::{
         building,
-        database::{Database, Item, columns, parse_each},
+        database::{Database, Item, Others, columns, parse_each},
         sample::Claim,
     },
 };
+
+/// The columns of `messages` that are read, or that hold no words.
+const MESSAGES: &[&str] = &[
+    "id",
+    "message_id",
+    "session_id",
+    "role",
+    "content_json",
+    "created_timestamp",
+    "timestamp",
+    "tokens",
+    "metadata_json",
+];
 
 /// Whether a database is goose's.
 pub(crate) fn sniff(database: &Database) -> Option<Claim> {
@@ -47,30 +60,35 @@ pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
         readings.push(reading);
         ids.push(id);
     }
+    let others = database.others("messages", MESSAGES);
     let sql = format!(
-        "SELECT session_id, created_timestamp, id, role, content_json, {message_id}, {metadata} FROM messages"
+        "SELECT session_id, created_timestamp, id, role, content_json, {message_id}, {metadata}{} FROM messages",
+        others.sql()
     );
     let mut text = String::new();
-    let items = database.by_session(&sql, &ids, |row| item(row, &mut text))?;
-    parse_each(items, |(_, _, item)| &item.text, |(session, number, item), root| {
-        let (reading, place) = (&mut readings[session], building::nth(number));
-        let is_list = |root: &Value<'_>| {
-            root.holds("content", Kind::Array) && item.is_whole(root.get("content"))
-        };
-        match root.filter(is_list) {
-            Some(root) => reading.message(root, &item.text, place),
-            None => {
-                let why = "the content of the message is no JSON list";
-                reading.builder.damaged(place, Text::new(item.column()), why);
+    let items = database.by_session(&sql, &ids, |row| item(row, &others, &mut text))?;
+    parse_each(
+        items,
+        |(_, _, item)| &item.text,
+        |(session, number, item), root| {
+            let (reading, place) = (&mut readings[session], building::nth(number));
+            let is_list =
+                |root: &Value<'_>| root.holds("content", Kind::Array) && item.is_whole(root.get("content"));
+            match root.filter(is_list) {
+                Some(root) => reading.message(root, &item.text, place),
+                None => {
+                    let why = "the content of the message is no JSON list";
+                    reading.builder.damaged(place, Text::new(item.column()), why);
+                }
             }
-        }
-    });
+        },
+    );
     let found: Vec<Session> = readings.into_iter().map(|reading| reading.finish(database.name())).collect();
     if found.is_empty() { Err(ReadError::NoConversation("the database holds no session")) } else { Ok(found) }
 }
 
 /// A row of `messages` as the object that an export has, written in a buffer.
-fn item(row: &Row<'_>, text: &mut String) -> rusqlite::Result<Item> {
+fn item(row: &Row<'_>, others: &Others, text: &mut String) -> rusqlite::Result<Item> {
     let [_, created, _, role, content, own_id, metadata] = columns(row)?;
     text.clear();
     text.push('{');
@@ -92,6 +110,7 @@ fn item(row: &Row<'_>, text: &mut String) -> rusqlite::Result<Item> {
         write::key(text, "metadata");
         text.push_str(&metadata);
     }
+    others.write(row, 7, text)?;
     text.push('}');
     Ok(Item::new(text, start..end))
 }

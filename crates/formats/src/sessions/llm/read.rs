@@ -107,7 +107,10 @@ fn threads(
         known.insert(id.clone());
         builders.push((id, model, builder));
     }
-    let write = |item: &Unparsed<'_>| item.message.to_json(item.detail.id.as_deref().unwrap_or_default());
+    let write = |item: &Unparsed<'_>, buffer: &mut String| {
+        item.message.write(item.detail.id.as_deref().unwrap_or_default(), buffer);
+        Arc::from(buffer.as_str())
+    };
     write_and_parse_each(items, write, |item, text, root| {
         let (_, model, builder) = &mut builders[item.thread];
         let message = of_parts(&item, text, root, model.as_deref());
@@ -168,12 +171,11 @@ fn stored_messages(database: &Database) -> Result<HashMap<String, Stored>, ReadE
         let [_, hash, id, kind, text, payload, tool] = columns(row)?;
         let Some(message) = messages.get_mut(&*hash.unwrap_or_default()) else { return Ok(()) };
         let text = match (text, &payload) {
-            (None, Some(payload)) if payload.contains("text_ref") => {
-                composed(database, payload).unwrap_or_else(|why| {
+            (None, Some(payload)) if payload.contains("text_ref") => composed(database, payload)
+                .unwrap_or_else(|why| {
                     failed = Some(why);
                     None
-                })
-            }
+                }),
             (text, _) => text,
         };
         let own = [kind, text, payload, tool];
@@ -200,19 +202,17 @@ impl Stored {
         media.collect()
     }
 
-    /// The message as an object.
-    fn to_json(&self, hash: &str) -> Arc<str> {
-        let size: usize = self.parts.iter().map(|(_, part)| part.columns.len()).sum();
-        let mut out = String::with_capacity(size + size / 8 + 256);
+    /// Writes the message as an object.
+    fn write(&self, hash: &str, out: &mut String) {
+        out.clear();
         out.push('{');
         for (name, value) in [("hash", hash), ("role", &self.role)] {
-            write::key(&mut out, name);
-            write::string(&mut out, value);
+            write::key(out, name);
+            write::string(out, value);
         }
-        write::key(&mut out, "parts");
-        write::list(&mut out, &self.parts, |out, (_, part)| part.write(out));
+        write::key(out, "parts");
+        write::list(out, &self.parts, |out, (_, part)| part.write(out));
         out.push('}');
-        Arc::from(out)
     }
 }
 
@@ -293,7 +293,12 @@ fn attachments(database: &Database, table: &str, column: &str, id: &str) -> Resu
     Ok(found)
 }
 
-fn of_parts(message: &Unparsed<'_>, text: &Arc<str>, root: Option<Value<'_>>, model: Option<&str>) -> Message {
+fn of_parts(
+    message: &Unparsed<'_>,
+    text: &Arc<str>,
+    root: Option<Value<'_>>,
+    model: Option<&str>,
+) -> Message {
     let parts = root.and_then(|root| root.get("parts"));
     let mut blocks = Vec::new();
     let mut media = message.media.iter();

@@ -53,7 +53,8 @@ pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
         Stored { session, number, id, data, parts }
     });
     let messages: Vec<Stored> = stored.collect();
-    let composed = parallel::filter_map(&messages, |_, message| Some(message.composed(&ids[message.session])));
+    let composed =
+        parallel::filter_map(&messages, |_, message| Some(message.composed(&ids[message.session])));
     for (message, composed) in messages.iter().zip(composed) {
         let (reading, place) = (&mut readings[message.session], building::nth(message.number));
         composed.damaged.into_iter().for_each(|(data, why)| reading.damaged(place, data, why));

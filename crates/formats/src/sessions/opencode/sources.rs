@@ -119,8 +119,17 @@ fn folder_of(path: &str) -> Option<&str> {
 
 /// Whether a file of a storage folder belongs to it.
 fn owns(path: &str) -> bool {
-    const FOLDERS: &[&str] =
-        &["message", "part", "permission", "project", "session", "session_diff", "session_share", "share", "todo"];
+    const FOLDERS: &[&str] = &[
+        "message",
+        "part",
+        "permission",
+        "project",
+        "session",
+        "session_diff",
+        "session_share",
+        "share",
+        "todo",
+    ];
     path.split_once('/').is_some_and(|(folder, _)| FOLDERS.contains(&folder)) || path == "migration"
 }
 

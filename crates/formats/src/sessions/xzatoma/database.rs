@@ -69,11 +69,7 @@ fn rows(
     Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 
-fn columns_of(
-    row: &Row<'_>,
-    columns: &'static [&'static str],
-    first: usize,
-) -> rusqlite::Result<Columns> {
+fn columns_of(row: &Row<'_>, columns: &'static [&'static str], first: usize) -> rusqlite::Result<Columns> {
     let mut values = Vec::with_capacity(columns.len());
     for (place, name) in columns.iter().enumerate() {
         values.extend(database::column(row, first + place)?.map(|value| (*name, Arc::from(&*value))));
