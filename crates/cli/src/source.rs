@@ -48,6 +48,10 @@ pub fn shape_of(path: &str) -> Result<FileShape, Failure> {
         Ok(match inner {
             Packing::Database if outer == Packing::None && place.is_file() => copied::shape(place)?,
             Packing::Database => copied::shape_of_stream(path, source)?,
+            Packing::Archive => {
+                let why = "it is an archive: unpack it, and describe the files in it";
+                return Err(Unread::Io(io::Error::other(why)));
+            }
             _ => FileShape::of(&text_of(source).map_err(Unread::Io)?),
         })
     };

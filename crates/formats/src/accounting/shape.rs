@@ -288,7 +288,7 @@ const WORDS: &str = "action agent answer api app arg argument artifact assistant
     list location log max media memory message meta metadata method mime min mini mode model modified name new next node note number \
     object observation old operation option order origin output owner page param parameter parent part path payload permission plan \
     platform position preview previous project prompt provider query question reason reasoning ref reply repo request response result \
-    role root run sample score seq sequence server session settings sha sidechain signature simulation size snapshot source span speaker \
+    role root run said sample say score seq sequence server session settings sha sidechain signature simulation size snapshot source span speaker \
     stamp start state status step stderr stdout steps stop stream string success summary system tag task temperature text thinking \
     thought thread time timestamp title to token tool total trace traj trajectory ts turn type updated uri url usage use user utc uuid v \
     value version who window with word workspace \
