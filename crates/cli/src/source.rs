@@ -8,7 +8,6 @@ mod folder;
 mod unpack;
 
 use std::{
-    collections::HashSet,
     fs::File,
     io::{self, Read as _},
     path::{Path, PathBuf},
@@ -17,14 +16,15 @@ use std::{
 
 use rejoin::{
     Files, Input, InputError, ReadError, Session, Stream,
+    accounting::FileShape,
     record::limits,
     sessions::{self, Likeness},
     store::{Location, LocationError},
 };
 
 use self::{
-    folder::Folder,
-    unpack::{Archive, Packing, UNPACKED_BYTES},
+    folder::{Folder, Units},
+    unpack::{Archive, Packing, UNPACKED_BYTES, Unpacked},
 };
 use crate::{
     beside::Beside,
@@ -39,15 +39,32 @@ pub fn unreadable(path: &str, error: ReadError, from: Option<&str>) -> Failure {
     Unread::Format(error).failure(Path::new(path), from)
 }
 
-/// Reads a file or standard input as text, up to the limit of a body. Bytes that are not text are replaced.
-pub fn read_text(path: &str) -> Result<String, Failure> {
-    let read = || -> io::Result<String> {
-        let source = if path == "-" { stream::stdin() } else { stream::open(Path::new(path))? };
-        let mut bytes = Vec::new();
-        source.take(limits::BODY_BYTES as u64).read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+/// The shape of a file or of standard input, with all values removed: of a text, unpacked and up to the limit of a body, or of a
+/// database.
+pub fn shape_of(path: &str) -> Result<FileShape, Failure> {
+    let place = Path::new(path);
+    let read = || -> Result<FileShape, Unread> {
+        let source = if path == "-" { stream::stdin() } else { stream::open(place).map_err(Unread::Io)? };
+        let Unpacked { outer, inner, source } =
+            unpack::unpack(source).map_err(|(_, why)| Unread::Packed(why))?;
+        Ok(match inner {
+            Packing::Database if outer == Packing::None && place.is_file() => copied::shape(place)?,
+            Packing::Database => copied::shape_of_stream(path, source)?,
+            Packing::Archive => {
+                let why = "it is an archive: unpack it, and describe the files in it";
+                return Err(Unread::Io(io::Error::other(why)));
+            }
+            _ => FileShape::of(&text_of(source).map_err(Unread::Io)?),
+        })
     };
-    read().map_err(|why| Unread::Io(why).failure(Path::new(path), None))
+    read().map_err(|unread| unread.failure(place, None))
+}
+
+/// The text of a source, up to the limit of a body. Bytes that are not text are replaced.
+fn text_of(source: ByteSource) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    source.take(limits::BODY_BYTES as u64).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Reads a file or standard input, and the conversations in it if there are any.
@@ -122,7 +139,7 @@ fn unknown(place: &Path) -> (String, Option<String>) {
         "`rejoin check --describe {}` prints its fields without their values, for a report",
         quoted(&place.to_string_lossy())
     );
-    let text = read_text(&place.to_string_lossy());
+    let text = open_unpacked(place).and_then(text_of);
     let Some(likeness) = text.ok().and_then(|text| Likeness::of(&text)) else {
         return (ReadError::UnknownFormat.to_string(), Some(report));
     };
@@ -154,33 +171,52 @@ pub fn try_read(
     Ok((input, sessions?))
 }
 
-/// The conversations in a folder that is one unit, such as the storage of a program. `None` if no format claims it.
+/// The conversations in a folder that is one unit, such as the storage of a program. `None` if no format claims it, or if it also
+/// has sessions in other formats, which would be passed over.
 fn of_folder(place: &Path, from: Option<&str>) -> Option<Result<Vec<Session>, ReadError>> {
     let format = from.and_then(sessions::named);
     let folder = Folder::list(place)?;
-    let claimed = format.is_some_and(|format| format.read.as_ref().is_some_and(|read| read.files.is_some()));
-    (claimed || sessions::claim_files(&folder).is_some()).then(|| sessions::read_files(&folder, format))
+    if format.is_some_and(|format| format.read.as_ref().is_some_and(|read| read.files.is_some())) {
+        return Some(sessions::read_files(&folder, format));
+    }
+    let units = folder.units();
+    if let Some(unit) = units.at(place) {
+        return Some(sessions::read_files(&unit.files, Some(unit.format)));
+    }
+    let format = sessions::claim_files(&folder)?;
+    let is_alone = units.iter().all(|unit| unit.format.name == format.name) && !has_others(&folder, &units);
+    is_alone.then(|| sessions::read_files(&folder, Some(format)))
 }
+
+/// Whether a folder has sessions beside its units, judged by the beginnings of its files.
+fn has_others(folder: &Folder, units: &Units) -> bool {
+    let is_session = |path: PathBuf| {
+        let mut bytes = Vec::new();
+        let read =
+            open_unpacked(&path).and_then(|source| source.take(READ_AT_ONCE as u64).read_to_end(&mut bytes));
+        let text = String::from_utf8_lossy(&bytes);
+        let is_document = || sessions::detect(&text).is_some_and(|format| format.agent.is_some());
+        read.is_ok()
+            && (bytes.starts_with(DATABASE) || sessions::detect_lines(&text).is_some() || is_document())
+    };
+    let mut others = folder.files().filter(|path| !units.own(path));
+    others.by_ref().take(MOST_OTHERS).any(is_session) || others.next().is_some()
+}
+
+/// The most files beside its units that are looked at in a folder. One with more is no storage of one program.
+const MOST_OTHERS: usize = 1_000;
+
+/// What a database of SQLite begins with.
+const DATABASE: &[u8] = b"SQLite format 3\0";
 
 /// Whether the files of a folder belong together and are read as one.
 pub fn is_unit(place: &Path) -> bool {
     Folder::list(place).is_some_and(|folder| sessions::claim_files(&folder).is_some())
 }
 
-/// The folders under a root, given all files in it in order, whose files belong together and are read as one.
-pub fn units(root: &Path, paths: &[String]) -> HashSet<PathBuf> {
-    let mut found = HashSet::new();
-    collect_units(&Folder::of(root, paths.to_vec()), &mut found);
-    found
-}
-
-fn collect_units(folder: &Folder, found: &mut HashSet<PathBuf>) {
-    // A folder with more files is no storage of one program.
-    if folder.paths().len() <= folder::MOST && sessions::claim_files(folder).is_some() {
-        found.insert(folder.root().to_owned());
-        return;
-    }
-    folder.folders().iter().for_each(|folder| collect_units(folder, found));
+/// The folders under a root, given all files in it in order, that are a task or a storage of an agent and are read as one.
+pub fn units(root: &Path, paths: Vec<String>) -> Units {
+    Folder::of(root, paths).units()
 }
 
 /// Whether an argument is the address of a database, and not a path.
@@ -250,7 +286,7 @@ fn look_at(
     // A failure to read what is compressed is one to unpack it.
     let reason = |packed, why| if packed == Packing::None { Unread::Io(why) } else { Unread::Packed(why) };
     let unpacked = unpack::unpack(source).map_err(|(packed, why)| reason(packed, why))?;
-    let unpack::Unpacked { outer: packed, inner: inside, source } = unpacked;
+    let Unpacked { outer: packed, inner: inside, source } = unpacked;
     let failed = |why: io::Error| reason(packed, why);
     match inside {
         Packing::Database if packed == Packing::None && place.is_file() => {

@@ -318,6 +318,57 @@ fn folders_from_the_settings_are_looked_at() {
     has(&wrong.err, &["`codexx=/tmp` is not AGENT=FOLDER", "gemini-cli"]);
 }
 
+const ROO: &str = r#"[{"role":"user","content":[{"type":"text","text":"hello roo"}],"ts":1763280000000},{"role":"assistant","content":[{"type":"text","text":"hello person"}],"ts":1763280001000}]"#;
+const CLAUDE: &str = concat!(
+    r#"{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s1","timestamp":"2026-11-16T08:00:00.000Z","message":{"role":"user","content":"hello claude"}}"#,
+    "\n",
+    r#"{"type":"assistant","uuid":"a1","parentUuid":"u1","sessionId":"s1","timestamp":"2026-11-16T08:00:01.000Z","message":{"role":"assistant","content":[{"type":"text","text":"hello person"}]}}"#,
+    "\n"
+);
+
+/// A task folder hides no session of another agent: neither those around it nor those in it.
+#[test]
+fn sessions_of_several_agents_in_one_folder_are_all_found() {
+    let rollout = fs::read_to_string("../../examples/rollout.jsonl").unwrap();
+    for (task, codex, claude) in [
+        ("all/roo/tasks/t1", "all/codex/rollout-1.jsonl", "all/claude/s1.jsonl"),
+        ("all/tasks/t1", "all/tasks/rollout-1.jsonl", "all/s1.jsonl"),
+        ("all", "all/rollout-1.jsonl", "all/deep/down/s1.jsonl"),
+        ("all/t1", "all/t1/rollout-1.jsonl", "all/t1/more/s1.jsonl"),
+    ] {
+        let home = Home::new("sqlite");
+        home.file(&format!("{task}/api_conversation_history.json"), ROO);
+        home.file(&format!("{task}/ui_messages.json"), "[]");
+        home.file(&format!("{task}/more/t2/api_conversation_history.json"), ROO.replace("roo", "roo again"));
+        home.file(codex, &rollout);
+        home.file(claude, CLAUDE);
+        let folder = home.path("all").display().to_string();
+        let all = [("Claude Code", 1), ("Codex", 1), ("Roo Code", 2)];
+        assert_eq!(found(&home, &[&folder]), all.map(|(agent, count)| (agent.to_owned(), count)), "{task}");
+        has(&home.run(&["import", &folder]).err, &["4 new"]);
+        // `check` says nothing about a part of them as if it were all, except of a task that is named.
+        let checked = home.run(&["check", &folder]);
+        assert_eq!(checked.code == 0, task == "all", "{task}: {}", checked.err);
+        assert!(task == "all" || checked.err.contains("rejoin doctor"), "{}", checked.err);
+        assert_eq!(home.run(&["check", &home.path(task).display().to_string()]).code, 0, "{task}");
+    }
+}
+
+/// Folders that hold nothing but tasks of one agent are read as one.
+#[test]
+fn a_folder_of_tasks_is_checked_as_a_whole() {
+    let home = Home::new("sqlite");
+    for task in ["t1", "t2"] {
+        home.file(&format!("roo/tasks/{task}/api_conversation_history.json"), ROO.replace("roo", task));
+        home.file(&format!("roo/tasks/{task}/checkpoints/a.jsonl"), "{}");
+    }
+    home.file("roo/settings/mcp_settings.json", r#"{"mcpServers":{}}"#);
+    home.file("roo/state/taskHistory.json", r#"[{"id":"t1","ts":1763280000000,"task":"hello"}]"#);
+    let folder = home.path("roo").display().to_string();
+    assert_eq!(found(&home, &[&folder]), [(String::from("Roo Code"), 2)]);
+    assert_eq!(home.lines(&["check", "--json", &folder]).len(), 2);
+}
+
 /// A session goes to every agent that takes one, and a second copy does not replace the first.
 #[test]
 fn a_session_moves_to_each_agent() {

@@ -263,3 +263,29 @@ fn a_storage_folder_is_read_as_one() {
         has(&ran.err, &["`rejoin doctor` the folder"]);
     });
 }
+
+/// What is described is what is inside, and nothing of it is a value.
+#[test]
+fn packed_files_and_databases_are_described() {
+    let home = Home::new("sqlite");
+    let database = home.path("x.db");
+    let connection = Connection::open(&database).unwrap();
+    connection.execute_batch(GOOSE).unwrap();
+    say(&connection, "secret words");
+    drop(connection);
+    let line = "{\"type\":\"secret words\",\"by\":{\"alice\":1,\"bob\":2}}\n";
+    let packed = home.path("x.jsonl.zst");
+    fs::write(&packed, zstd::encode_all(line.repeat(3).as_bytes(), 0).unwrap()).unwrap();
+    let describe = |path: &Path| run(&home, &["check", "--describe", &path.display().to_string()]);
+    let (rows, lines) = (describe(&database), describe(&packed));
+    has(&rows.out, &["a database: 2 rows", "messages.role", "messages.content_json:[].text"]);
+    has(&lines.out, &["3 lines, 3 of them JSON", "by.*"]);
+    for hidden in ["secret", "alice", "bob", "A title", "20260101_1"] {
+        assert!(!rows.out.contains(hidden) && !lines.out.contains(hidden), "{}{}", rows.out, lines.out);
+    }
+    let archive = home.path("x.zip");
+    fs::write(&archive, b"PK\x03\x04").unwrap();
+    let refused = describe(&archive);
+    assert_eq!(refused.code, UNREADABLE);
+    has(&refused.err, &["it is an archive"]);
+}

@@ -10,8 +10,17 @@ pub(crate) fn filter_map<'t, T: Sync, R: Send>(
     items: &'t [T],
     each: impl Fn(usize, &'t T) -> Option<R> + Sync,
 ) -> Vec<R> {
+    filter_map_with(items, |(), index, item| each(index, item))
+}
+
+/// Maps a list in its order, as [`filter_map`] does. Each thread has a state that it hands from item to item, such as a buffer.
+pub(crate) fn filter_map_with<'t, T: Sync, R: Send, S: Default>(
+    items: &'t [T],
+    each: impl Fn(&mut S, usize, &'t T) -> Option<R> + Sync,
+) -> Vec<R> {
     let map = |from: usize, items: &'t [T]| -> Vec<R> {
-        items.iter().enumerate().filter_map(|(index, item)| each(from + index, item)).collect()
+        let mut state = S::default();
+        items.iter().enumerate().filter_map(|(index, item)| each(&mut state, from + index, item)).collect()
     };
     if items.len() < LONG {
         return map(0, items);

@@ -7,7 +7,8 @@ mod sketching;
 
 use std::path::PathBuf;
 
-use rejoin_formats::{ReadError, Session, sessions};
+use rejoin_formats::{ReadError, Session, accounting::FileShape, sessions};
+use rejoin_view::Rule;
 use rusqlite::Connection;
 use sketching::{assert_sound, hidden, messages, rules};
 
@@ -202,4 +203,81 @@ fn a_database_of_another_program_is_refused() {
     assert_eq!(made.read().unwrap_err(), ReadError::UnknownFormat);
     std::fs::write(made.path(), b"SQLite format 3\0 and nothing else").unwrap();
     assert!(matches!(made.read().unwrap_err(), ReadError::Io(_)));
+}
+
+/// A newer release may add columns: the words in them are kept, and reported.
+#[test]
+fn words_in_unknown_columns_are_reported() {
+    let goose = r#"
+        CREATE TABLE sessions(id TEXT PRIMARY KEY, description TEXT, working_dir TEXT, added TEXT);
+        CREATE TABLE messages(id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content_json TEXT, created_timestamp INTEGER,
+            tokens INTEGER, "new ""column" TEXT);
+        CREATE TABLE something_else(a, b);
+        INSERT INTO sessions VALUES ('s', 'TITLE', '/p', NULL);
+        INSERT INTO messages VALUES (1, 's', 'user', '[{"type":"text","text":"QUESTION about files"}]', 1, 7, 'four words of it');"#;
+    let crush = r#"
+        CREATE TABLE sessions(id TEXT PRIMARY KEY, title TEXT, message_count INTEGER, created_at INTEGER);
+        CREATE TABLE messages(id TEXT PRIMARY KEY, session_id TEXT, role TEXT, parts TEXT, model TEXT, created_at INTEGER, note TEXT);
+        INSERT INTO sessions VALUES ('s', 'TITLE', 1, 1);
+        INSERT INTO messages VALUES ('1', 's', 'user', '[{"type":"text","data":{"text":"QUESTION about files"}}]', 'm', 1,
+            'four words of it');"#;
+    for (format, sql, name) in [("goose", goose, r#"new "column"#), ("crush", crush, "note")] {
+        let sessions = Made::new(&format!("newer-{format}"), sql).read().unwrap();
+        assert_eq!(sessions[0].format, format);
+        let unread = sessions[0].findings.iter().find(|finding| finding.rule == Rule::UnreadText).unwrap();
+        assert!(unread.to_string().contains(name), "{unread}");
+        assert!(sessions[0].messages[0].native_text().contains("four words of it"));
+    }
+}
+
+/// Rows are sorted as SQLite sorts them: nothing, numbers, texts.
+#[test]
+fn rows_are_read_in_the_order_of_their_times() {
+    let sql = r#"
+        CREATE TABLE sessions(id TEXT PRIMARY KEY, description TEXT, working_dir TEXT);
+        CREATE TABLE messages(id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content_json TEXT, created_timestamp);
+        INSERT INTO sessions VALUES ('s', 'TITLE', '/p'), ('t', 'OTHER', '/p');"#;
+    let times = ["'2026'", "9007199254740993", "9007199254740992", "2.5", "NULL", "2", "2.25", "2"];
+    let rows = times.iter().enumerate().map(|(number, time)| {
+        let session = if number == 5 { "t" } else { "s" };
+        format!(
+            r#"INSERT INTO messages VALUES ({number}, '{session}', 'user', '[{{"type":"text","text":"{number}"}}]', {time});"#
+        )
+    });
+    let made = Made::new("order", &(sql.to_owned() + &rows.collect::<String>()));
+    let read = made.all("goose");
+    let said = |session: &Session| {
+        let said = session.messages.iter().filter_map(|message| message.content());
+        said.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(said(&read[0]), "4 7 6 3 2 1 0");
+    assert_eq!(said(&read[1]), "5");
+    let connection = Connection::open(made.path()).unwrap();
+    let sql = "SELECT id FROM messages WHERE session_id = 's' ORDER BY created_timestamp, id";
+    let mut statement = connection.prepare(sql).unwrap();
+    let sorted = statement.query_map([], |row| row.get::<_, i64>(0)).unwrap();
+    let sorted: Vec<String> = sorted.map(|id| id.unwrap().to_string()).collect();
+    assert_eq!(said(&read[0]), sorted.join(" "));
+}
+
+#[test]
+fn the_shape_of_a_database_has_no_values() {
+    let made = Made::new(
+        "shape",
+        r#"
+        CREATE TABLE notes(id INTEGER PRIMARY KEY, body TEXT, "alice's column" BLOB);
+        INSERT INTO notes VALUES (1, '{"role":"user","text":"secret words","by":{"alice":1,"bob":2}}', x'00ff');
+        INSERT INTO notes VALUES (2, 'secret text', NULL);"#,
+    );
+    let database = sessions::Database::open("x.db", &made.path()).unwrap();
+    let shape = FileShape::of_database(4096, &database);
+    let shown = shape.to_string();
+    for hidden in ["secret", "alice", "bob"] {
+        assert!(!shown.contains(hidden) && !shape.to_json().contains(hidden), "{shown}");
+    }
+    for line in
+        ["4096 bytes, a database: 2 rows", "notes.body:text", "notes.body:by.*", "bytes × 1, null × 1"]
+    {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
 }

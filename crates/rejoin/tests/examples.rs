@@ -201,3 +201,16 @@ fn mend_and_sequence() {
     let lines = run("sequence", &[]);
     assert_eq!(lines.last().unwrap(), "after: []");
 }
+
+/// S4-12, S4-15: a bot saves only the new messages of each turn, and remembers its users in the next process.
+#[test]
+fn a_bot_remembers_its_users() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = format!("sqlite:{}", folder.path().join("bot.db").display());
+    let first = run("bot", &[&place]);
+    assert_eq!(first[0], "ann in red: You told me 0 things before \"hello\".");
+    assert_eq!(first[2], "ann in red: You told me 1 things before \"what did I say?\".");
+    let second = run("bot", &[&place]);
+    assert_eq!(second[0], "ann in red: You told me 2 things before \"hello\".");
+    assert_eq!(second[1], "bob in red: You told me 1 things before \"good evening\".");
+}

@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, ops::Deref};
 
 use rejoin::{
     Aside, Choice, Dialect, Finding, OnBroken, Rule, Session, Severity,
-    accounting::FileShape,
     check::{self, Judged, Report, RequestBytes, Sender},
     checkers, convert_with,
     engine::Mode,
@@ -70,7 +69,7 @@ pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
 /// Prints the shape of each file.
 fn describe(arguments: &CheckArguments) -> Result<u8, Failure> {
     for path in &arguments.subjects {
-        let shape = FileShape::of(&source::read_text(path)?);
+        let shape = source::shape_of(path)?;
         if arguments.json {
             output::json_data(&shape.to_json())?;
         } else {

@@ -306,11 +306,11 @@ fn walk(path: &Path) -> (Vec<PathBuf>, Vec<(PathBuf, &'static str)>) {
         }
     }
     listed.sort();
-    let units = source::units(path, &listed);
+    let units = source::units(path, listed);
     if !units.is_empty() {
-        found.retain(|path| !path.ancestors().any(|folder| units.contains(folder)));
-        passed_over.retain(|(path, _)| !path.ancestors().any(|folder| units.contains(folder)));
-        found.extend(units);
+        found.retain(|path| !units.own(path));
+        passed_over.retain(|(path, _)| !units.surround(path));
+        found.extend(units.into_folders());
     }
     found.sort();
     (found, passed_over)

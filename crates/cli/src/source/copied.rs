@@ -9,7 +9,7 @@ use std::{
     time::SystemTime,
 };
 
-use rejoin::{ReadError, Session, sessions};
+use rejoin::{ReadError, Session, accounting::FileShape, sessions};
 use tempfile::TempDir;
 
 use crate::stream::ByteSource;
@@ -31,16 +31,35 @@ pub fn read(path: &Path, from: Option<&str>) -> Result<Vec<Session>, ReadError> 
 }
 
 /// Reads the conversations in a database that comes from a pipe, or out of a packed file.
-pub fn read_stream(
-    name: &str,
-    mut source: ByteSource,
-    from: Option<&str>,
-) -> Result<Vec<Session>, ReadError> {
+pub fn read_stream(name: &str, source: ByteSource, from: Option<&str>) -> Result<Vec<Session>, ReadError> {
+    open(name, &saved(source)?, from)
+}
+
+/// The shape of the database at a path.
+pub fn shape(path: &Path) -> Result<FileShape, ReadError> {
+    let copy = copy(path).map_err(|why| ReadError::Io(why.to_string()))?;
+    describe(&path.to_string_lossy(), &copy)
+}
+
+/// The shape of a database that comes from a pipe, or out of a packed file.
+pub fn shape_of_stream(name: &str, source: ByteSource) -> Result<FileShape, ReadError> {
+    describe(name, &saved(source)?)
+}
+
+fn describe(name: &str, folder: &TempDir) -> Result<FileShape, ReadError> {
+    let path = folder.path().join(COPY);
+    let bytes = path.metadata().map_or(0, |metadata| metadata.len());
+    let database = sessions::Database::open(name, &path)?;
+    Ok(FileShape::of_database(usize::try_from(bytes).unwrap_or(usize::MAX), &database))
+}
+
+/// Saves what comes from a pipe as a database.
+fn saved(mut source: ByteSource) -> Result<TempDir, ReadError> {
     let saved = folder().and_then(|folder| {
         io::copy(&mut source, &mut File::create(folder.path().join(COPY))?)?;
         Ok(folder)
     });
-    open(name, &saved.map_err(|why| ReadError::Io(why.to_string()))?, from)
+    saved.map_err(|why| ReadError::Io(why.to_string()))
 }
 
 fn open(name: &str, folder: &TempDir, from: Option<&str>) -> Result<Vec<Session>, ReadError> {

@@ -1,12 +1,17 @@
 //! A folder whose files together hold conversations.
 
 use std::{
+    collections::{BTreeMap, HashMap},
     fs::{self, File},
     io::Read as _,
-    path::{Path, PathBuf},
+    path::{MAIN_SEPARATOR, Path, PathBuf},
 };
 
-use rejoin::{Files, record::limits};
+use rejoin::{
+    Files,
+    record::limits,
+    sessions::{self, Format},
+};
 
 /// The most files that are listed. A folder with more is no storage of one program.
 pub const MOST: usize = 100_000;
@@ -49,21 +54,82 @@ impl Folder {
         Self { root: root.to_owned(), name: root.to_string_lossy().into_owned(), paths }
     }
 
-    pub fn root(&self) -> &Path {
-        &self.root
+    /// The files in it.
+    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
+        self.paths.iter().map(|path| self.root.join(path))
     }
 
-    /// The folders directly in it, each with its files.
-    pub fn folders(&self) -> Vec<Self> {
-        let mut folders: Vec<Self> = Vec::new();
-        for path in &self.paths {
-            let Some((folder, rest)) = path.split_once('/') else { continue };
-            match folders.last_mut().filter(|last| last.root.ends_with(folder)) {
-                Some(last) => last.paths.push(rest.to_owned()),
-                None => folders.push(Self::of(&self.root.join(folder), vec![rest.to_owned()])),
+    /// The tasks and storages of agents in it, which may be the folder itself.
+    ///
+    /// They are found by the names of their files, so that the cost grows with the number of files: no file is read but one of each.
+    pub fn units(&self) -> Units {
+        let marks = self.paths.iter().flat_map(|path| sessions::storages(path));
+        let roots: BTreeMap<(&str, &str), &'static Format> =
+            marks.map(|(format, root)| ((root, format.name), format)).collect();
+        let mut units = HashMap::new();
+        for ((root, _), format) in roots {
+            // Paths with the same beginning are neighbours.
+            let from = self.paths.partition_point(|path| path.as_str() < root);
+            let inside = self.paths[from..].iter().map_while(|path| path.strip_prefix(root));
+            let own = inside.filter(|path| sessions::owns(format, path)).take(MOST + 1).map(str::to_owned);
+            let files = Self::of(&self.inner(root), own.collect());
+            let is_unit = files.paths.len() <= MOST && sessions::is_storage(&files, format);
+            if is_unit && !units.contains_key(&files.root) {
+                units.insert(files.root.clone(), Unit { files, format });
             }
         }
-        folders
+        Units(units)
+    }
+
+    /// The folder in it that a beginning of paths names.
+    fn inner(&self, root: &str) -> PathBuf {
+        match root.trim_end_matches('/') {
+            "" => self.root.clone(),
+            root => self.root.join(root),
+        }
+    }
+}
+
+/// A folder that is a task or a storage of an agent, with the files that belong to it. Other files in it may be sessions
+/// themselves.
+pub struct Unit {
+    pub files: Folder,
+    pub format: &'static Format,
+}
+
+/// The tasks and storages of agents in a folder.
+pub struct Units(HashMap<PathBuf, Unit>);
+
+impl Units {
+    /// The folder itself, if it is one of them.
+    pub fn at(&self, place: &Path) -> Option<&Unit> {
+        self.0.get(place)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Unit> {
+        self.0.values()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The folders, in no order.
+    pub fn into_folders(self) -> impl Iterator<Item = PathBuf> {
+        self.0.into_keys()
+    }
+
+    /// Whether a path lies in one of them.
+    pub fn surround(&self, path: &Path) -> bool {
+        path.ancestors().any(|folder| self.0.contains_key(folder))
+    }
+
+    /// Whether a file belongs to one of them.
+    pub fn own(&self, path: &Path) -> bool {
+        path.ancestors().filter_map(|folder| self.at(folder)).any(|unit| {
+            let inside = path.strip_prefix(&unit.files.root).ok().and_then(Path::to_str);
+            inside.is_some_and(|inside| sessions::owns(unit.format, &inside.replace(MAIN_SEPARATOR, "/")))
+        })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Databases, which are made here: a conversation in turns of a question, a call, its result and an answer.
 //!
-//! Reading one, from opening it, is compared with parsing the columns that hold JSON, without SQLite, and with fetching and parsing
-//! them. The columns of `llm` are texts, so the same conversation as a request is parsed instead.
+//! Reading one, from opening it, is compared with parsing the columns that hold JSON, without SQLite, and with fetching all columns of
+//! the rows with messages, in no order, and parsing those columns. The columns of `llm` are texts, so the same conversation as a request
+//! is parsed instead.
 
 use std::{hint::black_box, path::Path};
 
@@ -15,13 +16,14 @@ use super::{BYTES, TEXT, Values, compare};
 /// What makes the database of a format, and returns the columns that hold JSON.
 type Make = fn(&Connection, &[Turn]) -> Vec<String>;
 
-/// Each format, what makes its database, and what fetches the columns.
-const DATABASES: &[(&str, Make, &str)] = &[
-    ("crush", crush, "SELECT parts FROM messages"),
-    ("goose", goose, "SELECT content_json FROM messages"),
-    ("llm", llm, "SELECT coalesce(text, payload) FROM parts"),
-    ("openai-agents", openai_agents, "SELECT message_data FROM agent_messages"),
-    ("xzatoma", xzatoma, "SELECT messages FROM conversations"),
+/// Each format, what makes its database, and the tables with the messages.
+const DATABASES: &[(&str, Make, &[&str])] = &[
+    ("crush", crush, &["messages"]),
+    ("goose", goose, &["messages"]),
+    ("llm", llm, &["messages", "parts"]),
+    ("opencode", opencode, &["message", "part"]),
+    ("openai-agents", openai_agents, &["agent_messages"]),
+    ("xzatoma", xzatoma, &["conversations"]),
 ];
 
 /// What is said in a turn.
@@ -36,7 +38,7 @@ struct Turn {
 pub fn measure_all(wanted: Option<&str>) {
     let turns: Vec<Turn> = (0..BYTES / (3 * TEXT)).map(turn).collect();
     let wanted = |format: &str| wanted.is_none_or(|wanted| wanted == format);
-    for (format, make, sql) in DATABASES.iter().filter(|(format, ..)| wanted(format)) {
+    for (format, make, tables) in DATABASES.iter().filter(|(format, ..)| wanted(format)) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("large.db");
         let connection = Connection::open(&path).unwrap();
@@ -44,11 +46,11 @@ pub fn measure_all(wanted: Option<&str>) {
         let columns = make(&connection, &turns);
         connection.execute_batch("COMMIT").unwrap();
         drop(connection);
-        measure(format, &path, columns, sql);
+        measure(format, &path, columns, tables);
     }
 }
 
-fn measure(format: &str, path: &Path, columns: Vec<String>, sql: &str) {
+fn measure(format: &str, path: &Path, columns: Vec<String>, tables: &[&str]) {
     let read = || {
         let database = sessions::Database::open("large.db", path).unwrap();
         sessions::read_database(&database, None).unwrap_or_else(|error| panic!("{format}: {error}"))
@@ -69,9 +71,13 @@ fn measure(format: &str, path: &Path, columns: Vec<String>, sql: &str) {
     let bytes = texts.iter().map(String::len).sum();
     let fetch = || {
         let connection = Connection::open(path).unwrap();
-        let mut statement = connection.prepare(sql).unwrap();
-        let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
-        drop(black_box(rows.collect::<Result<Vec<String>, _>>().unwrap()));
+        for table in tables {
+            let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).unwrap();
+            let columns = statement.column_count();
+            let all = |row: &rusqlite::Row<'_>| (0..columns).map(|number| row.get(number)).collect();
+            let rows = statement.query_map([], all).unwrap();
+            drop(black_box(rows.collect::<Result<Vec<Vec<rusqlite::types::Value>>, _>>().unwrap()));
+        }
         values.parse();
     };
     let name = format!("{format} (database)");
@@ -145,6 +151,39 @@ fn openai_agents(database: &Connection, turns: &[Turn]) -> Vec<String> {
         ]
     });
     insert(database, "INSERT INTO agent_messages VALUES (?1, 's1', ?2, ?3, '2026-01-01 00:00:00')", said)
+}
+
+fn opencode(database: &Connection, turns: &[Turn]) -> Vec<String> {
+    let tables = "CREATE TABLE session(id TEXT PRIMARY KEY, project_id TEXT, directory TEXT, title TEXT);
+        CREATE TABLE message(id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT);
+        CREATE TABLE part(id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_created INTEGER, data TEXT);
+        CREATE INDEX part_message_idx ON part(message_id);
+        CREATE INDEX part_session_idx ON part(session_id);
+        INSERT INTO session VALUES ('ses_1', 'p', '/p', 'TITLE of the session');";
+    database.execute_batch(tables).unwrap();
+    let mut message = database.prepare("INSERT INTO message VALUES (?1, 'ses_1', ?2, ?3)").unwrap();
+    let mut part = database.prepare("INSERT INTO part VALUES (?1, ?2, 'ses_1', ?3, ?4)").unwrap();
+    let mut columns = Vec::new();
+    let mut add = |number: usize, role: &str, parts: &[Value]| {
+        let (id, time) = (format!("msg_{number:08}"), number as i64);
+        let info =
+            json!({"role": role, "time": {"created": number}, "modelID": "m", "providerID": "p"}).to_string();
+        message.execute(params![id, time, info]).unwrap();
+        columns.push(info);
+        for (place, data) in parts.iter().enumerate() {
+            let data = data.to_string();
+            part.execute(params![format!("prt_{number:08}{place}"), id, time, data]).unwrap();
+            columns.push(data);
+        }
+    };
+    for turn in turns {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let state = json!({"status": "completed", "input": {"path": "src"}, "output": turn.output, "title": "ls", "metadata": {}, "time": {"start": 1, "end": 2}});
+        let tool = json!({"type": "tool", "callID": turn.call, "tool": "ls", "state": state});
+        add(2 * turn.number, "user", &[text(&turn.question)]);
+        add(2 * turn.number + 1, "assistant", &[tool, text(&turn.answer)]);
+    }
+    columns
 }
 
 /// Inserts the rows: a number, a role, and a column of JSON. Returns those columns.

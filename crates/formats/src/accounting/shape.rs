@@ -1,11 +1,17 @@
 //! The shape of a file with all values removed: which fields there are, of which types, and how often.
 //!
 //! It is for reports about files that rejoin cannot read. Only names of fields are shown, and only those that a program chose: a name
-//! that may come from a person, such as a path or a sentence, becomes `*`.
+//! that may come from a person, such as a path or a sentence, becomes `*`. So do all names of an object that may be a table with the
+//! user's own names, `{"alice":1,"bob":2}`: its values are of one type, and few of its names are made of the words that programs use.
 
 use std::{collections::BTreeMap, fmt};
 
 use rejoin_record::json::{Doc, Kind, Object, Value};
+#[cfg(feature = "sqlite")]
+use rusqlite::types::ValueRef;
+
+#[cfg(feature = "sqlite")]
+use crate::sessions::Database;
 
 /// The most places that are listed. A file with more of them uses names as data.
 const PLACES: usize = 400;
@@ -16,6 +22,10 @@ const FIELDS: usize = 60;
 /// The longest name of a field that a program chose.
 const LONGEST_NAME: usize = 40;
 
+/// How many rows of each table of a database are looked at.
+#[cfg(feature = "sqlite")]
+const ROWS: usize = 1_000;
+
 /// How deep places are listed.
 const DEEPEST: usize = 16;
 
@@ -24,9 +34,11 @@ const DEEPEST: usize = 16;
 pub struct FileShape {
     /// The number of bytes.
     pub bytes: usize,
-    /// The number of lines that are not blank, and how many of them are JSON. One value over several lines counts as one line.
+    /// Whether it is a database.
+    pub is_database: bool,
+    /// The number of lines that are not blank, or of rows. One value over several lines counts as one line.
     pub lines: usize,
-    /// How many of them are JSON objects or lists.
+    /// How many JSON objects or lists are in them.
     pub values: usize,
     /// Each place in these values, such as `message.content[].text`, with the number of values of each type there. The first, without a
     /// name, is the value itself.
@@ -44,7 +56,7 @@ impl FileShape {
         match doc.root().filter(|root| error.is_none() && is_container(*root)) {
             Some(root) => {
                 (shape.lines, shape.values) = (1, 1);
-                shape.add(root);
+                shape.add(String::new(), root);
             }
             None => {
                 for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -52,7 +64,7 @@ impl FileShape {
                     let (doc, error) = Doc::parse_prefix(line);
                     if let Some(root) = doc.root().filter(|root| error.is_none() && is_container(*root)) {
                         shape.values += 1;
-                        shape.add(root);
+                        shape.add(String::new(), root);
                     }
                 }
             }
@@ -60,25 +72,67 @@ impl FileShape {
         shape
     }
 
+    /// The shape of a database: its tables, their columns, and the JSON in these. Each row of the first [`ROWS`] counts as a value.
+    #[cfg(feature = "sqlite")]
+    #[must_use]
+    pub fn of_database(bytes: usize, database: &Database) -> Self {
+        let mut shape = Self { bytes, is_database: true, ..Self::default() };
+        for (table, columns) in database.tables() {
+            let name =
+                |name: &str| if is_chosen_by_a_program(name) { name.to_owned() } else { String::from("*") };
+            let places: Vec<String> =
+                columns.iter().map(|column| format!("{}.{}", name(table), name(column))).collect();
+            let sql = format!("SELECT * FROM \"{}\" LIMIT {ROWS}", table.replace('"', "\"\""));
+            // A table that cannot be read, such as one of an extension, has no rows here.
+            let _unread = database.each(&sql, [], |row| {
+                shape.lines += 1;
+                for (number, place) in places.iter().enumerate() {
+                    let (kind, text) = match row.get_ref(number)? {
+                        ValueRef::Null => ("null", None),
+                        ValueRef::Integer(_) | ValueRef::Real(_) => ("number", None),
+                        ValueRef::Text(bytes) => ("string", std::str::from_utf8(bytes).ok()),
+                        ValueRef::Blob(_) => ("bytes", None),
+                    };
+                    shape.count(place, kind);
+                    let doc = text.filter(|text| text.starts_with(['{', '['])).map(Doc::of);
+                    if let Some(root) = doc.as_ref().and_then(Doc::root) {
+                        shape.values += 1;
+                        shape.add(format!("{place}:"), root);
+                    }
+                }
+                Ok(())
+            });
+        }
+        shape
+    }
+
+    /// Counts a value at a place. False if the place is not listed.
+    fn count(&mut self, place: &str, kind: &'static str) -> bool {
+        if !self.places.contains_key(place) && self.places.len() >= PLACES {
+            self.has_more = true;
+            return false;
+        }
+        *self.places.entry(place.to_owned()).or_default().entry(kind).or_default() += 1;
+        true
+    }
+
     /// Adds the places of a value, without recursion: a file may be nested as deep as it likes.
-    fn add(&mut self, root: Value<'_>) {
-        let mut open = vec![(String::new(), root, 0)];
+    fn add(&mut self, root_place: String, root: Value<'_>) {
+        let mut open = vec![(root_place, root, 0)];
         while let Some((place, value, depth)) = open.pop() {
-            if !self.places.contains_key(&place) && self.places.len() >= PLACES {
-                self.has_more = true;
+            if !self.count(&place, type_of(value)) {
                 continue;
             }
-            *self.places.entry(place.clone()).or_default().entry(type_of(value)).or_default() += 1;
             if depth == DEEPEST {
                 self.has_more |= is_container(value);
                 continue;
             }
             open.extend(value.items().map(|item| (format!("{place}[]"), item, depth + 1)));
-            let many = value.fields().nth(FIELDS).is_some();
+            let is_record = is_record(value);
             open.extend(value.fields().map(|(key, field)| {
-                let name = key.as_str().filter(|name| !many && is_chosen_by_a_program(name));
+                let name = key.as_str().filter(|name| is_record && is_chosen_by_a_program(name));
                 let name = name.as_deref().unwrap_or("*");
-                let dot = if place.is_empty() { "" } else { "." };
+                let dot = if place.is_empty() || place.ends_with(':') { "" } else { "." };
                 (format!("{place}{dot}{name}"), field, depth + 1)
             }));
         }
@@ -128,8 +182,11 @@ impl FileShape {
 impl fmt::Display for FileShape {
     /// Several lines for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { bytes, lines, values, places, has_more } = self;
+        let Self { bytes, is_database, lines, values, places, has_more } = self;
         match (*values, *lines) {
+            (values, lines) if *is_database => {
+                writeln!(f, "{bytes} bytes, a database: {lines} rows, {values} JSON values in their columns")?
+            }
             (0, 0) => writeln!(f, "{bytes} bytes, nothing in it")?,
             (0, lines) => writeln!(f, "{bytes} bytes, {lines} lines of text, none of them JSON")?,
             (1, 1) => writeln!(f, "{bytes} bytes, one JSON value")?,
@@ -163,12 +220,80 @@ fn type_of(value: Value<'_>) -> &'static str {
     }
 }
 
-/// Whether a field's name looks like one that a program has: short, one word of letters, and not an id.
+/// Whether the names in an object are those of fields, rather than data: there are few, and the values are of several types or most
+/// names are made of known words.
+fn is_record(object: Value<'_>) -> bool {
+    let mut kinds = object.fields().map(|(_, value)| type_of(value)).filter(|kind| *kind != "null");
+    let first = kinds.next();
+    let is_mixed = kinds.any(|kind| Some(kind) != first);
+    let are_known = || {
+        let names = object.fields().filter_map(|(key, _)| key.as_str());
+        let names: Vec<_> = names.filter(|name| is_chosen_by_a_program(name)).collect();
+        names.iter().filter(|name| is_made_of_known_words(name)).count() * 2 > names.len()
+    };
+    object.fields().nth(FIELDS).is_none() && (is_mixed || are_known())
+}
+
+/// Whether a field's name looks like one that a program has: short, one word of letters, and neither an id nor a key.
 fn is_chosen_by_a_program(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '$' | '@');
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
-    !name.is_empty() && name.len() <= LONGEST_NAME && digits <= 3 && name.chars().all(is_letter)
+    let is_name =
+        !name.is_empty() && name.len() <= LONGEST_NAME && digits <= 3 && name.chars().all(is_letter);
+    is_name && (name.len() <= SHORT_NAME || is_made_of_known_words(name) || words(name).all(is_pronounceable))
 }
+
+/// The longest name that is not looked at more closely.
+const SHORT_NAME: usize = 12;
+
+/// Whether a word of a long name has vowels among its letters and is mostly of one case. Random letters often are not.
+fn is_pronounceable(word: &str) -> bool {
+    let consonants = word.as_bytes().split(|byte| b"aeiouyAEIOUY".contains(byte));
+    let count = |is: fn(&u8) -> bool| word.bytes().filter(is).count();
+    let is_mixed = count(u8::is_ascii_lowercase).min(count(u8::is_ascii_uppercase)) > 3;
+    word.len() > 1 && !is_mixed && consonants.map(<[u8]>::len).max().unwrap_or_default() <= 4
+}
+
+fn is_made_of_known_words(name: &str) -> bool {
+    let is_known = |word: &str| {
+        let word = word.to_ascii_lowercase();
+        let is_listed = |word: &str| WORDS.split_ascii_whitespace().any(|known| known == word);
+        is_listed(&word) || word.strip_suffix('s').is_some_and(is_listed)
+    };
+    name.is_ascii() && words(name).next().is_some() && words(name).all(is_known)
+}
+
+/// The words of a name such as `toolCallId`, `tool_call_id` or `Tool-Call`.
+fn words(name: &str) -> impl Iterator<Item = &str> {
+    let mut rest = name;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(['_', '-', '$', '@']);
+        let begins = |at: usize| {
+            let (before, here) = (rest.as_bytes()[at - 1], rest.as_bytes()[at]);
+            !here.is_ascii_alphanumeric() || (before.is_ascii_lowercase() && here.is_ascii_uppercase())
+        };
+        let end = (1..rest.len()).find(|at| begins(*at)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at_checked(end)?;
+        rest = after;
+        (!word.is_empty()).then_some(word)
+    })
+}
+
+/// Words that the names of fields in sessions are made of, in the singular.
+const WORDS: &str = "action agent answer api app arg argument artifact assistant attachment author base body bot branch browser bytes \
+    cache call chat checkpoint child chunk citation client code command comment commit completion config content context conversation \
+    cost count created creator cursor cwd data date delta description dialogue diff directory document duration edit end entry env error \
+    eval event exception exit external feedback field file finish first flag format from full function generation git group hash head \
+    header history host human id image index info input instruction is item job json key kind label language last length level line link \
+    list location log max media memory message meta metadata method mime min mini mode model modified name new next node note number \
+    object observation old operation option order origin output owner page param parameter parent part path payload permission plan \
+    platform position preview previous project prompt provider query question reason reasoning ref reply repo request response result \
+    role root run said sample say score seq sequence server session settings sha sidechain signature simulation size snapshot source span speaker \
+    stamp start state status step stderr stdout steps stop stream string success summary system tag task temperature text thinking \
+    thought thread time timestamp title to token tool total trace traj trajectory ts turn type updated uri url usage use user utc uuid v \
+    value version who window with word workspace \
+    and as at by for has in of on \
+    cached deleted inner leaf range read visible write";
 
 #[cfg(test)]
 mod tests {
@@ -189,6 +314,46 @@ not json secret four"#;
         assert!(shown.contains("message.content[].text"), "{shown}");
         assert!(shown.contains("number × 1, string × 1"), "{shown}");
         assert!(Doc::parse(&json).is_ok(), "{json}");
+    }
+
+    #[test]
+    fn tables_with_names_of_users_show_none_of_them() {
+        let text = r#"{"scores":{"alice":1,"bob":2,"carol":null},"files":{"Makefile":{"lines":3},"notes":{"lines":4}},
+            "env":{"SECRET_PROJECT":"x","HOME":"y"},"one":{"alice":"x"},
+            "usage":{"input_tokens":1,"cacheReadTokens":2},"tools":[{"speed":3,"colour":"red"}],
+            "ghp_abcdefABCDEFabcdefABCDEFabcdefABCDEF":1,"sk-proj-bcdfghjklmnpqrstvwxz":2,"dataVEVSWVNFQ1JFVEJBU0U":3,
+            "a sentence of the user":4,"conversationHistoryDeletedRange":[1,2]}"#;
+        let shape = FileShape::of(text);
+        let (shown, json) = (shape.to_string(), shape.to_json());
+        let people = ["alice", "bob", "carol", "Makefile", "notes", "SECRET", "HOME"];
+        for hidden in people.into_iter().chain(["ghp_", "sk-", "VEV", "sentence"]) {
+            assert!(!shown.contains(hidden) && !json.contains(hidden), "{hidden}: {shown}{json}");
+        }
+        for place in [
+            "scores.*",
+            "files.*.lines",
+            "usage.input_tokens",
+            "usage.cacheReadTokens",
+            "tools[].speed",
+            "tools[].colour",
+            "conversationHistoryDeletedRange[]",
+        ] {
+            assert!(shape.having(place) > 0, "{place}: {shown}");
+        }
+    }
+
+    #[test]
+    fn names_are_split_into_words() {
+        for (name, expected) in [
+            ("toolCallId", &["tool", "Call", "Id"][..]),
+            ("tool_call-id", &["tool", "call", "id"]),
+            ("$ref", &["ref"]),
+            ("_", &[]),
+            ("", &[]),
+            ("URL", &["URL"]),
+        ] {
+            assert_eq!(words(name).collect::<Vec<_>>(), expected, "{name}");
+        }
     }
 
     #[test]

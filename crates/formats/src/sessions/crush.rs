@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Block, Raw, Role, Text,
-    json::{Doc, Object, Value},
+    json::{Object, Value, write},
 };
+use rusqlite::Row;
 
 use super::{
     building::{self, SessionBuilder, call, item, medium, opaque, result, text_in, thought},
-    database::{Database, columns, holds_value},
+    database::{Database, Item, Others, columns, parse_each},
     lines::{text_of, time_of},
     sample::Claim,
 };
@@ -28,6 +29,20 @@ pub const FORMAT: &str = "crush";
 pub(crate) const KNOWN: &[Known] = &[Known::fields(
     "parts.data.details parts.data.message parts.data.metadata parts.data.responses_data parts.data.data",
 )];
+
+/// The columns of `messages` that are read, or that hold no words.
+const MESSAGES: &[&str] = &[
+    "id",
+    "session_id",
+    "role",
+    "parts",
+    "model",
+    "provider",
+    "created_at",
+    "updated_at",
+    "finished_at",
+    "is_summary_message",
+];
 
 /// Whether a database is Crush's.
 pub(crate) fn sniff(database: &Database) -> Option<Claim> {
@@ -45,7 +60,7 @@ pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
         ["parent_session_id", "summary_message_id"].map(|name| database.or_null("sessions", name));
     let [model, provider] = ["model", "provider"].map(|name| database.or_null("messages", name));
     let sql = format!("SELECT id, title, {parent}, {summary} FROM sessions ORDER BY created_at, rowid");
-    let mut found = Vec::new();
+    let (mut readings, mut ids) = (Vec::new(), Vec::new());
     for [id, title, parent, summary] in database.rows(&sql, [])? {
         let id = id.unwrap_or_default();
         let mut reading = Reading::new(summary.filter(|id| !id.is_empty()));
@@ -56,33 +71,62 @@ pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
         title.into_iter().for_each(|title| {
             reading.builder.aside(building::nth(0), Aside::Title(Text::from(title)));
         });
-        let sql = format!(
-            "SELECT id, role, parts, created_at, {model}, {provider} FROM messages \
-             WHERE session_id = ?1 ORDER BY created_at, rowid"
-        );
-        let mut number = 0;
-        database.each(&sql, [&id], |row| {
-            let [message, role, parts, created, model, provider] = columns(row)?;
-            let place = building::nth(number);
-            number += 1;
-            let parts = parts.unwrap_or_default();
-            let item = Object::new().text_if("id", message).text("role", role.unwrap_or_default());
-            let item =
-                item.raw_if("created_at", created.filter(|time| time.parse::<f64>().is_ok()).as_deref());
-            let item =
-                item.text_if("model", model).text_if("provider", provider).raw("parts", &parts).finish();
-            let item = Arc::from(item);
-            let doc = Doc::of(&item).shared_as(&item);
-            match doc.root().filter(|root| holds_value(*root, "parts", &parts)) {
-                Some(root) => reading.message(root, &item, place),
-                None => reading.builder.damaged(place, parts, "the parts of the message are not JSON"),
-            }
-            Ok(())
-        })?;
-        let context = building::context(reading.model.as_deref());
-        found.push(reading.builder.finish(database.name(), Some(&id), context));
+        readings.push(reading);
+        ids.push(id);
     }
+    let others = database.others("messages", MESSAGES);
+    let sql = format!(
+        "SELECT session_id, created_at, rowid, id, role, parts, {model}, {provider}{} FROM messages",
+        others.sql()
+    );
+    let mut text = String::new();
+    let items = database.by_session(&sql, &ids, |row| object(row, &others, &mut text))?;
+    parse_each(
+        items,
+        |(_, _, item)| &item.text,
+        |(session, number, item), root| {
+            let (reading, place) = (&mut readings[session], building::nth(number));
+            match root.filter(|root| item.is_whole(root.get("parts"))) {
+                Some(root) => reading.message(root, &item.text, place),
+                None => {
+                    let why = "the parts of the message are not JSON";
+                    reading.builder.damaged(place, Text::new(item.column()), why);
+                }
+            }
+        },
+    );
+    let finish = |(id, reading): (&String, Reading)| {
+        let context = building::context(reading.model.as_deref());
+        reading.builder.finish(database.name(), Some(id), context)
+    };
+    let found: Vec<Session> = ids.iter().zip(readings).map(finish).collect();
     if found.is_empty() { Err(ReadError::NoConversation("the database holds no session")) } else { Ok(found) }
+}
+
+/// A row of `messages` as one object, written in a buffer.
+fn object(row: &Row<'_>, others: &Others, text: &mut String) -> rusqlite::Result<Item> {
+    let [_, created, _, message, role, parts, model, provider] = columns(row)?;
+    text.clear();
+    text.push('{');
+    let field = |text: &mut String, name: &str, value: &str| {
+        write::key(text, name);
+        write::string(text, value);
+    };
+    message.into_iter().for_each(|id| field(text, "id", &id));
+    field(text, "role", &role.unwrap_or_default());
+    if let Some(created) = created.filter(|time| time.parse::<f64>().is_ok()) {
+        write::key(text, "created_at");
+        text.push_str(&created);
+    }
+    model.into_iter().for_each(|model| field(text, "model", &model));
+    provider.into_iter().for_each(|provider| field(text, "provider", &provider));
+    write::key(text, "parts");
+    let start = text.len();
+    text.push_str(&parts.unwrap_or_default());
+    let end = text.len();
+    others.write(row, 8, text)?;
+    text.push('}');
+    Ok(Item::new(text, start..end))
 }
 
 struct Reading {

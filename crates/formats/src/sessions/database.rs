@@ -2,12 +2,13 @@
 //!
 //! The caller copies the database and its log to a place of its own first, so that a program that is writing is never locked out.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{borrow::Cow, collections::BTreeMap, ops::Range, path::Path, sync::Arc};
 
-use rejoin_record::json::Value;
+use hashbrown::HashMap;
+use rejoin_record::json::{Layout, Value, write};
 use rusqlite::{Connection, OpenFlags, Params, Row, types::ValueRef};
 
-use crate::session::ReadError;
+use crate::{parallel, session::ReadError};
 
 /// A copy of a database, open for reading.
 #[derive(Debug)]
@@ -88,18 +89,22 @@ fn failed(error: rusqlite::Error) -> ReadError {
     ReadError::Io(format!("the database cannot be read: {error}"))
 }
 
-/// A column as text. Bytes that are not text are replaced; `NULL` is `None`.
-pub(crate) fn column(row: &Row<'_>, number: usize) -> rusqlite::Result<Option<String>> {
+/// A column as text. Bytes that are not text are replaced; `NULL` is `None`. What is text already is not copied: most of a database is
+/// only written into an item.
+pub(crate) fn column<'r>(row: &'r Row<'_>, number: usize) -> rusqlite::Result<Option<Cow<'r, str>>> {
     Ok(match row.get_ref(number)? {
         ValueRef::Null => None,
-        ValueRef::Integer(number) => Some(number.to_string()),
-        ValueRef::Real(number) => Some(number.to_string()),
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Integer(number) => Some(number.to_string().into()),
+        ValueRef::Real(number) => Some(number.to_string().into()),
+        // Most columns are text, and checking is several times as fast as replacing.
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            Some(std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed))
+        }
     })
 }
 
 /// The first columns of a row as texts.
-pub(crate) fn columns<const N: usize>(row: &Row<'_>) -> rusqlite::Result<[Option<String>; N]> {
+pub(crate) fn columns<'r, const N: usize>(row: &'r Row<'_>) -> rusqlite::Result<[Option<Cow<'r, str>>; N]> {
     let mut texts = [const { None }; N];
     for (number, text) in texts.iter_mut().enumerate() {
         *text = column(row, number)?;
@@ -107,11 +112,117 @@ pub(crate) fn columns<const N: usize>(row: &Row<'_>) -> rusqlite::Result<[Option
     Ok(texts)
 }
 
-/// Whether a field of an object is the whole text of a column that was written into it, and not a part of it: a text that is not one
-/// JSON value may look like a value and another field.
-pub(crate) fn holds_value(object: Value<'_>, name: &str, column: &str) -> bool {
-    let column = column.trim_matches([' ', '\t', '\n', '\r']);
-    object.get(name).is_some_and(|value| value.raw() == column)
+/// Columns that a reader does not know. They are kept in the item of their row, so that accounting reports the words in them.
+pub(crate) struct Others(Vec<String>);
+
+impl Others {
+    /// The columns for a query, each after a comma.
+    pub(crate) fn sql(&self) -> String {
+        self.0.iter().map(|name| format!(", \"{}\"", name.replace('"', "\"\""))).collect()
+    }
+
+    /// Writes them as fields. The first has this number in the row.
+    pub(crate) fn write(&self, row: &Row<'_>, first: usize, out: &mut String) -> rusqlite::Result<()> {
+        for (place, name) in self.0.iter().enumerate() {
+            if let Some(value) = column(row, first + place)? {
+                write::key(out, name);
+                write::string(out, &value);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a row is sorted by, in the order that SQLite has. Sorting here is faster than by SQLite, which copies whole rows for it, and
+/// most rows are in order already.
+#[derive(Debug, PartialEq, PartialOrd)]
+pub(crate) enum Key {
+    Null,
+    /// The whole part of a number and the rest: a large number is not rounded.
+    Number(i64, f64),
+    Text(Vec<u8>),
+    Blob(Vec<u8>),
+}
+
+impl Key {
+    /// The key that a column is.
+    pub(crate) fn of(row: &Row<'_>, number: usize) -> rusqlite::Result<Self> {
+        Ok(match row.get_ref(number)? {
+            ValueRef::Null => Self::Null,
+            ValueRef::Integer(number) => Self::Number(number, 0.0),
+            ValueRef::Real(number) => Self::Number(number.floor() as i64, number - number.floor()),
+            ValueRef::Text(bytes) => Self::Text(bytes.to_vec()),
+            ValueRef::Blob(bytes) => Self::Blob(bytes.to_vec()),
+        })
+    }
+}
+
+/// Sorts rows by their keys; those with equal keys stay in their order.
+pub(crate) fn sort<T, const N: usize>(rows: &mut [([Key; N], T)]) {
+    let by_key = |one: &([Key; N], T), other: &([Key; N], T)| {
+        one.0.partial_cmp(&other.0).unwrap_or(std::cmp::Ordering::Equal)
+    };
+    if !rows.is_sorted_by(|one, other| by_key(one, other).is_le()) {
+        rows.sort_by(by_key);
+    }
+}
+
+/// A row as a JSON object.
+pub(crate) struct Item {
+    pub(crate) text: Arc<str>,
+    /// Where the column is that was written into it as it is.
+    value: Range<usize>,
+}
+
+impl Item {
+    /// Makes an item of an object that was written, with a column in it as it is.
+    pub(crate) fn new(text: &str, value: Range<usize>) -> Self {
+        Self { text: Arc::from(text), value }
+    }
+
+    /// The column.
+    pub(crate) fn column(&self) -> &str {
+        &self.text[self.value.clone()]
+    }
+
+    /// Whether a field of the object is the whole column, and not a part of it: a text that is not one JSON value may look like a value
+    /// and another field.
+    pub(crate) fn is_whole(&self, field: Option<Value<'_>>) -> bool {
+        const SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
+        let column = self.column();
+        let start = self.value.start + column.len() - column.trim_start_matches(SPACE).len();
+        let end = self.value.end - (column.len() - column.trim_end_matches(SPACE).len());
+        field.is_some_and(|field| (field.start(), field.end()) == (start, end))
+    }
+}
+
+/// Parses the texts of rows, in two threads if there are many, and hands each document to `each`, in order. One that is not JSON has no
+/// root.
+pub(crate) fn parse_each<T: Sync>(
+    items: Vec<T>,
+    text: impl Fn(&T) -> &Arc<str> + Sync,
+    mut each: impl FnMut(T, Option<Value<'_>>),
+) {
+    write_and_parse_each(items, |item, _| Arc::clone(text(item)), |item, _, root| each(item, root));
+}
+
+/// The same, and the texts are written in the two threads as well, each of which has a buffer for that.
+pub(crate) fn write_and_parse_each<T: Sync>(
+    items: Vec<T>,
+    write: impl Fn(&T, &mut String) -> Arc<str> + Sync,
+    mut each: impl FnMut(T, &Arc<str>, Option<Value<'_>>),
+) {
+    let parsed = parallel::filter_map_with(&items, |buffer, _, item| {
+        let text = write(item, buffer);
+        let (layout, error) = Layout::parse_prefix(&text);
+        Some((text, layout, error))
+    });
+    let mut buffer = String::new();
+    for (item, (text, layout, error)) in items.into_iter().zip(parsed) {
+        let doc = layout.into_doc(&text, buffer).shared_as(&text);
+        each(item, &text, doc.root().filter(|_| error.is_none()));
+        buffer = doc.into_buffer();
+    }
 }
 
 impl Database {
@@ -123,10 +234,43 @@ impl Database {
     ) -> Result<Vec<[Option<String>; N]>, ReadError> {
         let mut rows = Vec::new();
         self.each(sql, params, |row| {
-            rows.push(columns(row)?);
+            rows.push(columns(row)?.map(|text| text.map(Cow::into_owned)));
             Ok(())
         })?;
         Ok(rows)
+    }
+
+    /// The columns of a table that are none of these, as newer releases of a program add them.
+    pub(crate) fn others(&self, table: &str, known: &[&str]) -> Others {
+        let names = self.tables.get(table).into_iter().flatten();
+        Others(names.filter(|name| !known.contains(&name.as_str())).cloned().collect())
+    }
+
+    /// What `make` makes of the rows of a query, with the number of the row's session and its own number in that. The first column is
+    /// the id of the session, and the next two are what the rows of a session are sorted by. Rows of other sessions are left out.
+    ///
+    /// The table is read once and in its own order: by session, SQLite would look up or sort every row.
+    pub(crate) fn by_session<T>(
+        &self,
+        sql: &str,
+        sessions: &[String],
+        mut make: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<(usize, usize, T)>, ReadError> {
+        let numbers: HashMap<&str, usize> =
+            sessions.iter().enumerate().map(|(number, id)| (id.as_str(), number)).rev().collect();
+        let mut rows: Vec<Vec<([Key; 2], T)>> = sessions.iter().map(|_| Vec::new()).collect();
+        self.each(sql, [], |row| {
+            let id = column(row, 0)?.unwrap_or_default();
+            if let Some(number) = numbers.get(&*id) {
+                rows[*number].push(([Key::of(row, 1)?, Key::of(row, 2)?], make(row)?));
+            }
+            Ok(())
+        })?;
+        let numbered = rows.into_iter().enumerate().flat_map(|(session, mut rows)| {
+            sort(&mut rows);
+            rows.into_iter().enumerate().map(move |(number, (_, made))| (session, number, made))
+        });
+        Ok(numbered.collect())
     }
 
     /// The name of a column, or `NULL` if the table has none of that name, as in an older database.

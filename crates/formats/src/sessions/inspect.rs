@@ -13,6 +13,7 @@ use rejoin_record::{
 use super::{
     building::{self, SessionBuilder, as_text, call, item, medium, opaque, result, thought},
     lines::text_of,
+    registry::FilesReading,
     sample::{Claim, Sample},
 };
 use crate::{
@@ -90,8 +91,25 @@ fn run_of(eval: Value<'_>) -> Option<String> {
     ["eval_id", "run_id", "created"].iter().find_map(|name| text_of(eval, name)).map(|id| id.to_string())
 }
 
+/// An `.eval` archive, packed or unpacked.
+pub(crate) const ARCHIVE: FilesReading =
+    FilesReading { root: folder_of, owns, sniff: sniff_files, read: read_files };
+
+/// The folder that holds an unpacked archive, if a file is one of its samples.
+fn folder_of(path: &str) -> Option<&str> {
+    let (folder, _) = path.strip_suffix(".json")?.rsplit_once('/')?;
+    let root = folder.strip_suffix("samples")?;
+    (root.is_empty() || root.ends_with('/')).then_some(root)
+}
+
+/// Whether a file of an unpacked archive belongs to it.
+fn owns(path: &str) -> bool {
+    const FILES: &[&str] = &["header.json", "summaries.json", "reductions.json", "samples/", "_journal/"];
+    FILES.iter().any(|name| path.starts_with(name))
+}
+
 /// Whether files are those of an `.eval` archive.
-pub(crate) fn sniff_files(files: &dyn Files) -> Option<Claim> {
+fn sniff_files(files: &dyn Files) -> Option<Claim> {
     let has = |path: &str| files.paths().iter().any(|own| own == path);
     let samples = files.paths().iter().any(|path| path.starts_with("samples/") && path.ends_with(".json"));
     let is_so = samples && (has("header.json") || has("_journal/start.json"));
@@ -102,7 +120,7 @@ pub(crate) fn sniff_files(files: &dyn Files) -> Option<Claim> {
 ///
 /// # Errors
 /// If it holds none.
-pub(crate) fn read_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
+fn read_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
     let text_of_file =
         |path: &str| files.read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let header = text_of_file("header.json").or_else(|| text_of_file("_journal/start.json"));

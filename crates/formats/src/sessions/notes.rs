@@ -15,6 +15,7 @@ use super::{
 use crate::{
     accounting::Known,
     input::Input,
+    parallel,
     session::{Aside, Detail, Place, ReadError, Session, replaced_bytes},
 };
 
@@ -45,22 +46,20 @@ fn lines(text: &str) -> impl Iterator<Item = (Place, &str)> {
     })
 }
 
-/// Makes the native items of messages.
-#[derive(Default)]
-struct Natives {
-    /// Where an item is written before it is copied into a text of the right size.
-    buffer: String,
-}
-
-impl Natives {
-    fn message(&mut self, format: &'static str, role: Role, blocks: Vec<Block>, markdown: &str) -> Message {
-        self.buffer.clear();
-        self.buffer.push('{');
-        write::key(&mut self.buffer, "markdown");
-        write::string(&mut self.buffer, markdown);
-        self.buffer.push('}');
-        item(format, role, blocks, Raw::new(self.buffer.as_str()))
-    }
+/// A message with its Markdown, which is written in a buffer before it is copied into a text of the right size.
+fn message(
+    format: &'static str,
+    role: Role,
+    blocks: Vec<Block>,
+    markdown: &str,
+    buffer: &mut String,
+) -> Message {
+    buffer.clear();
+    buffer.push('{');
+    write::key(buffer, "markdown");
+    write::string(buffer, markdown);
+    buffer.push('}');
+    item(format, role, blocks, Raw::new(buffer.as_str()))
 }
 
 /// Says what the format cannot hold.
@@ -79,25 +78,32 @@ pub(crate) fn sniff_aider(sample: &Sample<'_>) -> Option<Claim> {
 /// # Errors
 /// If nothing was said in it.
 pub(crate) fn read_aider(input: &Input, _: Sample<'_>) -> Result<Vec<Session>, ReadError> {
-    let mut reading = Aider {
-        text: &input.text,
-        builder: SessionBuilder::new(AIDER),
-        natives: Natives::default(),
-        open: None,
-    };
+    let mut stretches: Vec<Stretch> = Vec::new();
     for (place, line) in lines(&input.text) {
         let kind = match line {
             line if line.starts_with("# ") => Kind::Heading,
             line if line.starts_with(TYPED) || line.trim_end() == TYPED.trim_end() => Kind::User,
             line if line.starts_with(PRINTED) => Kind::Printed,
             // A blank line belongs to what is around it.
-            line if is_blank(line) => reading.open.as_ref().map_or(Kind::Heading, |open| open.kind),
+            line if is_blank(line) => stretches.last().map_or(Kind::Heading, |last| last.kind),
             _ => Kind::Assistant,
         };
-        reading.line(kind, place);
+        match stretches.last_mut().filter(|last| last.kind == kind) {
+            Some(last) => last.end = place.offset + line.len(),
+            None => stretches.push(Stretch { kind, place, end: place.offset + line.len() }),
+        }
     }
-    reading.flush(input.text.len());
-    let mut builder = reading.builder;
+    let mut builder = SessionBuilder::new(AIDER);
+    let read = parallel::filter_map_with(&stretches, |buffer, _, stretch: &Stretch| {
+        Some((stretch.place, stretch.message(&input.text, buffer)?))
+    });
+    builder.reserve(read.len());
+    for (place, read) in read {
+        match read {
+            Ok(message) => builder.push(message, place, Detail::default()),
+            Err(text) => builder.aside(place, Aside::Raw(text)),
+        }
+    }
     if builder.messages.is_empty() {
         return Err(ReadError::NoConversation("nothing was said in it"));
     }
@@ -122,31 +128,18 @@ enum Kind {
 }
 
 /// Lines of one kind that follow each other.
-struct Open {
+struct Stretch {
     kind: Kind,
     place: Place,
+    /// Where they end.
+    end: usize,
 }
 
-struct Aider<'t> {
-    text: &'t Arc<str>,
-    builder: SessionBuilder,
-    natives: Natives,
-    open: Option<Open>,
-}
-
-impl Aider<'_> {
-    fn line(&mut self, kind: Kind, place: Place) {
-        if self.open.as_ref().is_some_and(|open| open.kind != kind) {
-            self.flush(place.offset);
-        }
-        self.open.get_or_insert(Open { kind, place });
-    }
-
-    /// Adds the open lines, which end before the byte `end`.
-    fn flush(&mut self, end: usize) {
-        let Some(Open { kind, place }) = self.open.take() else { return };
-        let markdown = &self.text[place.offset..end];
-        let (role, text) = match kind {
+impl Stretch {
+    /// The message that they are, or else the text that is set aside. `None` if they are blank.
+    fn message(&self, whole: &Arc<str>, buffer: &mut String) -> Option<Result<Message, Text>> {
+        let markdown = &whole[self.place.offset..self.end];
+        let (role, text) = match self.kind {
             Kind::User => {
                 let typed = markdown
                     .lines()
@@ -155,19 +148,15 @@ impl Aider<'_> {
                 let typed: Vec<&str> = typed.map(|line| line.strip_suffix("  ").unwrap_or(line)).collect();
                 (Role::User, Text::new(typed.join("\n").trim()))
             }
-            Kind::Assistant => (Role::Assistant, part_of(self.text, markdown.trim())),
+            Kind::Assistant => (Role::Assistant, part_of(whole, markdown.trim())),
             Kind::Heading | Kind::Printed => {
-                if !is_blank(markdown) {
-                    self.builder.aside(place, Aside::Raw(part_of(self.text, markdown)));
-                }
-                return;
+                return (!is_blank(markdown)).then(|| Err(part_of(whole, markdown)));
             }
         };
         if text.is_empty() {
-            return self.builder.aside(place, Aside::Raw(part_of(self.text, markdown)));
+            return Some(Err(part_of(whole, markdown)));
         }
-        let message = self.natives.message(AIDER, role, vec![Block::text(text)], markdown);
-        self.builder.push(message, place, Detail::default());
+        Some(Ok(message(AIDER, role, vec![Block::text(text)], markdown, buffer)))
     }
 }
 
@@ -213,28 +202,34 @@ impl Speaker {
 /// If nobody speaks in it.
 pub(crate) fn read_specstory(input: &Input, _: Sample<'_>) -> Result<Vec<Session>, ReadError> {
     let text = &input.text;
-    let mut story =
-        Story { text, builder: SessionBuilder::new(SPECSTORY), natives: Natives::default(), open: None };
     let (mut id, mut model) = (None, None);
-    // Where the first speaker begins.
-    let mut start = text.len();
+    let mut turns: Vec<Turn> = Vec::new();
     for (place, line) in lines(text) {
         if let Some(speaker) = Speaker::of(line) {
             // A sub-agent may be another model.
             model = speaker.model.clone().filter(|_| !speaker.aside).or(model);
-            start = start.min(place.offset);
-            story.flush(place.offset);
-            story.open = Some((speaker, place));
-        } else if story.open.is_none() {
+            turns.iter_mut().last().into_iter().for_each(|last| last.end = place.offset);
+            turns.push(Turn { speaker, place, end: text.len() });
+        } else if turns.is_empty() {
             // `<!-- Claude Code Session 1234 (time) -->`
             let named = line.split_once(" Session ").filter(|_| line.starts_with("<!-- "));
             id = id.or(named.and_then(|(_, rest)| rest.split(' ').next()).map(str::to_owned));
         }
     }
+    let mut builder = SessionBuilder::new(SPECSTORY);
+    let start = turns.first().map_or(text.len(), |first| first.place.offset);
     let before = Aside::Raw(Text::new(&text[..start]));
-    story.builder.set_aside.insert(0, crate::session::SetAside::around(0, before));
-    story.flush(text.len());
-    let mut builder = story.builder;
+    builder.set_aside.push(crate::session::SetAside::around(0, before));
+    let read = parallel::filter_map_with(&turns, |buffer, _, turn: &Turn| Some(turn.message(text, buffer)));
+    builder.reserve(read.len());
+    for (Turn { speaker, place, .. }, read) in turns.into_iter().zip(read) {
+        let detail = Detail { id: None, time: speaker.time.map(Text::from), pieces: Vec::new() };
+        match read {
+            Ok(message) if speaker.aside => builder.hide(message, place, detail),
+            Ok(message) => builder.push(message, place, detail),
+            Err(text) => builder.aside(place, Aside::Raw(text)),
+        }
+    }
     if builder.messages.is_empty() {
         return Err(ReadError::NoConversation("nobody speaks in it"));
     }
@@ -245,48 +240,41 @@ pub(crate) fn read_specstory(input: &Input, _: Sample<'_>) -> Result<Vec<Session
     Ok(vec![builder.finish(&input.name, id.as_deref(), building::context(model.as_deref()))])
 }
 
-struct Story<'t> {
-    text: &'t Arc<str>,
-    builder: SessionBuilder,
-    natives: Natives,
-    /// Who speaks, and from where on.
-    open: Option<(Speaker, Place)>,
+/// What a speaker said.
+struct Turn {
+    speaker: Speaker,
+    place: Place,
+    /// Where it ends.
+    end: usize,
 }
 
-impl Story<'_> {
-    /// Adds what the speaker said, which ends before the byte `end`.
-    fn flush(&mut self, end: usize) {
-        let Some((speaker, place)) = self.open.take() else { return };
-        let markdown = &self.text[place.offset..end];
+impl Turn {
+    /// The message that it is, or else the text that is set aside.
+    fn message(&self, whole: &Arc<str>, buffer: &mut String) -> Result<Message, Text> {
+        let markdown = &whole[self.place.offset..self.end];
         let body = markdown.split_once('\n').map_or("", |(_, body)| body).trim();
         // A line of dashes ends a turn.
         let body = body.strip_suffix("\n---").unwrap_or(if body == "---" { "" } else { body }).trim_end();
-        let detail = Detail { id: None, time: speaker.time.map(Text::from), pieces: Vec::new() };
         let mut blocks = Vec::new();
         const THOUGHT: (&str, &str) =
             ("<think><details><summary>Thought Process</summary>", "</details></think>");
         let text = |said: &str| {
             let said = Some(said.trim()).filter(|said| !said.is_empty());
-            said.map(|said| Block::text(part_of(self.text, said)))
+            said.map(|said| Block::text(part_of(whole, said)))
         };
         let mut rest = body;
         while let Some((said, after)) = split_at_tag(rest, THOUGHT.0) {
             let (thinking, next) = split_at_tag(after, THOUGHT.1).unwrap_or((after, ""));
             blocks.extend(text(said));
-            let thinking = part_of(self.text, thinking.trim());
-            blocks.push(thought(thinking, SPECSTORY, speaker.model.as_deref()));
+            let thinking = part_of(whole, thinking.trim());
+            blocks.push(thought(thinking, SPECSTORY, self.speaker.model.as_deref()));
             rest = next;
         }
         blocks.extend(text(rest));
         if blocks.is_empty() {
-            return self.builder.aside(place, Aside::Raw(part_of(self.text, markdown)));
+            return Err(part_of(whole, markdown));
         }
-        let message = self.natives.message(SPECSTORY, speaker.role, blocks, markdown);
-        if speaker.aside {
-            self.builder.hide(message, place, detail);
-        } else {
-            self.builder.push(message, place, detail);
-        }
+        Ok(message(SPECSTORY, self.speaker.role.clone(), blocks, markdown, buffer))
     }
 }
 

@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use rejoin_record::{Text, json::Doc};
 
 use super::{
     building,
-    database::{Database, columns},
+    database::{Database, columns, parse_each},
     sample::Claim,
 };
 use crate::{
@@ -35,35 +36,45 @@ pub(crate) fn sniff(database: &Database) -> Option<Claim> {
 /// If the database cannot be read, or holds none.
 pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
     let time = database.or_null("agent_messages", "created_at");
-    let sessions =
-        database.rows("SELECT session_id FROM agent_messages GROUP BY session_id ORDER BY min(rowid)", [])?;
-    let mut found = Vec::new();
-    for [id] in sessions {
+    let sql = format!("SELECT session_id, message_data, {time} FROM agent_messages ORDER BY rowid");
+    let (mut assemblers, mut items) = (Vec::new(), Vec::new());
+    // The number of each session, and how many items it has so far.
+    let mut sessions: HashMap<String, (usize, usize)> = HashMap::new();
+    database.each(&sql, [], |row| {
+        let [id, data, time] = columns(row)?;
         let id = id.unwrap_or_default();
-        let mut assembler = Assembler::new(FORMAT);
-        let sql =
-            format!("SELECT message_data, {time} FROM agent_messages WHERE session_id = ?1 ORDER BY rowid");
-        let mut number = 0;
-        database.each(&sql, [&id], |row| {
-            let [data, time] = columns(row)?;
-            let place = building::nth(number);
-            number += 1;
-            let text: Arc<str> = Arc::from(data.unwrap_or_default());
-            match Doc::parse(&text).map(|doc| doc.shared_as(&text)) {
-                Ok(doc) => doc.root().into_iter().for_each(|item| {
-                    let source = Source::of(item, &text, place, time.clone().map(Text::from));
+        let (session, count) = sessions.entry_ref(&*id).or_insert_with(|| {
+            assemblers.push((id.to_string(), Assembler::new(FORMAT)));
+            (assemblers.len() - 1, 0)
+        });
+        let text: Arc<str> = Arc::from(&*data.unwrap_or_default());
+        items.push((*session, *count, time.map(|time| Text::new(&*time)), text));
+        *count += 1;
+        Ok(())
+    })?;
+    parse_each(
+        items,
+        |(.., text)| text,
+        |(session, number, time, text), root| {
+            let ((_, assembler), place) = (&mut assemblers[session], building::nth(number));
+            match root {
+                Some(item) => {
+                    let source = Source::of(item, &text, place, time);
                     assembler.add_or_report(item, &source, building::damage(place, "").at);
-                }),
-                Err(error) => {
-                    assembler.aside(place, Aside::Raw(Text::new(text.clone())));
-                    assembler.session.findings.push(building::damage(place, error.reason));
+                }
+                None => {
+                    let why = Doc::parse(&text).err().map_or("not a JSON value", |error| error.reason);
+                    assembler.aside(place, Aside::Raw(Text::new(text)));
+                    assembler.session.findings.push(building::damage(place, why));
                 }
             }
-            Ok(())
-        })?;
+        },
+    );
+    let finish = |(id, mut assembler): (String, Assembler)| {
         assembler.flush();
         let context = Context::of_model(Dialect::OpenAiResponses, None);
-        found.push(assembler.into_session(database.name(), Some(&id), context));
-    }
+        assembler.into_session(database.name(), Some(&id), context)
+    };
+    let found: Vec<Session> = assemblers.into_iter().map(finish).collect();
     if found.is_empty() { Err(ReadError::NoConversation("the database holds no session")) } else { Ok(found) }
 }

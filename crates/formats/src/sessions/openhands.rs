@@ -15,6 +15,7 @@ use rejoin_view::Finding;
 use super::{
     building::{self, SessionBuilder, as_text, beside, call, item, medium, result},
     lines::{self, Line, LineReader, text_of, time_of},
+    registry::FilesReading,
     sample::{Claim, Sample},
 };
 use crate::{
@@ -186,8 +187,27 @@ fn number_of(path: &str) -> Option<u64> {
     path.strip_prefix("events/").unwrap_or(path).strip_suffix(".json")?.parse().ok()
 }
 
+/// The folder of a conversation, with its events.
+pub(crate) const EVENTS: FilesReading =
+    FilesReading { root: folder_of, owns, sniff: sniff_files, read: read_files };
+
+/// The folder of the conversation that a file is an event of.
+fn folder_of(path: &str) -> Option<&str> {
+    let (folder, name) =
+        path.rsplit_once('/').map_or(("", path), |(folder, _)| path.split_at(folder.len() + 1));
+    number_of(name)?;
+    let is_inside = |folder: &&str| folder.is_empty() || folder.ends_with('/');
+    folder.strip_suffix("events/").filter(is_inside).or(Some(folder))
+}
+
+/// Whether a file of a conversation's folder belongs to it.
+fn owns(path: &str) -> bool {
+    const BESIDE: &[&str] = &["events/", "event_cache/", "base_state.json", "metadata.json"];
+    number_of(path).is_some() || BESIDE.iter().any(|name| path.starts_with(name))
+}
+
 /// Whether files are a folder of events.
-pub(crate) fn sniff_files(files: &dyn Files) -> Option<Claim> {
+fn sniff_files(files: &dyn Files) -> Option<Claim> {
     let first = files.paths().iter().find(|path| number_of(path).is_some());
     let event = first.and_then(|path| files.read(path)).is_some_and(|bytes| {
         let text = String::from_utf8_lossy(&bytes);
@@ -201,7 +221,7 @@ pub(crate) fn sniff_files(files: &dyn Files) -> Option<Claim> {
 ///
 /// # Errors
 /// If there is none.
-pub(crate) fn read_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
+fn read_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
     let mut paths: Vec<(u64, &String)> =
         files.paths().iter().filter_map(|path| Some((number_of(path)?, path))).collect();
     paths.sort_unstable();

@@ -23,6 +23,7 @@ use crate::{
     accounting::Known,
     context::Context,
     input::{Input, Stream},
+    parallel,
     session::{Aside, Detail, Place, ReadError, Session, replaced_bytes},
     wire::registry::Dialect,
 };
@@ -109,9 +110,7 @@ pub(super) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     let title = text[..messages[0].start].trim();
     builder.aside(Place { index: 0, offset: 0, line: Some(1) }, Aside::Raw(Text::new(title)));
     let last = messages.len() - 1;
-    // Where an item is written before it is copied into a text of the right size.
-    let mut buffer = String::new();
-    for (number, section) in messages.iter().enumerate() {
+    let read = parallel::filter_map_with(&messages, |buffer: &mut String, number, section: &Section<'_>| {
         let Section { kind, content, start, end, line } = *section;
         let said = Block::text(part_of(text, content));
         let (role, block) = match kind {
@@ -119,19 +118,23 @@ pub(super) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
             "sysInfo" => (Role::System, said),
             kind => (Role::named(kind), said),
         };
-        let noise = match kind {
+        let is_noise = match kind {
             "assistant" => PLACEHOLDERS.contains(&content.trim()),
             "sysInfo" => number == last && content.trim_start().starts_with(SAVING),
             _ => false,
         };
+        // An item is written before it is copied into a text of the right size.
         buffer.clear();
-        write::string(&mut buffer, &text[start..end]);
+        write::string(buffer, &text[start..end]);
         let message = item(FORMAT, role, vec![block], Raw::new(buffer.as_str()));
         let place = Place { index: line - 1, offset: start, line: Some(line) };
-        if noise || content.trim().is_empty() {
-            builder.hide(message, place, Detail::default());
-        } else {
-            builder.say(message, place, Detail::default());
+        Some((message, place, is_noise || content.trim().is_empty()))
+    });
+    builder.reserve(read.len());
+    for (message, place, is_hidden) in read {
+        match is_hidden {
+            true => builder.hide(message, place, Detail::default()),
+            false => builder.say(message, place, Detail::default()),
         }
     }
     // All conversations begin with the same instructions, and all files have the same name.

@@ -82,6 +82,11 @@ pub struct Reading {
 
 /// How conversations are read from the files of a folder or an archive.
 pub struct FilesReading {
+    /// The folder that is a task or a storage of its own, if a path is that of a file which only such a folder has: the beginning
+    /// of the path, empty or with its `/`. The folder may still be another program's.
+    pub root: fn(&str) -> Option<&str>,
+    /// Whether a file of such a folder, named by its path from there, is one of the format's. Others may be sessions themselves.
+    pub owns: fn(&str) -> bool,
     /// How surely these are files of the format, judged by their names and perhaps one of them.
     pub sniff: fn(&dyn Files) -> Option<Claim>,
     /// Reads every conversation in them.
@@ -244,6 +249,27 @@ pub fn read_files(files: &dyn Files, format: Option<&'static Format>) -> Result<
 /// The format that claims the files of a folder or an archive. `None` also if two formats are equally sure.
 pub fn claim_files(files: &dyn Files) -> Option<&'static Format> {
     chosen(None, |format| (format.read.as_ref()?.files.as_ref()?.sniff)(files)).ok()
+}
+
+/// The folders that may be a task or a storage of an agent because of a file in them, each with the format it would have. A folder
+/// is the beginning of the file's path; [`is_storage`] tells whether it is one.
+pub fn storages(path: &str) -> impl Iterator<Item = (&'static Format, &str)> {
+    FORMATS
+        .iter()
+        .filter_map(move |format| Some((format, (format.read.as_ref()?.files.as_ref()?.root)(path)?)))
+}
+
+/// Whether files are one task or one storage in a format, and no folder with such folders in it.
+pub fn is_storage(files: &dyn Files, format: &Format) -> bool {
+    let Some(reading) = format.read.as_ref().and_then(|reading| reading.files.as_ref()) else { return false };
+    let is_marked = files.paths().iter().any(|path| (reading.root)(path) == Some(""));
+    is_marked && (reading.sniff)(files).is_some()
+}
+
+/// Whether a file of a task or storage in a format, named by its path from there, belongs to it.
+pub fn owns(format: &Format, path: &str) -> bool {
+    let reading = format.read.as_ref().and_then(|reading| reading.files.as_ref());
+    reading.is_some_and(|reading| (reading.owns)(path))
 }
 
 /// Reads the conversations in a database, in a format or in the one that claims it most surely.

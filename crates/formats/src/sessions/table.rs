@@ -131,7 +131,7 @@ const fn body(
 const OPENCODE: Reading = {
     let reading =
         plain_reading(opencode::sniff, Some(opencode::read), trajectories::too_large, opencode::KNOWN)
-            .with_files(FilesReading { sniff: opencode::sniff_files, read: opencode::read_files });
+            .with_files(opencode::STORAGE);
     #[cfg(feature = "sqlite")]
     let reading = reading
         .with_database(DatabaseReading { sniff: opencode::sniff_database, read: opencode::read_database });
@@ -286,7 +286,7 @@ pub const FORMATS: &[Format] = &[
                 cline::sniff_cline,
                 cline::read_cline,
                 |stream| agents::document_of(stream, cline::read_cline),
-                FilesReading { sniff: cline::sniff_cline_files, read: cline::read_cline_files },
+                cline::CLINE_TASKS,
             ),
         )
     },
@@ -299,7 +299,7 @@ pub const FORMATS: &[Format] = &[
                 cline::sniff_roo,
                 cline::read_roo,
                 |stream| agents::document_of(stream, cline::read_roo),
-                FilesReading { sniff: cline::sniff_roo_files, read: cline::read_roo_files },
+                cline::ROO_TASKS,
             ),
         )
     },
@@ -350,7 +350,7 @@ pub const FORMATS: &[Format] = &[
         about: "events of OpenHands: an `output.jsonl`, a trajectory or a folder of events",
         read: Some(
             plain_reading(openhands::sniff, Some(openhands::read), openhands::read_stream, openhands::KNOWN)
-                .with_files(FilesReading { sniff: openhands::sniff_files, read: openhands::read_files }),
+                .with_files(openhands::EVENTS),
         ),
         write: None,
         agent: known::OPENHANDS,
@@ -388,7 +388,7 @@ pub const FORMATS: &[Format] = &[
         about: "a log of Inspect, as JSON or as an `.eval` archive",
         read: Some(
             plain_reading(inspect::sniff, Some(inspect::read), trajectories::too_large, inspect::KNOWN)
-                .with_files(FilesReading { sniff: inspect::sniff_files, read: inspect::read_files }),
+                .with_files(inspect::ARCHIVE),
         ),
         write: None,
         agent: None,

@@ -63,7 +63,7 @@ pub(crate) fn sniff_mini_swe_agent(sample: &Sample<'_>) -> Option<Claim> {
             let line = line.trim_start();
             line.starts_with("trajectory_format: mini-swe-agent") || line.starts_with("mini_version:")
         };
-        !sample.text().trim_start().starts_with(['{', '[']) && sample.text().lines().any(is_mark)
+        begins_like_yaml(sample.text()) && sample.text().lines().any(is_mark)
     };
     Claim::sure(
         whole(sample, named) || in_yaml(),
@@ -77,6 +77,16 @@ pub(crate) fn sniff_tau_bench(sample: &Sample<'_>) -> Option<Claim> {
         run.holds("traj", Kind::Array) && run.get("task_id").is_some() && run.get("reward").is_some()
     };
     Claim::sure(whole(sample, |root| any(Some(root), run)), "runs with `task_id`, `reward` and `traj`")
+}
+
+/// Whether the first line of a text that says something may be one of YAML: a name and a colon, or an item of a list. Most texts are
+/// something else, and need not be searched.
+fn begins_like_yaml(text: &str) -> bool {
+    let mut lines =
+        text.lines().map(str::trim).filter(|line| !(line.is_empty() || line.starts_with(['#', '%'])));
+    let first = lines.find(|line| *line != "---").unwrap_or_default();
+    let is_name = |name: &str| !name.contains(|c: char| c.is_whitespace() || matches!(c, '{' | '[' | '"'));
+    first.starts_with('-') || first.split_once(':').is_some_and(|(name, _)| is_name(name))
 }
 
 /// Whether a text is a file of simulations of tau2-bench.

@@ -23,6 +23,7 @@ use crate::{
     sessions::{
         building::SessionBuilder,
         lines::{text_of, time_of},
+        registry::FilesReading,
         sample::{Claim, Sample},
     },
     wire::registry::Dialect,
@@ -38,6 +39,9 @@ const DISPLAYED: &str = "ui_messages.json";
 
 /// Files of a task that are kept beside its messages.
 const BESIDE: &[&str] = &[DISPLAYED, "task_metadata.json", "history_item.json", "context_history.json"];
+
+/// Files of a task that are not kept: the model that was chosen, and copies of the user's files.
+const NOT_KEPT: &[&str] = &["settings.json", "checkpoints/"];
 
 /// Fields of a message that hold no words of the conversation.
 pub(crate) const KNOWN: &[Known] = &[
@@ -299,13 +303,32 @@ fn thought_of(raw: &str) -> Option<Block> {
     Some(Block::reasoning(text, false, Origin::default()))
 }
 
+/// The folders of Cline's tasks.
+pub(crate) const CLINE_TASKS: FilesReading =
+    FilesReading { root: task_of, owns, sniff: sniff_cline_files, read: read_cline_files };
+
+/// The folders of Roo Code's tasks.
+pub(crate) const ROO_TASKS: FilesReading =
+    FilesReading { root: task_of, owns, sniff: sniff_roo_files, read: read_roo_files };
+
+/// The folder of the task that a file is the history of.
+fn task_of(path: &str) -> Option<&str> {
+    let folder = path.strip_suffix(HISTORY).or_else(|| path.strip_suffix(DISPLAYED))?;
+    (folder.is_empty() || folder.ends_with('/')).then_some(folder)
+}
+
+/// Whether a file of a task's folder belongs to the task.
+fn owns(path: &str) -> bool {
+    path == HISTORY || BESIDE.contains(&path) || NOT_KEPT.iter().any(|name| path.starts_with(name))
+}
+
 /// Whether a folder has tasks of Cline.
-pub(crate) fn sniff_cline_files(files: &dyn Files) -> Option<Claim> {
+fn sniff_cline_files(files: &dyn Files) -> Option<Claim> {
     Claim::sure(kind_of_files(files)? == CLINE, "a history of Cline")
 }
 
 /// Whether a folder has tasks of Roo Code.
-pub(crate) fn sniff_roo_files(files: &dyn Files) -> Option<Claim> {
+fn sniff_roo_files(files: &dyn Files) -> Option<Claim> {
     Claim::sure(kind_of_files(files)? == ROO, "a history of Roo Code")
 }
 
@@ -346,12 +369,12 @@ fn kind_of_files(files: &dyn Files) -> Option<&'static str> {
 }
 
 /// Reads the tasks of Cline in a folder.
-pub(crate) fn read_cline_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
+fn read_cline_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
     read_files(CLINE, files)
 }
 
 /// Reads the tasks of Roo Code in a folder.
-pub(crate) fn read_roo_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
+fn read_roo_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
     read_files(ROO, files)
 }
 

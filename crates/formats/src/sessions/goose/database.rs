@@ -1,16 +1,33 @@
 //! Reads goose's database, `sessions.db`.
 
-use rejoin_record::json::{Doc, Kind, Object, Value};
+use rejoin_record::{
+    Text,
+    json::{Doc, Kind, Object, Value, write},
+};
+use rusqlite::Row;
 
 use super::Reading;
 use crate::{
     session::{ReadError, Session},
     sessions::{
         building,
-        database::{Database, columns, holds_value},
+        database::{Database, Item, Others, columns, parse_each},
         sample::Claim,
     },
 };
+
+/// The columns of `messages` that are read, or that hold no words.
+const MESSAGES: &[&str] = &[
+    "id",
+    "message_id",
+    "session_id",
+    "role",
+    "content_json",
+    "created_timestamp",
+    "timestamp",
+    "tokens",
+    "metadata_json",
+];
 
 /// Whether a database is goose's.
 pub(crate) fn sniff(database: &Database) -> Option<Claim> {
@@ -29,7 +46,7 @@ pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
     let sql = format!("SELECT id, working_dir, {named} FROM sessions ORDER BY rowid");
     let [message_id, metadata] =
         ["message_id", "metadata_json"].map(|name| database.or_null("messages", name));
-    let mut found = Vec::new();
+    let (mut readings, mut ids) = (Vec::new(), Vec::new());
     for [id, directory, name, description, config, kind, provider] in database.rows(&sql, [])? {
         let id = id.unwrap_or_default();
         let mut reading = Reading::new();
@@ -40,35 +57,60 @@ pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
         let header = header.text_if("session_type", kind).text_if("provider_name", provider);
         let header = header.raw_if("model_config", config.as_deref()).finish();
         Doc::of(&header).root().into_iter().for_each(|root| reading.header(root, building::nth(0)));
-        let sql = format!(
-            "SELECT role, content_json, created_timestamp, {message_id}, {metadata} FROM messages \
-             WHERE session_id = ?1 ORDER BY created_timestamp, id"
-        );
-        let mut number = 0;
-        database.each(&sql, [&id], |row| {
-            let [role, content, created, own_id, metadata] = columns(row)?;
-            let place = building::nth(number);
-            number += 1;
-            let content = content.unwrap_or_default();
-            let metadata = metadata.filter(|metadata| Doc::parse(metadata).is_ok());
-            let message = Object::new().text_if("id", own_id).text("role", role.unwrap_or_default());
-            let message =
-                message.raw_if("created", created.filter(|time| time.parse::<f64>().is_ok()).as_deref());
-            let message = message.raw("content", &content).raw_if("metadata", metadata.as_deref()).finish();
-            let buffer = std::sync::Arc::from(message);
-            let doc = Doc::of(&buffer).shared_as(&buffer);
-            let is_list = |root: &Value<'_>| {
-                root.holds("content", Kind::Array) && holds_value(*root, "content", &content)
-            };
-            match doc.root().filter(is_list) {
-                Some(root) => reading.message(root, &buffer, place),
+        readings.push(reading);
+        ids.push(id);
+    }
+    let others = database.others("messages", MESSAGES);
+    let sql = format!(
+        "SELECT session_id, created_timestamp, id, role, content_json, {message_id}, {metadata}{} FROM messages",
+        others.sql()
+    );
+    let mut text = String::new();
+    let items = database.by_session(&sql, &ids, |row| item(row, &others, &mut text))?;
+    parse_each(
+        items,
+        |(_, _, item)| &item.text,
+        |(session, number, item), root| {
+            let (reading, place) = (&mut readings[session], building::nth(number));
+            let is_list =
+                |root: &Value<'_>| root.holds("content", Kind::Array) && item.is_whole(root.get("content"));
+            match root.filter(is_list) {
+                Some(root) => reading.message(root, &item.text, place),
                 None => {
-                    reading.builder.damaged(place, content, "the content of the message is no JSON list");
+                    let why = "the content of the message is no JSON list";
+                    reading.builder.damaged(place, Text::new(item.column()), why);
                 }
             }
-            Ok(())
-        })?;
-        found.push(reading.finish(database.name()));
-    }
+        },
+    );
+    let found: Vec<Session> = readings.into_iter().map(|reading| reading.finish(database.name())).collect();
     if found.is_empty() { Err(ReadError::NoConversation("the database holds no session")) } else { Ok(found) }
+}
+
+/// A row of `messages` as the object that an export has, written in a buffer.
+fn item(row: &Row<'_>, others: &Others, text: &mut String) -> rusqlite::Result<Item> {
+    let [_, created, _, role, content, own_id, metadata] = columns(row)?;
+    text.clear();
+    text.push('{');
+    let field = |text: &mut String, name: &str, value: &str| {
+        write::key(text, name);
+        write::string(text, value);
+    };
+    own_id.into_iter().for_each(|id| field(text, "id", &id));
+    field(text, "role", &role.unwrap_or_default());
+    if let Some(created) = created.filter(|time| time.parse::<f64>().is_ok()) {
+        write::key(text, "created");
+        text.push_str(&created);
+    }
+    write::key(text, "content");
+    let start = text.len();
+    text.push_str(&content.unwrap_or_default());
+    let end = text.len();
+    if let Some(metadata) = metadata.filter(|metadata| Doc::parse(metadata).is_ok()) {
+        write::key(text, "metadata");
+        text.push_str(&metadata);
+    }
+    others.write(row, 7, text)?;
+    text.push('}');
+    Ok(Item::new(text, start..end))
 }

@@ -1,10 +1,8 @@
 //! Reads the threads and the older conversations of a database.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{borrow::Cow, sync::Arc};
 
+use hashbrown::{HashMap, HashSet};
 use rejoin_record::{
     Block, Message, Raw, Role, Text,
     json::{Doc, Kind, Object, Value, write},
@@ -18,7 +16,7 @@ use crate::{
         building::{
             self, SessionBuilder, as_text, beside, call, item, medium, opaque, result, text_in, thought,
         },
-        database::{Database, columns},
+        database::{Database, Key, columns, sort, write_and_parse_each},
         sample::Claim,
     },
     wire::{base64, render},
@@ -71,9 +69,8 @@ fn threads(
     found: &mut Vec<Session>,
     known: &mut HashSet<String>,
 ) -> Result<(), ReadError> {
-    let stored = Stored::read(database)?;
-    // Where the item of a message is written before it is copied into a text of the right size.
-    let mut text = String::new();
+    let stored = stored_messages(database)?;
+    let (mut builders, mut items) = (Vec::new(), Vec::new());
     let sql = "SELECT id, name, tip_message_hash FROM threads ORDER BY id";
     for [id, name, tip] in database.rows(sql, [])? {
         let id = id.unwrap_or_default();
@@ -88,115 +85,174 @@ fn threads(
             }
         }
         let mut chain = Vec::new();
-        let (mut next, mut seen) = (tip, HashSet::new());
-        while let Some(hash) = next.take().filter(|hash| seen.insert(hash.clone())) {
-            match stored.messages.get(&hash) {
-                Some((role, parent)) => {
-                    chain.push((hash, role.clone()));
-                    next.clone_from(parent);
+        let (mut next, mut seen) = (tip.as_deref(), HashSet::new());
+        while let Some(hash) = next.take().filter(|hash| seen.insert(*hash)) {
+            match stored.get(hash) {
+                Some(message) => {
+                    chain.push((hash, message));
+                    next = message.parent.as_deref();
                 }
                 None => {
                     let why = "the chain of messages is broken: llm itself would send none of them";
-                    builder.damaged(building::nth(0), Text::from(hash), why);
+                    builder.damaged(building::nth(0), Text::new(hash), why);
                 }
             }
         }
-        for (number, (hash, role)) in chain.into_iter().rev().enumerate() {
-            text.clear();
-            text.push('{');
-            for (name, value) in [("hash", &hash), ("role", &role)] {
-                write::key(&mut text, name);
-                write::string(&mut text, value);
-            }
-            write::key(&mut text, "parts");
-            let media = stored.write_parts(database, &hash, &mut text)?;
-            text.push('}');
-            let message = of_parts(&Arc::from(text.as_str()), &role, media, model.as_deref());
-            let time = times.get(&hash).map(|time| Text::new(time.as_str()));
-            let detail = Detail { id: Some(Text::from(hash)), time, pieces: Vec::new() };
-            builder.say(message, building::nth(number), detail);
+        for (number, (hash, message)) in chain.into_iter().rev().enumerate() {
+            let media = message.media(database)?;
+            let time = times.get(hash).map(|time: &String| Text::new(time.as_str()));
+            let detail = Detail { id: Some(Text::new(hash)), time, pieces: Vec::new() };
+            items.push(Unparsed { thread: builders.len(), number, message, media, detail });
         }
-        found.push(builder.finish(database.name(), Some(&id), building::context(model.as_deref())));
-        known.insert(id);
+        known.insert(id.clone());
+        builders.push((id, model, builder));
     }
+    let write = |item: &Unparsed<'_>, buffer: &mut String| {
+        item.message.write(item.detail.id.as_deref().unwrap_or_default(), buffer);
+        Arc::from(buffer.as_str())
+    };
+    write_and_parse_each(items, write, |item, text, root| {
+        let (_, model, builder) = &mut builders[item.thread];
+        let message = of_parts(&item, text, root, model.as_deref());
+        builder.say(message, building::nth(item.number), item.detail);
+    });
+    found.extend(builders.into_iter().map(|(id, model, builder)| {
+        builder.finish(database.name(), Some(&id), building::context(model.as_deref()))
+    }));
     Ok(())
 }
 
-/// The messages of all threads. A query for each message would take longer than everything else.
+/// A message of a thread before its item is written.
+struct Unparsed<'s> {
+    /// The number of its thread.
+    thread: usize,
+    /// Its own number in the thread.
+    number: usize,
+    message: &'s Stored,
+    /// The attachments of each part.
+    media: Vec<Vec<Block>>,
+    detail: Detail,
+}
+
+/// A message as the tables have it.
 struct Stored {
-    /// The role and the parent of each message, by its hash.
-    messages: HashMap<String, (String, Option<String>)>,
-    /// The parts of each message, in order: their ids, types, texts, payloads and tools.
-    parts: HashMap<String, Vec<[Option<String>; 5]>>,
-    /// The parts with attachments.
-    attached: HashSet<String>,
+    role: String,
+    parent: Option<String>,
+    /// Its parts, by their positions.
+    parts: Vec<([Key; 1], Part)>,
+}
+
+/// A part of a message: its columns, one after the other in one text.
+struct Part {
+    columns: String,
+    /// How long each of them is: type, text, payload and tool.
+    lengths: [Option<usize>; 4],
+    /// Its id, if it has attachments.
+    attached: Option<String>,
+}
+
+/// The messages of all threads, by their hashes. A query for each message would take longer than everything else.
+fn stored_messages(database: &Database) -> Result<HashMap<String, Stored>, ReadError> {
+    let mut attached = HashSet::new();
+    if database.has("part_attachments", &["part_id"]) {
+        let rows = database.rows("SELECT part_id FROM part_attachments", [])?;
+        attached.extend(rows.into_iter().filter_map(|[id]| id));
+    }
+    let mut messages: HashMap<String, Stored> = HashMap::new();
+    database.each("SELECT hash, role, parent_hash FROM messages", [], |row| {
+        let [hash, role, parent] = columns(row)?.map(|text| text.map(Cow::into_owned));
+        let message = Stored { role: role.unwrap_or_default(), parent, parts: Vec::new() };
+        messages.insert(hash.unwrap_or_default(), message);
+        Ok(())
+    })?;
+    let mut failed = None;
+    let sql = "SELECT position, message_hash, id, type, text, payload, tool_name FROM parts";
+    database.each(sql, [], |row| {
+        let [_, hash, id, kind, text, payload, tool] = columns(row)?;
+        let Some(message) = messages.get_mut(&*hash.unwrap_or_default()) else { return Ok(()) };
+        let text = match (text, &payload) {
+            (None, Some(payload)) if payload.contains("text_ref") => composed(database, payload)
+                .unwrap_or_else(|why| {
+                    failed = Some(why);
+                    None
+                }),
+            (text, _) => text,
+        };
+        let own = [kind, text, payload, tool];
+        let lengths = own.each_ref().map(|column| column.as_ref().map(|column| column.len()));
+        let columns = own.map(Option::unwrap_or_default).concat();
+        let attached = id.filter(|id| attached.contains(&**id)).map(Cow::into_owned);
+        message.parts.push(([Key::of(row, 0)?], Part { columns, lengths, attached }));
+        Ok(())
+    })?;
+    messages.values_mut().for_each(|message| sort(&mut message.parts));
+    failed.map_or(Ok(messages), Err)
 }
 
 impl Stored {
-    fn read(database: &Database) -> Result<Self, ReadError> {
-        let (mut messages, mut parts) = (HashMap::new(), HashMap::<_, Vec<_>>::new());
-        let sql = "SELECT hash, role, parent_hash FROM messages";
-        database.each(sql, [], |row| {
-            let [hash, role, parent] = columns(row)?;
-            messages.insert(hash.unwrap_or_default(), (role.unwrap_or_default(), parent));
-            Ok(())
-        })?;
-        let sql = "SELECT message_hash, id, type, text, payload, tool_name FROM parts ORDER BY message_hash, position";
-        database.each(sql, [], |row| {
-            let [hash, id, kind, text, payload, tool] = columns(row)?;
-            parts.entry(hash.unwrap_or_default()).or_default().push([id, kind, text, payload, tool]);
-            Ok(())
-        })?;
-        let mut attached = HashSet::new();
-        if database.has("part_attachments", &["part_id"]) {
-            let rows = database.rows("SELECT part_id FROM part_attachments", [])?;
-            attached.extend(rows.into_iter().filter_map(|[id]| id));
+    /// The attachments of each of its parts.
+    fn media(&self, database: &Database) -> Result<Vec<Vec<Block>>, ReadError> {
+        if self.parts.iter().all(|(_, part)| part.attached.is_none()) {
+            return Ok(Vec::new());
         }
-        Ok(Self { messages, parts, attached })
+        let media = self.parts.iter().map(|(_, part)| match &part.attached {
+            Some(id) => attachments(database, "part_attachments", "part_id", id),
+            None => Ok(Vec::new()),
+        });
+        media.collect()
     }
 
-    /// Writes the parts of a message as a list of objects. Returns the attachments of each.
-    fn write_parts(
-        &self,
-        database: &Database,
-        hash: &str,
-        out: &mut String,
-    ) -> Result<Vec<Vec<Block>>, ReadError> {
-        let mut media = Vec::new();
-        out.push('[');
-        for [id, kind, text, payload, tool] in self.parts.get(hash).into_iter().flatten() {
-            let doc = payload.as_ref().map(|payload| Doc::of(payload));
-            let root = doc.as_ref().and_then(Doc::root).filter(|root| root.kind() == Kind::Object);
-            // A text that was put together from fragments is stored as a list of them.
-            let pieces = root.and_then(|root| root.get("text_ref")).filter(|_| text.is_none());
-            let composed = pieces.map(|pieces| composed(database, pieces)).transpose()?;
-            out.push_str(if out.ends_with('[') { "{" } else { ",{" });
-            write::key(out, "type");
-            write::string(out, kind.as_deref().unwrap_or_default());
-            for (name, value) in [("text", text.as_ref().or(composed.as_ref())), ("tool_name", tool.as_ref())]
-            {
-                if let Some(value) = value {
-                    write::key(out, name);
-                    write::string(out, value);
-                }
-            }
-            for (key, value) in root.into_iter().flat_map(Value::fields) {
-                write::key(out, &key.as_str().unwrap_or_default());
-                out.push_str(value.raw());
-            }
-            out.push('}');
-            let id = id.as_deref().unwrap_or_default();
-            media.push(match self.attached.contains(id) {
-                true => attachments(database, "part_attachments", "part_id", id)?,
-                false => Vec::new(),
-            });
+    /// Writes the message as an object.
+    fn write(&self, hash: &str, out: &mut String) {
+        out.clear();
+        out.push('{');
+        for (name, value) in [("hash", hash), ("role", &self.role)] {
+            write::key(out, name);
+            write::string(out, value);
         }
-        out.push(']');
-        Ok(media)
+        write::key(out, "parts");
+        write::list(out, &self.parts, |out, (_, part)| part.write(out));
+        out.push('}');
     }
 }
 
-fn composed(database: &Database, pieces: Value<'_>) -> Result<String, ReadError> {
+impl Part {
+    /// Its columns.
+    fn columns(&self) -> [Option<&str>; 4] {
+        let mut rest = self.columns.as_str();
+        self.lengths.map(|length| {
+            let (column, after) = rest.split_at(length?);
+            rest = after;
+            Some(column)
+        })
+    }
+
+    /// Writes it as an object, with the fields of its payload.
+    fn write(&self, out: &mut String) {
+        let [kind, text, payload, tool] = self.columns();
+        let doc = payload.map(Doc::of);
+        let root = doc.as_ref().and_then(Doc::root).filter(|root| root.kind() == Kind::Object);
+        out.push('{');
+        write::key(out, "type");
+        write::string(out, kind.unwrap_or_default());
+        for (name, value) in [("text", text), ("tool_name", tool)] {
+            if let Some(value) = value {
+                write::key(out, name);
+                write::string(out, value);
+            }
+        }
+        for (key, value) in root.into_iter().flat_map(Value::fields) {
+            write::key(out, &key.as_str().unwrap_or_default());
+            out.push_str(value.raw());
+        }
+        out.push('}');
+    }
+}
+
+/// The text that was put together from fragments: its payload is a list of them.
+fn composed(database: &Database, payload: &str) -> Result<Option<Cow<'static, str>>, ReadError> {
+    let doc = Doc::of(payload);
+    let Some(pieces) = doc.root().and_then(|root| root.get("text_ref")) else { return Ok(None) };
     let mut text = String::new();
     for piece in pieces.items() {
         if let Some(literal) = piece.get("literal").and_then(Value::as_str) {
@@ -206,7 +262,7 @@ fn composed(database: &Database, pieces: Value<'_>) -> Result<String, ReadError>
             rows.into_iter().for_each(|[content]| text.push_str(&content.unwrap_or_default()));
         }
     }
-    Ok(text)
+    Ok(Some(text.into()))
 }
 
 /// The images and documents that a table links to a row.
@@ -237,11 +293,15 @@ fn attachments(database: &Database, table: &str, column: &str, id: &str) -> Resu
     Ok(found)
 }
 
-fn of_parts(text: &Arc<str>, role: &str, media: Vec<Vec<Block>>, model: Option<&str>) -> Message {
-    let doc = Doc::of(text).shared_as(text);
-    let parts = doc.root().and_then(|root| root.get("parts"));
+fn of_parts(
+    message: &Unparsed<'_>,
+    text: &Arc<str>,
+    root: Option<Value<'_>>,
+    model: Option<&str>,
+) -> Message {
+    let parts = root.and_then(|root| root.get("parts"));
     let mut blocks = Vec::new();
-    let mut media = media.into_iter();
+    let mut media = message.media.iter();
     for part in parts.into_iter().flat_map(Value::items) {
         let field = |name| text_in(part, name);
         let name = || field("name").or_else(|| field("tool_name"));
@@ -261,9 +321,9 @@ fn of_parts(text: &Arc<str>, role: &str, media: Vec<Vec<Block>>, model: Option<&
             "attachment" => {}
             kind => blocks.push(opaque(kind, part)),
         }
-        blocks.extend(media.next().unwrap_or_default());
+        blocks.extend(media.next().into_iter().flatten().cloned());
     }
-    item(FORMAT, Role::named(role), blocks, Raw::new(text.clone()))
+    item(FORMAT, Role::named(&message.message.role), blocks, Raw::new(Arc::clone(text)))
 }
 
 fn responses(

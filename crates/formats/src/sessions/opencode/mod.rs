@@ -14,7 +14,7 @@ use crate::accounting::Known;
 
 #[cfg(feature = "sqlite")]
 pub(crate) use database::{read as read_database, sniff as sniff_database};
-pub(crate) use sources::{read, read_files, sniff, sniff_files};
+pub(crate) use sources::{STORAGE, read, sniff};
 pub(crate) use write::write;
 
 /// The name of the format.

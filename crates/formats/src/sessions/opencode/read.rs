@@ -67,6 +67,11 @@ impl Reading {
         }
     }
 
+    /// Keeps something that is no message.
+    pub(super) fn beside(&mut self, place: Place, what: Aside) {
+        self.builder.aside(place, what);
+    }
+
     /// Names a session that may say nothing about itself.
     pub(super) fn named(&mut self, id: &str) {
         self.id = Some(id.to_owned());

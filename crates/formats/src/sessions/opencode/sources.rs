@@ -13,6 +13,7 @@ use crate::{
     session::{Place, ReadError, Session, replaced_bytes, unreadable_rest},
     sessions::{
         building, lines,
+        registry::FilesReading,
         sample::{Claim, Sample},
     },
 };
@@ -49,6 +50,11 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     };
     let mut reading = Reading::new();
     root.given("info").filter(|info| !info.is_cut()).into_iter().for_each(|info| reading.info(info));
+    let is_usual = |key: Key<'_>| matches!(key.as_str().as_deref(), Some("info" | "messages"));
+    if root.fields().count() > 2 || !root.fields().all(|(key, _)| is_usual(key)) {
+        let around = render::with_field_of(root, "messages", "[]");
+        reading.beside(building::nth(0), Aside::Unknown(Text::from(around)));
+    }
     let mut count = 0;
     for message in root.get("messages").into_iter().flat_map(Value::items) {
         let place = Place { offset: message.start(), ..building::nth(count) };
@@ -100,8 +106,40 @@ fn stored<'f>(files: &'f dyn Files) -> (BTreeMap<&'f str, Stored<'f>>, BTreeMap<
     (sessions, parts)
 }
 
+/// The folder in which older versions keep every session.
+pub(crate) const STORAGE: FilesReading =
+    FilesReading { root: folder_of, owns, sniff: sniff_files, read: read_files };
+
+/// The storage folder that a file is a message in.
+fn folder_of(path: &str) -> Option<&str> {
+    let (folder, name) = path.rsplit_once('/')?;
+    let (folder, session) = folder.rsplit_once('/')?;
+    if !(name.starts_with("msg_") && session.starts_with("ses_")) {
+        return None;
+    }
+    let root = folder.strip_suffix("message")?;
+    let is_inside = |root: &&str| root.is_empty() || root.ends_with('/');
+    root.strip_suffix("session/").filter(is_inside).or(Some(root)).filter(is_inside)
+}
+
+/// Whether a file of a storage folder belongs to it.
+fn owns(path: &str) -> bool {
+    const FOLDERS: &[&str] = &[
+        "message",
+        "part",
+        "permission",
+        "project",
+        "session",
+        "session_diff",
+        "session_share",
+        "share",
+        "todo",
+    ];
+    path.split_once('/').is_some_and(|(folder, _)| FOLDERS.contains(&folder)) || path == "migration"
+}
+
 /// Whether files are a storage folder.
-pub(crate) fn sniff_files(files: &dyn Files) -> Option<Claim> {
+fn sniff_files(files: &dyn Files) -> Option<Claim> {
     let is_message = |path: &String| {
         let path = path.strip_prefix("storage/").unwrap_or(path);
         let path = path.strip_prefix("session/").unwrap_or(path);
@@ -114,7 +152,7 @@ pub(crate) fn sniff_files(files: &dyn Files) -> Option<Claim> {
 ///
 /// # Errors
 /// If there is none.
-pub(crate) fn read_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
+fn read_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
     let (sessions, parts) = stored(files);
     let mut found = Vec::new();
     for (id, stored) in sessions {

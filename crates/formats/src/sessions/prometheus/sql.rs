@@ -15,6 +15,10 @@ const COLUMNS: [&str; 2] = [
 
 /// Whether a text has statements that fill one of the tables.
 pub(super) fn is_dump(text: &str) -> bool {
+    // Markdown need not be searched.
+    if text.trim_start().starts_with(['#', '<', '>']) {
+        return false;
+    }
     // Few texts have many underscores, and those are found faster than names.
     let named = text.match_indices('_').flat_map(|(at, _)| {
         TABLES.iter().filter_map(move |table| {

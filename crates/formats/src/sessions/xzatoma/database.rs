@@ -8,14 +8,19 @@ use rejoin_record::{
     json::{Doc, Kind, Object, Value},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
-use rusqlite::{Row, types::ValueRef};
+use rusqlite::Row;
 
 use super::{FORMAT, message};
 use crate::{
     context::Context,
     messages::{MessageReader, ReadMessage, Style},
     session::{Aside, Detail, Place, ReadError, Session, SetAside},
-    sessions::{building::SessionBuilder, database::Database, registry::DatabaseReading, sample::Claim},
+    sessions::{
+        building::SessionBuilder,
+        database::{self, Database, Key, sort},
+        registry::DatabaseReading,
+        sample::Claim,
+    },
     wire::registry::Dialect,
 };
 
@@ -42,43 +47,42 @@ fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
     found.into_sessions()
 }
 
-/// A row: its columns by name, those without a value left out.
-type Columns = Vec<(&'static str, String)>;
+/// A row: its columns by name, those without a value left out. One of them may be a whole conversation, which is not copied again.
+type Columns = Vec<(&'static str, Arc<str>)>;
 
-/// The rows of a table with these columns, or none if there is no such table.
+/// The rows of a table with these columns, or none if there is no such table. They are in the order of two of the columns.
 fn rows(
     database: &Database,
     table: &str,
     columns: &'static [&'static str],
-    order: &str,
+    order: [&str; 2],
 ) -> Result<Vec<Columns>, ReadError> {
     let mut rows = Vec::new();
     if database.has(table, columns) {
-        let sql = format!("SELECT {} FROM {table} ORDER BY {order}", columns.join(", "));
+        let sql = format!("SELECT {}, {} FROM {table}", order.join(", "), columns.join(", "));
         database.each(&sql, [], |row| {
-            rows.push(columns_of(row, columns)?);
+            rows.push(([Key::of(row, 0)?, Key::of(row, 1)?], columns_of(row, columns, order.len())?));
             Ok(())
         })?;
     }
-    Ok(rows)
+    sort(&mut rows);
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 
-fn columns_of(row: &Row<'_>, columns: &'static [&'static str]) -> rusqlite::Result<Columns> {
+fn columns_of(row: &Row<'_>, columns: &'static [&'static str], first: usize) -> rusqlite::Result<Columns> {
     let mut values = Vec::with_capacity(columns.len());
     for (place, name) in columns.iter().enumerate() {
-        let value = match row.get_ref(place)? {
-            ValueRef::Null => continue,
-            ValueRef::Integer(number) => number.to_string(),
-            ValueRef::Real(number) => number.to_string(),
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        };
-        values.push((*name, value));
+        values.extend(database::column(row, first + place)?.map(|value| (*name, Arc::from(&*value))));
     }
     Ok(values)
 }
 
 fn column<'c>(row: &'c Columns, name: &str) -> Option<&'c str> {
-    row.iter().find(|(own, _)| *own == name).map(|(_, value)| value.as_str())
+    shared(row, name).map(|value| &**value)
+}
+
+fn shared<'c>(row: &'c Columns, name: &str) -> Option<&'c Arc<str>> {
+    row.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
 }
 
 /// A row as a JSON object, without columns that are read.
@@ -115,11 +119,11 @@ impl Found<'_> {
 
     fn conversations(&mut self, database: &Database) -> Result<(), ReadError> {
         const STDIO: &[&str] = &["session_id", "workspace_root", "conversation_id", "provider_type", "model"];
-        let editors = rows(database, "acp_stdio_sessions", STDIO, "session_id")?;
+        let editors = rows(database, "acp_stdio_sessions", STDIO, ["session_id"; 2])?;
         let editors = by(&editors, "conversation_id");
-        for row in rows(database, "conversations", &CONVERSATIONS, "created_at, id")? {
+        for row in rows(database, "conversations", &CONVERSATIONS, ["created_at", "id"])? {
             let id = column(&row, "id").unwrap_or_default();
-            let messages: Arc<str> = column(&row, "messages").unwrap_or_default().into();
+            let messages = shared(&row, "messages").map_or_else(|| Arc::from(""), Arc::clone);
             let (doc, error) = Doc::parse_prefix(&messages);
             let doc = doc.shared_as(&messages);
             let Some(list) = doc.root().filter(|list| list.kind() == Kind::Array) else {
@@ -190,11 +194,11 @@ impl Found<'_> {
             "metadata_json",
         ];
         const EVENTS: &[&str] = &["run_id", "sequence", "kind", "created_at", "payload_json"];
-        let titles = rows(database, "acp_sessions", &["session_id", "title"], "session_id")?;
+        let titles = rows(database, "acp_sessions", &["session_id", "title"], ["session_id"; 2])?;
         let titles = by(&titles, "session_id");
-        let events = rows(database, "acp_run_events", EVENTS, "run_id, sequence")?;
+        let events = rows(database, "acp_run_events", EVENTS, ["run_id", "sequence"])?;
         let events = by(&events, "run_id");
-        for row in rows(database, "acp_runs", RUNS, "created_at, run_id")? {
+        for row in rows(database, "acp_runs", RUNS, ["created_at", "run_id"])? {
             let id = column(&row, "run_id").unwrap_or_default();
             let mut builder = SessionBuilder::new(FORMAT);
             builder.aside(nowhere(), Aside::Raw(object(&row, &["input_json", "output_json"])));

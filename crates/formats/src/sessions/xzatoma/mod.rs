@@ -46,7 +46,17 @@ pub(super) fn read_stream(_: Stream<'_>) -> Result<Vec<Session>, ReadError> {
 }
 
 /// The store of the sub-agents, which is recognised so that it can be refused.
-pub(super) const SUBAGENTS: FilesReading = FilesReading { sniff: sniff_sled, read: refuse_sled };
+pub(super) const SUBAGENTS: FilesReading =
+    FilesReading { root: folder_of_sled, owns: sled_owns, sniff: sniff_sled, read: refuse_sled };
+
+fn folder_of_sled(path: &str) -> Option<&str> {
+    let folder = path.strip_suffix("conf")?;
+    (folder.is_empty() || folder.ends_with('/')).then_some(folder)
+}
+
+fn sled_owns(path: &str) -> bool {
+    ["conf", "db"].contains(&path) || path.starts_with("snap.") || path.starts_with("blobs/")
+}
 
 fn sniff_sled(files: &dyn Files) -> Option<Claim> {
     let has = |name: &str| files.paths().iter().any(|path| path == name);
