@@ -5,17 +5,21 @@
 
 use std::collections::BTreeMap;
 
-use rejoin_record::json::{Doc, Kind, Value};
+use rejoin_record::{
+    Text,
+    json::{Doc, Kind, Value},
+};
 
 use super::{read::Reading, trajectory};
 use crate::{
     input::{Files, Input},
-    session::{Place, ReadError, Session, replaced_bytes, unreadable_rest},
+    session::{Aside, Place, ReadError, Session, replaced_bytes, unreadable_rest},
     sessions::{
         building, lines,
         registry::FilesReading,
         sample::{Claim, Sample},
     },
+    wire::render,
 };
 
 /// Whether a text is an export or a trajectory.
@@ -50,7 +54,7 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     };
     let mut reading = Reading::new();
     root.given("info").filter(|info| !info.is_cut()).into_iter().for_each(|info| reading.info(info));
-    let is_usual = |key: Key<'_>| matches!(key.as_str().as_deref(), Some("info" | "messages"));
+    let is_usual = |key: Value<'_>| matches!(key.as_str().as_deref(), Some("info" | "messages"));
     if root.fields().count() > 2 || !root.fields().all(|(key, _)| is_usual(key)) {
         let around = render::with_field_of(root, "messages", "[]");
         reading.beside(building::nth(0), Aside::Unknown(Text::from(around)));
