@@ -159,6 +159,60 @@ fn older_turns_and_newer_ones_are_one_history() {
     });
 }
 
+/// S4-14, S4-16, S4-17: a turn in a provider's own form is saved as messages; an object with the messages and a bare list mean the same.
+#[test]
+fn a_turn_in_a_providers_form_is_saved() {
+    in_every_store(|store, _| {
+        let service = DatabaseService::new(store);
+        let anthropic = r#"[{"role":"user","content":"what does it cost?"},
+            {"role":"assistant","content":[{"type":"text","text":"checking"},{"type":"tool_use","id":"toolu_1","name":"price","input":{"of":"x"}}]},
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"42"}]},
+            {"role":"assistant","content":[{"type":"text","text":"It costs 42."}]}]"#;
+        let wrapped = format!(r#"{{"response":"It costs 42.","messages":{anthropic}}}"#);
+        let expected = ["user:what does it cost?", "assistant:checking", "tool:42", "assistant:It costs 42."];
+        for (channel, form) in [("bare", anthropic), ("wrapped", &wrapped)] {
+            let saved = service
+                .save_conversation_with_messages(
+                    ("ann", channel),
+                    Dialect::Anthropic,
+                    form,
+                    "what does it cost?",
+                )
+                .unwrap();
+            assert_eq!(texts(&saved), expected);
+            let history = service.get_conversation_history("ann", channel, 50).unwrap();
+            assert_eq!(texts(&history), expected);
+            assert_eq!(
+                (history[2].tool_call_id.as_deref(), history[2].tool_name.as_deref()),
+                (Some("toolu_1"), Some("price"))
+            );
+            assert_eq!(history[1].tool_calls[0].arguments.text().as_str(), r#"{"of":"x"}"#);
+        }
+        // The prompt is not in the list, and the list may be empty.
+        service
+            .save_conversation_with_messages(
+                ("ann", "openai"),
+                Dialect::OpenAiChat,
+                r#"[{"role":"assistant","content":"hi"}]"#,
+                "hello",
+            )
+            .unwrap();
+        service
+            .save_conversation_with_messages(("ann", "openai"), Dialect::OpenAiChat, "[]", "are you there?")
+            .unwrap();
+        let history = service.get_conversation_history("ann", "openai", 50).unwrap();
+        assert_eq!(texts(&history), ["user:hello", "assistant:hi", "user:are you there?"]);
+        let broken = service.save_conversation_with_messages(
+            ("ann", "broken"),
+            Dialect::OpenAiChat,
+            r#"[{"role":"#,
+            "hello",
+        );
+        assert!(broken.is_err());
+        assert!(service.get_conversation_history("ann", "broken", 9).unwrap().is_empty());
+    });
+}
+
 /// S4-10, S4-22: a thread keeps tool calls and results, and knows its channel and user.
 #[test]
 fn a_thread_keeps_its_tools() {

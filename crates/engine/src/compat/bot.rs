@@ -10,9 +10,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use rejoin_formats::{Dialect, Input, ReadError, sessions};
 use rejoin_record::{
     Block, BlockKind, CallId, Chain, Content, ConversationId, Entry, EntryId, Form, Kind, Message, Role,
-    Scope, Tail, Text, Timestamp, ToolCall, ToolResult, Tree, chain::Stamp,
+    Scope, Tail, Text, Timestamp, ToolCall, ToolResult, Tree,
+    chain::Stamp,
+    json::{Doc, Kind as JsonKind},
 };
 use rejoin_store::{Item, Query, ScopeFilter, Store, StoreError, Summary};
 use rejoin_view::{History, OnBroken, Pairing, repair};
@@ -126,6 +129,17 @@ impl ConversationMessage {
     }
 }
 
+/// Why a turn in the form of a provider is not saved.
+#[derive(Debug, thiserror::Error)]
+pub enum BotError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It cannot be stored.
+    #[error(transparent)]
+    Store(#[from] EngineError),
+}
+
 /// A thread of a channel, with its history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatThread {
@@ -208,6 +222,44 @@ impl DatabaseService {
     ) -> Result<(), EngineError> {
         let turn = [ConversationMessage::user(prompt), ConversationMessage::assistant(response)];
         self.save_messages(user, channel, &turn)
+    }
+
+    /// Saves a turn in the form of a provider: the list of its new messages, or an object that has it as `messages`. What the person said
+    /// comes first; if the list begins with it, it is saved once. Returns the messages as they were saved.
+    ///
+    /// # Errors
+    /// If it is no such list, or the store cannot be written. Then nothing is saved.
+    pub fn save_conversation_with_messages(
+        &self,
+        (user, channel): (&str, &str),
+        dialect: Dialect,
+        messages: &str,
+        user_prompt: &str,
+    ) -> Result<Vec<ConversationMessage>, BotError> {
+        let doc = Doc::parse(messages).ok();
+        let list =
+            doc.as_ref().and_then(Doc::root).and_then(|root| root.given("messages")).map(|list| list.raw());
+        let mut turn = vec![ConversationMessage::user(user_prompt)];
+        let list = list.unwrap_or(messages);
+        let is_empty = |doc: Doc| {
+            doc.root().is_some_and(|root| root.kind() == JsonKind::Array && root.items().next().is_none())
+        };
+        if !Doc::parse(list).is_ok_and(is_empty) {
+            let input = Input::new("messages", list.as_bytes()).map_err(ReadError::from)?;
+            let sessions = sessions::read(&input, sessions::named(dialect.name()))?;
+            let said: Vec<Arc<Message>> = sessions.into_iter().flat_map(|session| session.messages).collect();
+            let calls = said.iter().flat_map(|message| message.tool_calls());
+            let names = calls.map(|call| (call.id.clone(), call.name.clone())).collect();
+            turn.extend(said.iter().flat_map(|message| ConversationMessage::of(message, None, &names)));
+            if turn
+                .get(1)
+                .is_some_and(|first| first.role == "user" && first.content.as_deref() == Some(user_prompt))
+            {
+                turn.remove(0);
+            }
+        }
+        self.save_messages(user, channel, &turn)?;
+        Ok(turn)
     }
 
     /// The newest messages of a user in a channel, oldest first, ready for a request: every call has its result. There may be more than

@@ -15,7 +15,7 @@ mod storage;
 
 #[cfg(feature = "agent")]
 pub use agent::FromNumbers;
-pub use bot::{ChatThread, ConversationMessage, DatabaseService};
+pub use bot::{BotError, ChatThread, ConversationMessage, DatabaseService};
 #[cfg(feature = "agent")]
 pub use command::StateCommand;
 #[cfg(feature = "agent")]

@@ -40,9 +40,9 @@ pub use rejoin_engine::{
 pub use rejoin_engine::{
     SessionState,
     compat::{
-        ChatThread, CompactedTurn, ConversationMessage, ConversationMetadata, DamagedLine, DatabaseService,
-        Listed, RecoveredRollout, RolloutError, RolloutLine, RolloutRecorder, RolloutTurn, SqliteStorage,
-        TurnMetadata,
+        BotError, ChatThread, CompactedTurn, ConversationMessage, ConversationMetadata, DamagedLine,
+        DatabaseService, Listed, RecoveredRollout, RolloutError, RolloutLine, RolloutRecorder, RolloutTurn,
+        SqliteStorage, TurnMetadata,
     },
 };
 pub use sequence::{
