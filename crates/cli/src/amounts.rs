@@ -59,6 +59,16 @@ pub fn count(number: u64) -> String {
     out
 }
 
+/// `1.4 MB`
+pub fn bytes(count: u64) -> String {
+    match count {
+        0..1000 => format!("{count} bytes"),
+        1000..1_000_000 => format!("{:.1} KB", count as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", count as f64 / 1e6),
+        _ => format!("{:.1} GB", count as f64 / 1e9),
+    }
+}
+
 /// The columns for bars beside `others` columns of text, at most `wanted`: on a narrow terminal a fifth of it, so that more of the words fit.
 pub fn bar_columns(wanted: usize, others: usize) -> usize {
     narrow_bar(wanted, others, crate::output::terminal_size().0)

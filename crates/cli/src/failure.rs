@@ -246,6 +246,7 @@ fn store_hint(error: &StoreError) -> Option<&'static str> {
             "if it is one of rejoin's stores, restore a copy; if not, name another: `--store`"
         }
         StoreError::OutOfScope => "what is written must belong to the scope that `--scope` names",
+        StoreError::NoSuchOption(_) => "`rejoin store` lists the options",
         StoreError::NoSuchEntry(_) | StoreError::BrokenBatch(_) => return None,
     })
 }

@@ -54,9 +54,14 @@ pub enum StoreError {
         /// What is wrong.
         why: String,
     },
-    /// A handle that is limited to a scope was to write something that belongs to another.
-    #[error("the entries name another scope than the one this handle is limited to, or none")]
+    /// A handle that is limited to a scope was to write something that belongs to another, or to change the whole store.
+    #[error(
+        "what is to be written belongs to another scope than the one this handle is limited to, or to none"
+    )]
     OutOfScope,
+    /// The store has no option of that name.
+    #[error("the store has no option `{0}`")]
+    NoSuchOption(String),
     /// The caller handed in entries that do not follow each other.
     #[error("the entries do not follow each other: {0}")]
     BrokenBatch(&'static str),
@@ -124,6 +129,7 @@ impl StoreError {
             Self::Refused(_) => "STORE_REFUSED",
             Self::Damaged { .. } => "CORRUPTED_ROLLOUT",
             Self::OutOfScope => "OUT_OF_SCOPE",
+            Self::NoSuchOption(_) => "NO_SUCH_OPTION",
             Self::BrokenBatch(_) => "BROKEN_BATCH",
             Self::Io { .. } | Self::Database { .. } | Self::Server { .. } => "STORE_FAILED",
         }

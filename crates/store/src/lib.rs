@@ -44,7 +44,7 @@ pub use scope::{ScopeError, ScopeFilter};
 pub use scoped::Scoped;
 pub use spool::{LeftUnsaved, Spool, Spooled};
 pub use store::{
-    Cursor, Damage, Each, EachPiece, EachProblem, Erasure, Excerpt, Hit, Item, Page, PartRead, Place,
-    Problem, Progress, ProgressHook, Query, Search, Selected, Size, Store, Verified,
+    Cursor, Damage, Each, EachPiece, EachProblem, Enabled, Erasure, Excerpt, Hit, Item, Page, PartRead,
+    Place, Problem, Progress, ProgressHook, Query, Search, Selected, Size, Store, StoreOption, Verified,
 };
 pub use summary::{Filter, OWN_AGENT, SessionState, Summary};

@@ -7,13 +7,14 @@ use std::{
     sync::mpsc,
 };
 
+use jiff::Timestamp;
 use rejoin_record::{
     Content, ConversationId, Entry, EntryId, Hash, Kind, Tail, limits,
     verify::{Discrepancy, verify_order},
 };
 
 use crate::{
-    digest::Digester,
+    digest::{Digester, Words},
     error::{StoreError, StoreResult},
     store::{
         Cursor, Each, EachProblem, Excerpt, Hit, Item, Page, Place, Problem, Query, Search, Store, Verified,
@@ -356,21 +357,7 @@ pub(crate) fn search(
             if let Item::Entry(entry) = item {
                 let (words, time) = tally.add(&entry);
                 let time = time.unwrap_or(entry.envelope().timestamp);
-                if let Some(words) = words
-                    && let Some((excerpt, count)) = excerpt(&words.text, &parts)
-                {
-                    let length = 1.0 + words.text.len() as f64 / 1000.0;
-                    found.push(Hit {
-                        conversation,
-                        title: None,
-                        entry: entry.id(),
-                        seq: entry.envelope().seq,
-                        time,
-                        role: words.role,
-                        excerpt,
-                        score: -(count as f64) / length,
-                    });
-                }
+                found.extend(words.and_then(|words| hit(conversation, &entry, words, time, &parts)));
             }
             ControlFlow::Continue(())
         });
@@ -385,9 +372,39 @@ pub(crate) fn search(
             hit.title.clone_from(&tally.summary().title);
         }
     }
-    found.sort_by(|a, b| a.score.total_cmp(&b.score).then(b.time.cmp(&a.time)));
-    found.truncate(search.limit);
+    rank(&mut found, search.limit);
     Ok(found)
+}
+
+/// An entry as a hit, without a title; none if a part of the query does not occur in its words.
+pub(crate) fn hit(
+    conversation: ConversationId,
+    entry: &Entry,
+    words: Words,
+    time: Timestamp,
+    parts: &[(Vec<String>, bool)],
+) -> Option<Hit> {
+    let (excerpt, count) = excerpt(&words.text, parts)?;
+    let length = 1.0 + words.text.len() as f64 / 1000.0;
+    Some(Hit {
+        conversation,
+        title: None,
+        entry: entry.id(),
+        seq: entry.envelope().seq,
+        time,
+        role: words.role,
+        excerpt,
+        score: -(count as f64) / length,
+    })
+}
+
+/// Puts the best hits first, and leaves out those beyond a limit.
+pub(crate) fn rank(found: &mut Vec<Hit>, limit: usize) {
+    found.sort_by(|a, b| {
+        let place = |hit: &Hit| (hit.conversation, hit.seq);
+        a.score.total_cmp(&b.score).then(b.time.cmp(&a.time)).then_with(|| place(a).cmp(&place(b)))
+    });
+    found.truncate(limit);
 }
 
 /// Re-hashes one conversation and hands out each problem.

@@ -23,8 +23,8 @@ use crate::{
     scope::ScopeFilter,
     spool::Spool,
     store::{
-        Damage, Each, EachPiece, EachProblem, Erasure, Hit, Item, Page, PartRead, ProgressHook, Query,
-        Search, Selected, Size, Store, Verified,
+        Damage, Each, EachPiece, EachProblem, Enabled, Erasure, Hit, Item, Page, PartRead, ProgressHook,
+        Query, Search, Selected, Size, Store, StoreOption, Verified,
     },
     summary::Summary,
 };
@@ -358,6 +358,15 @@ impl Store for Scoped {
 
     fn schema(&self) -> Option<i64> {
         self.store().schema()
+    }
+
+    fn options(&self) -> StoreResult<Vec<StoreOption>> {
+        self.store().options()
+    }
+
+    /// An option concerns everybody.
+    fn enable(&self, _: &str) -> StoreResult<Enabled> {
+        Err(StoreError::OutOfScope)
     }
 
     fn settle(&self) -> StoreResult<()> {

@@ -12,12 +12,10 @@ use std::{
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId, Tail};
 
-#[cfg(doc)]
-use crate::error::StoreError;
 use crate::{
     digest::Digester,
     drafts::Drafts,
-    error::StoreResult,
+    error::{StoreError, StoreResult},
     location::Location,
     lock::{Holder, Lock},
     scan,
@@ -221,6 +219,19 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The version of its schema, if it has one that can be read.
     fn schema(&self) -> Option<i64> {
         None
+    }
+
+    /// What can be added to this store for good; empty if there is nothing to choose.
+    fn options(&self) -> StoreResult<Vec<StoreOption>> {
+        Ok(Vec::new())
+    }
+
+    /// Enables one of the [`options`](Self::options). It cannot be disabled again.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchOption`] if the store has no option of that name.
+    fn enable(&self, option: &str) -> StoreResult<Enabled> {
+        Err(StoreError::NoSuchOption(option.to_owned()))
     }
 
     /// Brings the index up to date.
@@ -469,6 +480,26 @@ pub struct Verified {
     pub conversations: u64,
     /// The number of entries.
     pub entries: u64,
+}
+
+/// Something that can be added to a store, at a cost that not everybody wants to pay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreOption {
+    /// The name that [`Store::enable`] takes.
+    pub name: &'static str,
+    /// What it does, in a few words for people.
+    pub about: &'static str,
+    /// Whether it is enabled.
+    pub enabled: bool,
+}
+
+/// The outcome of [`Store::enable`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enabled {
+    /// The option was enabled by this call.
+    Now,
+    /// The option was enabled before, and nothing was changed.
+    Before,
 }
 
 /// The size of a store on disk, in bytes.

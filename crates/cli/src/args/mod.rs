@@ -31,7 +31,9 @@ pub use providers::{
     AskedProvider, Auth, Models, ModelsInfoArguments, ModelsListArguments, SetProviderArguments,
 };
 pub use talk::{ChatArguments, ResumeArguments, RunArguments, Talk};
-pub use upkeep::{AgentsArguments, Config, CopyArguments, ImportArguments, VerifyArguments};
+pub use upkeep::{
+    AgentsArguments, Config, CopyArguments, ImportArguments, StoreArguments, StoreCommand, VerifyArguments,
+};
 
 use crate::completing;
 
@@ -208,6 +210,11 @@ pub enum Command {
     /// note.) 1: something has changed.
     #[command(after_long_help = upkeep::VERIFY_EXAMPLES)]
     Verify(VerifyArguments),
+    /// Show the store, or enable an option of it
+    ///
+    /// Shows where it is, how large it is, the version of its schema, and its options. Stores in PostgreSQL have options.
+    #[command(after_long_help = upkeep::STORE_EXAMPLES)]
+    Store(StoreArguments),
     /// Read and change settings
     #[command(subcommand, after_long_help = upkeep::CONFIG_EXAMPLES)]
     Config(Config),

@@ -1,4 +1,4 @@
-//! `import`, `copy`, `verify` and `config`: looking after the store.
+//! `import`, `copy`, `verify`, `store` and `config`: looking after the store.
 
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
@@ -121,6 +121,46 @@ pub struct VerifyArguments {
     #[arg(long)]
     pub json: bool,
 }
+
+pub const STORE_EXAMPLES: &str = "Examples:
+  rejoin store
+      Show where conversations are kept
+  rejoin store enable search --store postgres://me@db.example.com/chats
+      Let searches in PostgreSQL use an index";
+
+/// `rejoin store`
+#[derive(Debug, Args)]
+pub struct StoreArguments {
+    #[command(subcommand)]
+    pub command: Option<StoreCommand>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What can be done to a store.
+#[derive(Debug, Subcommand)]
+pub enum StoreCommand {
+    /// Enable an option of a store in PostgreSQL, for good
+    ///
+    /// `search`: searches use an index instead of reading every conversation. `partitions`: entries are in 16 tables instead of one;
+    /// whoever reads or writes waits until they have been moved. An option cannot be disabled again.
+    #[command(after_long_help = ENABLE_EXAMPLES)]
+    Enable {
+        /// Option: `search` or `partitions`
+        #[arg(value_name = "OPTION")]
+        option: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+const ENABLE_EXAMPLES: &str = "Examples:
+  rejoin store enable search
+      Index the words of all conversations
+  rejoin store enable partitions --json | jq .milliseconds
+      Divide the table of entries, and print how long it took";
 
 pub const CONFIG_EXAMPLES: &str = "Examples:
   rejoin config list

@@ -12,6 +12,7 @@ use rejoin::{
 };
 
 use crate::{
+    amounts::bytes,
     answering,
     desk::{Desk, Flags},
     failure::{FAILED, Failure},
@@ -149,15 +150,5 @@ fn sandbox(confinement: &Confinement) -> Vec<String> {
         Confinement::None { reason } => {
             vec![format!("sandbox:  none; commands can do whatever you can ({reason})")]
         }
-    }
-}
-
-/// `1.4 MB`
-fn bytes(count: u64) -> String {
-    match count {
-        0..1000 => format!("{count} bytes"),
-        1000..1_000_000 => format!("{:.1} KB", count as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", count as f64 / 1e6),
-        _ => format!("{:.1} GB", count as f64 / 1e9),
     }
 }

@@ -24,6 +24,7 @@ mod resume;
 mod room;
 mod run;
 mod stats;
+mod store;
 mod talking;
 mod undo;
 mod verify;
@@ -61,6 +62,7 @@ pub fn run(arguments: CommandLine) -> Result<u8, Failure> {
         Command::Import(arguments) => import::run(&arguments, &flags),
         Command::Copy(arguments) => copy::run(&arguments, &flags),
         Command::Verify(arguments) => verify::run(&arguments, &flags),
+        Command::Store(arguments) => store::run(&arguments, &flags),
         Command::Config(command) => config::run(command, &flags),
         #[cfg(feature = "mcp")]
         Command::Mcp(command) => mcp::run(command, &flags),

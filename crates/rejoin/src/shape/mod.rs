@@ -29,8 +29,8 @@ pub use mcp::{McpListed, mcp_entry, mcp_server};
 pub use room::{compaction, pinned, pruned};
 #[cfg(feature = "store")]
 pub use stored::{
-    call, conversation, copied, created, forked, hit, imported, removal, skipped, verified,
-    whole_conversation,
+    StoreFacts, call, conversation, copied, created, enabled, forked, hit, imported, removal, skipped, store,
+    verified, whole_conversation,
 };
 #[cfg(feature = "agent")]
 pub use turns::{dollars, event, key, tokens, turn_error};

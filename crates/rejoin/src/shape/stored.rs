@@ -1,11 +1,13 @@
 //! The JSON of what is in a store: conversations, calls, hits, and what creating, importing, copying, verifying and removing did.
 
+use std::time::Duration;
+
 use rejoin_engine::{CallErrorKind, CallRecord, Copied, Imported, New, Removal, Sharer};
 use rejoin_record::{
     ConversationId,
     json::{Object, quoted},
 };
-use rejoin_store::{Hit, Location, Place, Problem, Summary, Verified};
+use rejoin_store::{Enabled, Hit, Location, Place, Problem, Size, StoreOption, Summary, Verified};
 
 /// A conversation in a list.
 #[must_use]
@@ -171,6 +173,51 @@ pub fn verified(location: &Location, verified: Verified, problems: &[Problem]) -
         .number("entries", verified.entries)
         .list("problems", problems.iter().map(problem))
         .flag("sound", problems.iter().all(|problem| problem.torn))
+        .finish()
+}
+
+/// What `rejoin store` tells of a store that exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreFacts {
+    /// The number of conversations.
+    pub conversations: u64,
+    /// Its size on disk.
+    pub size: Size,
+    /// The version of its schema, if it has one.
+    pub schema: Option<i64>,
+    /// Its options.
+    pub options: Vec<StoreOption>,
+}
+
+/// A store, with what is known of it if it exists.
+#[must_use]
+pub fn store(location: &Location, facts: Option<&StoreFacts>) -> String {
+    let object = Object::new().text("store", location).flag("there", facts.is_some());
+    let Some(facts) = facts else { return object.finish() };
+    let option = |option: &StoreOption| {
+        Object::new()
+            .text("name", option.name)
+            .flag("enabled", option.enabled)
+            .text("about", option.about)
+            .finish()
+    };
+    object
+        .number("conversations", facts.conversations)
+        .number("record_bytes", facts.size.record)
+        .number("index_bytes", facts.size.index)
+        .raw("schema", &facts.schema.map_or_else(|| String::from("null"), |schema| schema.to_string()))
+        .list("options", facts.options.iter().map(option))
+        .finish()
+}
+
+/// The outcome of enabling an option, and how long it took.
+#[must_use]
+pub fn enabled(option: &str, enabled: Enabled, time: Duration) -> String {
+    Object::new()
+        .text("option", option)
+        .flag("enabled", true)
+        .flag("changed", enabled == Enabled::Now)
+        .number("milliseconds", u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
         .finish()
 }
 

@@ -52,7 +52,7 @@ pub(super) async fn erase(
                      WHERE conversation = $1 AND id = $2";
         transaction.execute(query, &[&name, entry, hash]).await?;
     }
-    // A summary, a checkpoint or a report may quote what was erased.
+    // A summary, a checkpoint or a report may quote what was erased. The words for searches go with the summary.
     for statement in [
         "DELETE FROM rejoin.checkpoint WHERE conversation = $1",
         "DELETE FROM rejoin.summary WHERE id = $1",
@@ -72,6 +72,12 @@ pub(super) async fn erase(
 pub(super) async fn clean(client: &Object) -> Result<(), Trouble> {
     for table in ["entry", "summary", "checkpoint", "said", "called"] {
         client.batch_execute(&format!("VACUUM rejoin.{table}")).await?;
+    }
+    let query = "SELECT to_regclass('rejoin.words') IS NOT NULL";
+    if client.query_one(query, &[]).await?.get(0) {
+        client.batch_execute("VACUUM rejoin.words").await?;
+        // A GIN index keeps a word for ever, also one that no row has any more, unless the index is made again.
+        client.batch_execute("REINDEX INDEX rejoin.words_by_word").await?;
     }
     Ok(())
 }

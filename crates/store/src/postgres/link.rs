@@ -257,6 +257,9 @@ pub(super) fn failed(what: &'static str, error: &tokio_postgres::Error) -> Store
         &SqlState::READ_ONLY_SQL_TRANSACTION => {
             "the server only reads: name the primary server in the address"
         }
+        &SqlState::DEPENDENT_OBJECTS_STILL_EXIST => {
+            "drop the views and keys that other programs made for this table, enable the option, and create them again"
+        }
         _ if unwritable => "look into the server's log; nothing that was saved is lost",
         _ => "if it is a store of rejoin, restore it from a backup; if not, name another one with `--store`",
     };

@@ -11,6 +11,7 @@ mod erase;
 mod lease;
 mod link;
 mod notice;
+mod options;
 mod reading;
 mod reports;
 mod rows;
@@ -18,6 +19,7 @@ mod schema;
 mod summaries;
 mod tables;
 mod tls;
+mod words;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -50,8 +52,8 @@ use crate::{
     scan,
     spool::Spool,
     store::{
-        Damage, Each, EachPiece, EachProblem, Erasure, Hit, Page, PartRead, Query, Search, Selected, Size,
-        Store, Verified,
+        Damage, Each, EachPiece, EachProblem, Enabled, Erasure, Hit, Page, PartRead, Query, Search, Selected,
+        Size, Store, StoreOption, Verified,
     },
     summary::{Summary, Tally},
 };
@@ -79,6 +81,8 @@ struct Inner {
     tallies: Mutex<HashMap<ConversationId, Tally>>,
     notices: Notices,
     reporter: Reporter,
+    /// Set once the option `search` is found to be enabled.
+    has_words: OnceLock<()>,
     beside: Option<Beside>,
 }
 
@@ -162,6 +166,7 @@ impl Postgres {
                 tallies: Mutex::default(),
                 notices: Notices::default(),
                 reporter: Reporter::default(),
+                has_words: OnceLock::new(),
                 beside: address.beside().map(Beside::in_folder),
             }),
         };
@@ -318,6 +323,37 @@ impl Postgres {
         Ok(tally.into_summary())
     }
 
+    /// Makes the summaries that are stale.
+    fn settle_summaries(&self) -> StoreResult<()> {
+        if self.read_only().is_some() {
+            return Ok(());
+        }
+        let mut seen = HashSet::new();
+        loop {
+            let stale = self
+                .link()?
+                .run("reading what is stale", |client| async move { summaries::stale(&client).await })?;
+            // One that somebody appends to at this moment stays stale until the next time.
+            let stale: Vec<ConversationId> = stale.into_iter().filter(|id| seen.insert(*id)).collect();
+            if stale.is_empty() {
+                return Ok(());
+            }
+            for id in stale {
+                match self.refresh(id) {
+                    Err(StoreError::NotFound(_)) => {
+                        self.link()?.run("noting what is fresh", |client| async move {
+                            client
+                                .execute("DELETE FROM rejoin.stale WHERE id = $1", &[&id.to_string()])
+                                .await?;
+                            Ok::<_, Trouble>(())
+                        })?;
+                    }
+                    refreshed => drop(refreshed?),
+                }
+            }
+        }
+    }
+
     /// The content of entries, to look for copies of it.
     fn contents(&self, id: ConversationId, entries: &[EntryId]) -> StoreResult<Vec<Sought>> {
         let wanted: Vec<uuid::Uuid> = entries.iter().map(EntryId::as_uuid).collect();
@@ -434,7 +470,7 @@ impl Store for Postgres {
     }
 
     fn list(&self, query: &Query) -> StoreResult<Page> {
-        self.settle()?;
+        self.settle_summaries()?;
         let version = self.opened()?.version;
         self.link()?.run("listing conversations", |client| async move {
             summaries::list(&client, version, query).await
@@ -459,6 +495,10 @@ impl Store for Postgres {
     }
 
     fn search(&self, search: &Search) -> StoreResult<Vec<Hit>> {
+        self.opened()?;
+        if words::is_enabled(&self.inner)? {
+            return words::search(self, search);
+        }
         let ids = match search.within {
             Some(within) => vec![within],
             None if search.scope.is_open() => self.ids("", usize::MAX)?,
@@ -566,7 +606,7 @@ impl Store for Postgres {
     }
 
     fn report(&self) -> StoreResult<()> {
-        self.settle()?;
+        self.settle_summaries()?;
         if self.read_only().is_some() { Ok(()) } else { reports::catch_up(&self.inner) }
     }
 
@@ -582,8 +622,11 @@ impl Store for Postgres {
 
     fn size(&self) -> StoreResult<Size> {
         self.link()?.run("measuring the database", |client| async move {
-            let query = "SELECT pg_total_relation_size('rejoin.entry') + pg_total_relation_size('rejoin.conversation'), \
-                         pg_total_relation_size('rejoin.summary') + pg_total_relation_size('rejoin.checkpoint')";
+            // The size of a table with parts is that of its parts.
+            let query = "SELECT (pg_total_relation_size('rejoin.entry') + pg_total_relation_size('rejoin.conversation') + \
+                         coalesce((SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('rejoin.entry') WHERE isleaf), 0))::bigint, \
+                         pg_total_relation_size('rejoin.summary') + pg_total_relation_size('rejoin.checkpoint') + \
+                         coalesce(pg_total_relation_size(to_regclass('rejoin.words')), 0)";
             let row = client.query_one(query, &[]).await?;
             Ok(Size { record: row.get::<_, i64>(0).unsigned_abs(), index: row.get::<_, i64>(1).unsigned_abs() })
         })
@@ -593,34 +636,36 @@ impl Store for Postgres {
         Some(self.opened().ok()?.version)
     }
 
+    fn options(&self) -> StoreResult<Vec<StoreOption>> {
+        if self.opened()?.version != schema::KNOWN {
+            return Ok(Vec::new());
+        }
+        self.link()?.run("reading the options", |client| async move { options::all(&client).await })
+    }
+
+    fn enable(&self, option: &str) -> StoreResult<Enabled> {
+        self.writable()?;
+        let link = self.link()?;
+        let enabled = link.run("enabling the option", |mut client| async move {
+            options::enable(&mut client, option).await
+        })?;
+        // If a process was killed before it had written all words, this writes the others.
+        self.settle()?;
+        if enabled == Enabled::Now {
+            link.run("gathering statistics (ANALYZE)", |client| async move {
+                let table = if option == options::SEARCH { "words" } else { "entry" };
+                Ok(client.batch_execute(&format!("VACUUM (ANALYZE) rejoin.{table}")).await?)
+            })?;
+        }
+        Ok(enabled)
+    }
+
     fn settle(&self) -> StoreResult<()> {
         if self.read_only().is_some() {
             return Ok(());
         }
-        let mut seen = HashSet::new();
-        loop {
-            let stale = self
-                .link()?
-                .run("reading what is stale", |client| async move { summaries::stale(&client).await })?;
-            // One that somebody appends to at this moment stays stale until the next time.
-            let stale: Vec<ConversationId> = stale.into_iter().filter(|id| seen.insert(*id)).collect();
-            if stale.is_empty() {
-                return Ok(());
-            }
-            for id in stale {
-                match self.refresh(id) {
-                    Err(StoreError::NotFound(_)) => {
-                        self.link()?.run("noting what is fresh", |client| async move {
-                            client
-                                .execute("DELETE FROM rejoin.stale WHERE id = $1", &[&id.to_string()])
-                                .await?;
-                            Ok::<_, Trouble>(())
-                        })?;
-                    }
-                    refreshed => drop(refreshed?),
-                }
-            }
-        }
+        self.settle_summaries()?;
+        if words::is_enabled(&self.inner)? { words::catch_up(&self.inner) } else { Ok(()) }
     }
 
     fn rebuild(&self) -> StoreResult<()> {

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use rejoin_record::ConversationId;
+use rejoin_record::{ConversationId, Entry};
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     error::{StoreError, StoreResult},
     row::{self, InOrder, UnverifiedRow},
-    store::{Each, EachPiece, Item},
+    store::{Damage, Each, EachPiece, Item},
 };
 
 /// The number of rows in the first page. Later pages have as many as fit into [`PAGE_BYTES`].
@@ -110,10 +110,7 @@ pub(super) fn read_at(
         for place in places {
             let item = match found.next_if(|(seq, _)| seq == place) {
                 None => Item::Damage(row::lost(*place, *place)),
-                Some((_, read)) => match read.and_then(UnverifiedRow::verify) {
-                    Err(damage) => Item::Damage(damage),
-                    Ok(verified) => verified.doubt().map_or(Item::Entry(verified.entry), Item::Damage),
-                },
+                Some((_, read)) => checked(read),
             };
             if each(item).is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -121,6 +118,45 @@ pub(super) fn read_at(
         }
     }
     Ok(ControlFlow::Continue(()))
+}
+
+/// A row that was read on its own, checked.
+fn checked(read: Result<UnverifiedRow, Damage>) -> Item {
+    match read.and_then(UnverifiedRow::verify) {
+        Err(damage) => Item::Damage(damage),
+        Ok(verified) => verified.doubt().map_or(Item::Entry(verified.entry), Item::Damage),
+    }
+}
+
+/// Reads single entries of several conversations. Those that are gone or damaged are left out.
+pub(super) fn read_each(
+    link: &Link,
+    places: &[(ConversationId, u64)],
+    mut each: impl FnMut(ConversationId, Entry),
+) -> StoreResult<()> {
+    let query = format!(
+        "SELECT {}, conversation FROM rejoin.entry JOIN unnest($1::text[], $2::bigint[]) AS p (conversation, seq) USING (conversation, seq)",
+        rows::COLUMNS
+    );
+    for places in places.chunks(FIRST as usize) {
+        let ids: Vec<String> = places.iter().map(|(id, _)| id.to_string()).collect();
+        let seqs: Vec<i64> = places.iter().map(|(_, seq)| *seq as i64).collect();
+        let found = link.run("reading entries", |client| {
+            let (query, ids, seqs) = (&query, &ids, &seqs);
+            async move {
+                let statement = client.prepare_cached(query).await?;
+                Ok(client.query(&statement, &[ids, seqs]).await?)
+            }
+        })?;
+        for row in &found {
+            if let Ok(id) = row.get::<_, &str>(rows::COUNT).parse()
+                && let Item::Entry(entry) = checked(rows::read(row).1)
+            {
+                each(id, entry);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The ids that begin with a prefix, in order.

@@ -1,4 +1,4 @@
-//! Brings the rows for reports up to date, a moment after an append, so that no caller waits for it.
+//! Brings the rows for reports and the words for searches up to date, a moment after an append, so that no caller waits for it.
 //!
 //! A conversation is behind if its newest entry is not reported (`summary.reported`). Whoever appends next makes its rows, also if the process
 //! that appended was killed before it could.
@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId};
 use tokio_postgres::types::ToSql;
 
-use super::{Inner, link::Trouble, reading};
+use super::{Inner, link::Trouble, reading, words};
 use crate::{
     error::{StoreError, StoreResult},
     lock::guard,
@@ -90,7 +90,8 @@ fn run(inner: &Weak<Inner>, (state, changed): &(Mutex<State>, Condvar)) {
             drop(now);
             let Some(inner) = inner.upgrade() else { return };
             let begun = Instant::now();
-            if let Err(why) = catch_up(&inner) {
+            let words = || if words::is_enabled(&inner)? { words::catch_up(&inner) } else { Ok(()) };
+            if let Err(why) = catch_up(&inner).and_then(|()| words()) {
                 // The next append tries again.
                 tracing::debug!("the rows for reports are behind: {why}");
             }

@@ -17,6 +17,9 @@ use crate::{
 pub(super) const COLUMNS: &str =
     "seq, id, parent, parent_hash, at, kind, source_time, inner_hash, hash, salt, body, envelope";
 
+/// The number of [`COLUMNS`].
+pub(super) const COUNT: usize = 12;
+
 /// The columns of a batch of entries.
 #[derive(Default)]
 pub(super) struct Columns<'e> {

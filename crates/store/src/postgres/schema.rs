@@ -24,7 +24,7 @@ pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;
 const TABLES: [&str; 7] = ["conversation", "entry", "summary", "stale", "total", "lease", "checkpoint"];
 
 /// The number of the lock under which one process at a time migrates: the letters of `rejoin`.
-const LOCK: i64 = 0x7265_6a6f_696e;
+pub(super) const LOCK: i64 = 0x7265_6a6f_696e;
 
 /// What is in the schema `rejoin` of a database.
 #[derive(Debug, PartialEq, Eq)]

@@ -121,7 +121,7 @@ impl Told {
 }
 
 /// A part of a scope as a text of PostgreSQL, which cannot contain a zero byte. No two parts have the same spelling.
-fn spelled(part: &str) -> String {
+pub(super) fn spelled(part: &str) -> String {
     part.replace('\u{2400}', "\u{2400}\u{2400}").replace('\0', "\u{2400}0")
 }
 
@@ -226,7 +226,7 @@ pub(super) async fn stale(client: &Object) -> Result<Vec<ConversationId>, Troubl
 
 /// The condition that a summary is in a scope, with parameters from a number on. A part that is not empty is said to be so, because only
 /// then the index of that part is used.
-fn of_scope(scope: &ScopeFilter, first: usize) -> String {
+pub(super) fn of_scope(scope: &ScopeFilter, first: usize) -> String {
     let given = Scope::PARTS.iter().zip(scope.parts()).filter_map(|(name, part)| Some((name, part?)));
     let conditions = (first..).zip(given).map(|(number, (name, part))| {
         let filled = if part.is_empty() { String::new() } else { format!(" AND scope_{name} <> ''") };

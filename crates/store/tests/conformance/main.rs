@@ -102,11 +102,19 @@ fn position(bytes: &[u8], text: &str) -> Option<usize> {
 /// Runs a test in every home.
 fn in_every_home(test: impl Fn(&Home)) {
     type Place = fn(&Path) -> Option<Location>;
-    let homes: [(&str, Place); 4] = [
+    let homes: [(&str, Place); 5] = [
         ("memory", |_| Some(Location::Memory)),
         ("jsonl", |folder| Some(Location::Jsonl(folder.join("store")))),
         ("sqlite", |folder| Some(Location::Sqlite(folder.join("store/rejoin.db")))),
         ("postgres", support::postgres),
+        ("postgres with its options", |folder| {
+            let location = support::postgres(folder)?;
+            let store = rejoin_store::open(&location, WRITE).unwrap();
+            for option in store.options().unwrap() {
+                store.enable(option.name).unwrap();
+            }
+            Some(location)
+        }),
     ];
     for (name, place) in homes {
         let folder = support::folder();
