@@ -6,7 +6,7 @@ use rejoin_record::{
     json::{Doc, Value},
     limits,
 };
-use rejoin_store::{Digest, Report, SessionState, Summarize, Title, Words};
+use rejoin_store::{Digest, ReportRows, SessionState, Summarize, Title, Words};
 use rejoin_view::PathState;
 
 use crate::{calls::CallKey, report};
@@ -37,7 +37,7 @@ impl Summarize for PathDigester {
         self.0 = PathState::of(&Tree::new(entries));
     }
 
-    fn report(&self, entries: &[Entry], key: &[u8; 32]) -> Report {
+    fn report(&self, entries: &[Entry], key: &[u8; 32]) -> ReportRows {
         report::of(entries, &CallKey(*key))
     }
 

@@ -6,7 +6,7 @@ use rejoin_record::{
     CallId, Content, Entry, EntryId, Message, Text, ToolCall,
     json::{Object, list},
 };
-use rejoin_store::{CallRow, MessageRow, Report};
+use rejoin_store::{CallRow, MessageRow, ReportRows};
 
 use crate::{
     calls::{CallKey, calls_in},
@@ -15,8 +15,8 @@ use crate::{
 };
 
 /// The rows of entries, which are a whole conversation or its end.
-pub(crate) fn of(entries: &[Entry], key: &CallKey) -> Report {
-    let mut report = Report::default();
+pub(crate) fn of(entries: &[Entry], key: &CallKey) -> ReportRows {
+    let mut report = ReportRows::default();
     let mut names: HashMap<CallId, Text> = HashMap::new();
     let seqs: HashMap<EntryId, u64> =
         entries.iter().map(|entry| (entry.id(), entry.envelope().seq)).collect();

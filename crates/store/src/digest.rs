@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use rejoin_record::{Entry, Scope, Text};
 
-use crate::{report::Report, summary::SessionState};
+use crate::{report::ReportRows, summary::SessionState};
 
 /// Creates a summarizer for a conversation: from its beginning, or from what [`Summarize::keep`] returned earlier.
 pub type Digester = fn(kept: Option<&str>) -> Box<dyn Summarize>;
@@ -21,9 +21,9 @@ pub trait Summarize: Send {
 
     /// The rows for reports that follow from entries: from all of a conversation, or from its end. `key` is the key of the hashes of
     /// arguments.
-    fn report(&self, entries: &[Entry], key: &[u8; 32]) -> Report {
+    fn report(&self, entries: &[Entry], key: &[u8; 32]) -> ReportRows {
         let _ = (entries, key);
-        Report::default()
+        ReportRows::default()
     }
 
     /// What is needed to continue from here. A store keeps it as it is and does not look into it.

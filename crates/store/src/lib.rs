@@ -39,7 +39,7 @@ pub use location::{Address, Location, LocationError, hidden};
 pub use lock::{Holder, Lock};
 pub use open::{Access, Options, each_history, open};
 pub use probe::try_writing;
-pub use report::{CallRow, MessageRow, Report};
+pub use report::{CallRow, MessageRow, ReportRows};
 pub use scope::{ScopeError, ScopeFilter};
 pub use scoped::Scoped;
 pub use spool::{LeftUnsaved, Spool, Spooled};

@@ -7,7 +7,7 @@ use rejoin_record::EntryId;
 
 /// The rows of a conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct ReportRows {
     /// What was said, in the order of appending, on all branches.
     pub messages: Vec<MessageRow>,
     /// The calls of tools, on all branches.

@@ -20,7 +20,7 @@ use super::{Inner, link::Trouble, reading, words};
 use crate::{
     error::{StoreError, StoreResult},
     lock::guard,
-    report::{CallRow, MessageRow, Report},
+    report::{CallRow, MessageRow, ReportRows},
     store::Item,
 };
 
@@ -254,7 +254,7 @@ async fn put(
     client: &mut Object,
     id: ConversationId,
     newest: u64,
-    rows: &Report,
+    rows: &ReportRows,
     with_arguments: bool,
 ) -> Result<(), Trouble> {
     let name = id.to_string();
