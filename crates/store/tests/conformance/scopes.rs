@@ -308,7 +308,7 @@ impl World<'_> {
                 drop(draft);
                 assert_eq!(own.left_behind(id).is_some(), is_own, "{}", self.home.name);
                 assert_eq!(own.conversations().contains(&id), is_own, "{}", self.home.name);
-                assert_eq!(own.begin(id).is_ok(), false, "{}", self.home.name);
+                assert!(own.begin(id).is_err(), "{}", self.home.name);
                 assert_eq!(own.remove(id).is_ok(), is_own, "{}", self.home.name);
                 all.remove(id).unwrap();
             }

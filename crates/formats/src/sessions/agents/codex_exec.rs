@@ -142,7 +142,7 @@ impl LineReader for Events {
         match (&*kind, own) {
             ("item.completed", Some(own)) => {
                 self.known = true;
-                self.begun.remove(&*own.word("id"));
+                self.begun.remove(&own.word("id"));
                 self.item(own, line.place, &line.text);
             }
             ("item.started" | "item.updated", Some(own)) => {
