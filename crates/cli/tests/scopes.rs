@@ -141,6 +141,17 @@ fn the_tables_of_a_bot_are_imported_as_they_are() {
         server.psql(&database, "SELECT count(*) FROM rejoin.conversation_history").unwrap().trim(),
         "9"
     );
+    // The options of a store, and a search with its index.
+    let at = |arguments: &[&str]| home.out(&[&["--store", &address], arguments].concat());
+    for option in ["search", "partitions"] {
+        at(&["store", "enable", option]);
+        has(&at(&["store"]), &[option]);
+    }
+    let enabled = home.run(&["--store", &address, "store", "enable", "search"]);
+    assert_eq!(enabled.code, 0, "enabling twice is no mistake: {}", enabled.err);
+    has(&at(&["history", "search", "costs"]), &["It *costs* 42."]);
+    assert!(at(&["store", "--json"]).contains("search"));
+    assert_eq!(home.run(&["--store", &address, "verify"]).code, 0);
     // A database without such tables, and the password never shown.
     let empty = server.address(&server.database());
     let ran = home.run(&["import", &empty]);

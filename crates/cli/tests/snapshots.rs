@@ -215,8 +215,8 @@ fn list() {
     Total: 2 conversation(s)
     "#);
     assert_snapshot!(shown(&home, &["list", "--all", "--json"]), @r#"
-    {"id":"conv_1","title":"How many files?","state":"ready","provider":null,"model":"gpt-y","directory":null,"format":"openai-chat","forked_from":null,"messages":5,"created_at":"[time]","updated_at":"[time]","active":false}
-    {"id":"conv_2","title":"List the files, please","state":"interrupted","provider":null,"model":"gpt-x","directory":null,"format":"openai-chat","forked_from":null,"messages":5,"created_at":"[time]","updated_at":"[time]","active":false}
+    {"id":"conv_1","title":"How many files?","state":"ready","provider":null,"model":"gpt-y","directory":null,"format":"openai-chat","forked_from":null,"scope":null,"messages":5,"created_at":"[time]","updated_at":"[time]","active":false}
+    {"id":"conv_2","title":"List the files, please","state":"interrupted","provider":null,"model":"gpt-x","directory":null,"format":"openai-chat","forked_from":null,"scope":null,"messages":5,"created_at":"[time]","updated_at":"[time]","active":false}
     "#);
 }
 

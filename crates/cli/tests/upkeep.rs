@@ -179,6 +179,7 @@ fn calls_are_audited_without_their_arguments() {
                 "call_id",
                 "tool",
                 "status",
+                "error_kind",
                 "started_at",
                 "ended_at",
                 "latency_ms",

@@ -86,7 +86,7 @@ fn a_schema_of_another_program_is_left_alone() {
             .unwrap();
         drop(open(location).unwrap());
         // Half of the tables are gone.
-        server.psql(database, "DROP TABLE rejoin.summary").unwrap();
+        server.psql(database, "DROP TABLE rejoin.summary CASCADE").unwrap();
         let (why, hint) = refusal(open(location));
         assert!(why.contains("rejoin.summary") && hint.contains("backup"), "{why}; {hint}");
     });

@@ -61,7 +61,7 @@ pub struct Flags {
     pub store: Option<Location>,
     /// Use only the conversations of a user, channel or thread, such as
     /// `user=U,channel=C,thread=T`; new ones belong to it
-    #[arg(long, global = true, value_name = "SCOPE", help_heading = GLOBAL)]
+    #[arg(long, global = true, value_name = "SCOPE", help_heading = GLOBAL, hide_short_help = true)]
     pub scope: Option<ScopeFilter>,
     /// Print long output without a pager
     #[arg(long, global = true, help_heading = GLOBAL)]

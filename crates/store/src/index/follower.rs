@@ -1,9 +1,9 @@
-//! Updates the index a moment after an append, so that no caller waits for it.
+//! Updates what follows from the entries, such as the index, a moment after an append, so that no caller waits for it.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::{error::StoreError, lock::guard};
@@ -21,16 +21,18 @@ struct State {
     ends: bool,
 }
 
-/// A thread that updates the index. It starts with the first append and ends with the store.
+/// A thread that updates what follows from the entries. It starts with the first append and ends with the store, up to date.
 pub(crate) struct Follower {
     catch_up: Arc<CatchUp>,
+    rest: u32,
     shared: Arc<(Mutex<State>, Condvar)>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Follower {
-    pub(crate) fn new(catch_up: Arc<CatchUp>) -> Self {
-        Self { catch_up, shared: Arc::default(), thread: Mutex::new(None) }
+    /// `rest`: the next pause is at least so many times as long as the last update; 0 for the usual pause.
+    pub(crate) fn new(catch_up: Arc<CatchUp>, rest: u32) -> Self {
+        Self { catch_up, rest, shared: Arc::default(), thread: Mutex::new(None) }
     }
 
     /// Tells the thread about an append.
@@ -39,30 +41,35 @@ impl Follower {
         guard(state).appends += 1;
         let mut thread = guard(&self.thread);
         if thread.is_none() {
-            let (catch_up, shared) = (Arc::clone(&self.catch_up), Arc::clone(&self.shared));
+            let (catch_up, shared, rest) = (Arc::clone(&self.catch_up), Arc::clone(&self.shared), self.rest);
             let begun = std::thread::Builder::new().name(String::from("index"));
-            *thread = begun.spawn(move || run(&*catch_up, &shared)).ok();
-            changed.notify_all();
+            *thread = begun.spawn(move || run(&*catch_up, &shared, rest)).ok();
         }
+        changed.notify_all();
     }
 }
 
-fn run(catch_up: &CatchUp, (state, changed): &(Mutex<State>, Condvar)) {
+fn run(catch_up: &CatchUp, (state, changed): &(Mutex<State>, Condvar), rest: u32) {
+    let mut pause = PAUSE;
     let mut now = guard(state);
     loop {
         let before = now.appends;
         // Closing the store waits for this thread, so there is no pause.
-        if !now.ends {
-            (now, _) = changed.wait_timeout(now, PAUSE).unwrap_or_else(PoisonError::into_inner);
+        if !now.ends && now.followed < now.appends {
+            (now, _) = changed.wait_timeout(now, pause).unwrap_or_else(PoisonError::into_inner);
+        } else if !now.ends {
+            now = changed.wait(now).unwrap_or_else(PoisonError::into_inner);
         }
         let quiet = now.appends == before;
         if (quiet || now.ends) && now.followed < now.appends {
             let appends = now.appends;
             drop(now);
+            let begun = Instant::now();
             // The next list or search tries again, and reports the error.
             if let Err(why) = catch_up() {
                 tracing::debug!("the index does not follow: {why}");
             }
+            pause = PAUSE.max(begun.elapsed() * rest);
             now = guard(state);
             now.followed = appends;
         } else if now.ends {

@@ -36,7 +36,7 @@ pub use self::tables::each_history;
 use self::{
     link::{Link, Trouble},
     notice::Notices,
-    reports::Reporter,
+    reports::{Meant, Unreported},
     schema::Found,
     summaries::Told,
 };
@@ -46,6 +46,7 @@ use crate::{
     drafts::Drafts,
     error::{StoreError, StoreResult},
     files,
+    index::Follower,
     location::{Address, Location},
     lock::{Holder, Lock, guard},
     open::{Access, Options},
@@ -66,6 +67,8 @@ const TRIES: usize = 3;
 
 /// A store in a PostgreSQL database.
 pub struct Postgres {
+    /// Makes the rows for reports. It ends, up to date, before everything else here.
+    follower: Follower,
     inner: Arc<Inner>,
 }
 
@@ -80,17 +83,10 @@ struct Inner {
     /// Summaries of conversations that this process appends to, so that an append need not ask for them first.
     tallies: Mutex<HashMap<ConversationId, Tally>>,
     notices: Notices,
-    reporter: Reporter,
+    unreported: Mutex<Unreported>,
     /// Set once the option `search` is found to be enabled.
     has_words: OnceLock<()>,
     beside: Option<Beside>,
-}
-
-/// The rows for reports of what this process appended are made before it ends.
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        self.inner.reporter.end();
-    }
 }
 
 impl Drop for Inner {
@@ -156,20 +152,21 @@ impl Postgres {
             files::make_folders(folder)
                 .map_err(StoreError::io(format!("making the folder {}", folder.display())))?;
         }
-        let store = Self {
-            inner: Arc::new(Inner {
-                link,
-                location: Location::Postgres(address.clone()),
-                access: options.access,
-                opened: OnceLock::new(),
-                digester: options.digester,
-                tallies: Mutex::default(),
-                notices: Notices::default(),
-                reporter: Reporter::default(),
-                has_words: OnceLock::new(),
-                beside: address.beside().map(Beside::in_folder),
-            }),
-        };
+        let inner = Arc::new(Inner {
+            link,
+            location: Location::Postgres(address.clone()),
+            access: options.access,
+            opened: OnceLock::new(),
+            digester: options.digester,
+            tallies: Mutex::default(),
+            notices: Notices::default(),
+            unreported: Mutex::default(),
+            has_words: OnceLock::new(),
+            beside: address.beside().map(Beside::in_folder),
+        });
+        let followed = Arc::clone(&inner);
+        let follower = Follower::new(Arc::new(move || reports::follow(&followed)), reports::REST);
+        let store = Self { follower, inner };
         match store.opened() {
             // A server that is down now may be up again for the first append, and until then a folder takes what is said.
             Err(why)
@@ -279,7 +276,8 @@ impl Postgres {
         })?;
         if appended {
             self.inner.notices.tell(link, id);
-            self.inner.reporter.follow(&self.inner);
+            guard(&self.inner.unreported).add(id);
+            self.follower.follow();
         }
         if let Some(tally) = tally.filter(|_| appended && told.is_some()) {
             self.remember(id, tally);
@@ -526,7 +524,8 @@ impl Store for Postgres {
             erase::erase(&mut client, id, after, erasures).await
         })?;
         self.inner.notices.tell(self.link()?, id);
-        self.inner.reporter.follow(&self.inner);
+        guard(&self.inner.unreported).add(id);
+        self.follower.follow();
         // Copies of the entries may have been set aside when they were found damaged, or wait to be saved although they are.
         self.forget_copies(id, Sought::any(&sought))?;
         if let Some(beside) = &self.inner.beside {
@@ -607,7 +606,7 @@ impl Store for Postgres {
 
     fn report(&self) -> StoreResult<()> {
         self.settle_summaries()?;
-        if self.read_only().is_some() { Ok(()) } else { reports::catch_up(&self.inner) }
+        if self.read_only().is_some() { Ok(()) } else { reports::catch_up(&self.inner, &Meant::All) }
     }
 
     fn report_key(&self) -> StoreResult<Option<[u8; 32]>> {
@@ -665,7 +664,7 @@ impl Store for Postgres {
             return Ok(());
         }
         self.settle_summaries()?;
-        if words::is_enabled(&self.inner)? { words::catch_up(&self.inner) } else { Ok(()) }
+        if words::is_enabled(&self.inner)? { words::catch_up(&self.inner, &Meant::All) } else { Ok(()) }
     }
 
     fn rebuild(&self) -> StoreResult<()> {

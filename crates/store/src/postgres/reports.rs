@@ -3,13 +3,7 @@
 //! A conversation is behind if its newest entry is not reported (`summary.reported`). Whoever appends next makes its rows, also if the process
 //! that appended was killed before it could.
 
-use std::{
-    collections::HashSet,
-    ops::ControlFlow,
-    sync::{Arc, Condvar, Mutex, PoisonError, Weak},
-    thread::{self, JoinHandle},
-    time::{Duration, Instant},
-};
+use std::{collections::HashSet, ops::ControlFlow};
 
 use deadpool_postgres::Object;
 use jiff::Timestamp;
@@ -24,98 +18,81 @@ use crate::{
     store::Item,
 };
 
-/// The time between an append and its rows. The appends of one turn follow each other more quickly.
-const PAUSE: Duration = Duration::from_millis(200);
-
-/// How much longer than it took the last time a pause is at least, so that long conversations do not keep the server busy.
-const REST: u32 = 10;
+/// How many times as long as it took the next pause is at least: other programs use the server, too.
+pub(super) const REST: u32 = 10;
 
 /// The most conversations that are brought up to date at a time.
 const AT_ONCE: i64 = 200;
 
+/// Which of the conversations that are behind are brought up to date.
+pub(super) enum Meant {
+    /// All of them.
+    All,
+    /// These, which this process has appended to. Others see to their own.
+    Own(Vec<String>),
+    /// Those in which nothing was said for a minute: whoever appended to them is gone.
+    LeftBehind,
+}
+
+impl Meant {
+    /// A condition on the summary, with the parameter `$3`, and its value.
+    pub(super) fn condition(&self) -> (&'static str, Box<dyn ToSql + Sync>) {
+        match self {
+            Self::All => ("$3::boolean", Box::new(true)),
+            Self::Own(ids) => ("id = ANY($3::text[])", Box::new(ids.clone())),
+            Self::LeftBehind => (
+                "updated < (extract(epoch FROM now()) * 1000000)::bigint - $3::bigint",
+                Box::new(60_000_000_i64),
+            ),
+        }
+    }
+}
+
+/// What this process has appended to and not reported yet.
 #[derive(Default)]
-struct State {
-    appends: u64,
-    done: u64,
-    ends: bool,
+pub(super) struct Unreported {
+    ids: HashSet<ConversationId>,
+    /// Whether it has looked for what others left behind.
+    has_looked: bool,
 }
 
-/// The thread that makes the rows. It starts with the first append and ends with the store.
-#[derive(Default)]
-pub(super) struct Reporter {
-    shared: Arc<(Mutex<State>, Condvar)>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl Reporter {
-    /// Tells the thread about an append.
-    pub(super) fn follow(&self, inner: &Arc<Inner>) {
-        let (state, changed) = &*self.shared;
-        guard(state).appends += 1;
-        let mut thread = guard(&self.thread);
-        if thread.is_none() {
-            let (inner, shared) = (Arc::downgrade(inner), Arc::clone(&self.shared));
-            let begun = thread::Builder::new().name(String::from("rejoin-reports"));
-            *thread = begun.spawn(move || run(&inner, &shared)).ok();
-        }
-        drop(thread);
-        changed.notify_all();
-    }
-
-    /// Waits until the rows of what this process appended are there, as far as the server can be reached.
-    pub(super) fn end(&self) {
-        let (state, changed) = &*self.shared;
-        guard(state).ends = true;
-        changed.notify_all();
-        let thread = guard(&self.thread).take();
-        if let Some(thread) = thread {
-            let _ = thread.join();
-        }
+impl Unreported {
+    pub(super) fn add(&mut self, id: ConversationId) {
+        self.ids.insert(id);
     }
 }
 
-fn run(inner: &Weak<Inner>, (state, changed): &(Mutex<State>, Condvar)) {
-    let mut pause = PAUSE;
-    let mut now = guard(state);
-    loop {
-        let before = now.appends;
-        if !now.ends && now.done < now.appends {
-            (now, _) = changed.wait_timeout(now, pause).unwrap_or_else(PoisonError::into_inner);
-        } else if !now.ends {
-            now = changed.wait(now).unwrap_or_else(PoisonError::into_inner);
-        }
-        let quiet = now.appends == before;
-        if (quiet || now.ends) && now.done < now.appends {
-            let appends = now.appends;
-            drop(now);
-            let Some(inner) = inner.upgrade() else { return };
-            let begun = Instant::now();
-            let words = || if words::is_enabled(&inner)? { words::catch_up(&inner) } else { Ok(()) };
-            if let Err(why) = catch_up(&inner).and_then(|()| words()) {
-                // The next append tries again.
-                tracing::debug!("the rows for reports are behind: {why}");
-            }
-            drop(inner);
-            pause = PAUSE.max(begun.elapsed() * REST);
-            now = guard(state);
-            now.done = appends;
-        } else if now.ends {
-            return;
-        }
+/// Makes the rows and the words of what this process has appended to, and once of what others left behind.
+pub(super) fn follow(inner: &Inner) -> StoreResult<()> {
+    let bring = |meant: &Meant| {
+        catch_up(inner, meant)?;
+        if words::is_enabled(inner)? { words::catch_up(inner, meant) } else { Ok(()) }
+    };
+    let (ids, has_looked) = {
+        let mut unreported = guard(&inner.unreported);
+        (std::mem::take(&mut unreported.ids), std::mem::replace(&mut unreported.has_looked, true))
+    };
+    let own = bring(&Meant::Own(ids.iter().map(ToString::to_string).collect()));
+    if own.is_err() {
+        guard(&inner.unreported).ids.extend(ids);
+        return own;
     }
+    if has_looked { Ok(()) } else { bring(&Meant::LeftBehind) }
 }
 
-/// Makes the rows of every conversation that is behind.
-pub(super) fn catch_up(inner: &Inner) -> StoreResult<()> {
+/// Makes the rows of conversations that are behind.
+pub(super) fn catch_up(inner: &Inner, meant: &Meant) -> StoreResult<()> {
+    let (condition, value) = meant.condition();
+    let query = format!(
+        "SELECT id FROM rejoin.summary WHERE reported < seq AND {condition} AND id > $1 ORDER BY id LIMIT $2"
+    );
     let mut last = String::new();
     loop {
         let behind = inner.link.run("looking for what is not reported", |client| {
-            let last = &last;
+            let (last, query, value) = (&last, &query, &*value);
             async move {
-                let query =
-                    "SELECT id FROM rejoin.summary WHERE reported < seq AND id > $1 ORDER BY id LIMIT $2";
                 let statement = client.prepare_cached(query).await?;
-                Ok(client.query(&statement, &[last, &AT_ONCE]).await?)
+                Ok(client.query(&statement, &[last, &AT_ONCE, value]).await?)
             }
         })?;
         let ids: Vec<String> = behind.iter().map(|row| row.get(0)).collect();
@@ -158,11 +135,30 @@ fn report(inner: &Inner, id: ConversationId) -> StoreResult<()> {
             digest(&entries)
         }
     };
-    let Some(newest) = entries.iter().map(|entry| entry.envelope().seq).max() else { return Ok(()) };
+    let Some(read) = Read::of(&entries, &behind) else { return Ok(()) };
     inner.link.run("writing rows for reports", |mut client| {
-        let (rows, behind) = (&rows, &behind);
-        async move { put(&mut client, id, newest, rows, behind.with_arguments).await }
+        let (rows, behind, read) = (&rows, &behind, &read);
+        async move { put(&mut client, id, read, rows, behind.with_arguments).await }
     })
+}
+
+/// The entries that rows were made from.
+struct Read {
+    newest: i64,
+    /// Those that have content.
+    told: Vec<i64>,
+    /// What was reported before.
+    reported: i64,
+}
+
+impl Read {
+    fn of(entries: &[Entry], behind: &Behind) -> Option<Self> {
+        let seq = |entry: &Entry| entry.envelope().seq as i64;
+        // The newest entry may be damaged. Then there is nothing to report about it.
+        let newest = entries.iter().map(seq).max()?.max(behind.newest);
+        let told = entries.iter().filter(|entry| entry.content().is_some()).map(seq).collect();
+        Some(Self { newest, told, reported: behind.reported })
+    }
 }
 
 fn entry_in(item: Item) -> Option<Entry> {
@@ -200,6 +196,9 @@ const HAS_SCOPE: &str = "scope_user <> '' OR scope_channel <> '' OR scope_thread
 /// What is to be read of a conversation that is behind.
 struct Behind {
     from: u64,
+    reported: i64,
+    /// The newest entry when this was found out.
+    newest: i64,
     /// The newest context before that, which names the tools.
     context: Option<u64>,
     key: [u8; 32],
@@ -208,14 +207,15 @@ struct Behind {
 
 async fn behind(client: &Object, id: ConversationId) -> Result<Option<Behind>, Trouble> {
     let query = format!(
-        "SELECT s.reported, (SELECT min(c.seq) FROM rejoin.called c WHERE c.conversation = s.id \
+        "SELECT s.reported, s.seq, (SELECT min(c.seq) FROM rejoin.called c WHERE c.conversation = s.id \
          AND c.status IN ('requested', 'running') AND c.seq > s.reported - $2), \
          ({HAS_SCOPE}) AND NOT EXISTS (SELECT 1 FROM rejoin.said WHERE conversation = s.id) FROM rejoin.summary s WHERE s.id = $1"
     );
     let statement = client.prepare_cached(&query).await?;
     let name = id.to_string();
     let Some(row) = client.query_opt(&statement, &[&name, &UNFINISHED]).await? else { return Ok(None) };
-    let (reported, unfinished, needs_all): (i64, Option<i64>, bool) = (row.get(0), row.get(1), row.get(2));
+    let (reported, newest): (i64, i64) = (row.get(0), row.get(1));
+    let (unfinished, needs_all): (Option<i64>, bool) = (row.get(2), row.get(3));
     // A conversation that gets its scope now needs the rows of all its messages.
     let from =
         if needs_all { 0 } else { unfinished.map_or(reported + 1, |seq| seq.min(reported + 1)).max(0) };
@@ -225,6 +225,8 @@ async fn behind(client: &Object, id: ConversationId) -> Result<Option<Behind>, T
     let (key, with_arguments) = settings(client).await?;
     Ok(Some(Behind {
         from: from.unsigned_abs(),
+        reported,
+        newest,
         context: context.map(i64::unsigned_abs),
         key,
         with_arguments,
@@ -253,16 +255,23 @@ fn seconds(time: Timestamp) -> f64 {
 async fn put(
     client: &mut Object,
     id: ConversationId,
-    newest: u64,
+    read: &Read,
     rows: &ReportRows,
     with_arguments: bool,
 ) -> Result<(), Trouble> {
     let name = id.to_string();
     let transaction = client.transaction().await?;
-    // Locked, so that two processes that do this at once do it one after the other.
-    let query = format!("SELECT {HAS_SCOPE} FROM rejoin.summary WHERE id = $1 FOR UPDATE");
+    // Locked, so that two processes that do this at once do it one after the other. An erasure removes this row before the rows of reports.
+    let query = format!("SELECT {HAS_SCOPE}, reported FROM rejoin.summary WHERE id = $1 FOR UPDATE");
     let Some(row) = transaction.query_opt(&query, &[&name]).await? else { return Ok(()) };
-    let has_scope: bool = row.get(0);
+    let (has_scope, reported): (bool, i64) = (row.get(0), row.get(1));
+    let query =
+        "SELECT count(*) FROM rejoin.entry WHERE conversation = $1 AND seq = ANY($2) AND body IS NOT NULL";
+    let still: i64 = transaction.query_one(query, &[&name, &read.told]).await?.get(0);
+    // Something was erased or reported since the entries were read. What is still to be done is done the next time.
+    if reported != read.reported || still != read.told.len() as i64 {
+        return Ok(());
+    }
     let query = "SELECT coalesce(max(seq), -1) FROM rejoin.said WHERE conversation = $1";
     let there: i64 = transaction.query_one(query, &[&name]).await?.get(0);
     let new: Vec<&MessageRow> =
@@ -274,7 +283,7 @@ async fn put(
         calls(&transaction, &name, &rows.calls, with_arguments).await?;
     }
     let done = "UPDATE rejoin.summary SET reported = $2 WHERE id = $1 AND reported < $2";
-    transaction.execute(done, &[&name, &(newest as i64)]).await?;
+    transaction.execute(done, &[&name, &read.newest]).await?;
     transaction.commit().await?;
     Ok(())
 }

@@ -20,8 +20,12 @@ pub(super) const REPORTS: i64 = 3;
 /// The newest schema that this version knows.
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;
 
-/// The tables that must be there once the migrations have run.
-const TABLES: [&str; 7] = ["conversation", "entry", "summary", "stale", "total", "lease", "checkpoint"];
+/// The tables that must be there once each of the migrations has run.
+const TABLES: [&[&str]; MIGRATIONS.len()] = [
+    &["conversation", "entry", "summary", "stale", "total", "lease", "checkpoint"],
+    &[],
+    &["said", "called", "setting", "secret"],
+];
 
 /// The number of the lock under which one process at a time migrates: the letters of `rejoin`.
 pub(super) const LOCK: i64 = 0x7265_6a6f_696e;
@@ -56,7 +60,8 @@ pub(super) async fn find(client: &Object) -> Result<Found, Trouble> {
     let version = version.unwrap_or(0);
     if version > 0
         && version <= KNOWN
-        && let Some(missing) = TABLES.iter().find(|table| !is_there(table))
+        && let Some(missing) =
+            TABLES.iter().take(version as usize).flat_map(|tables| *tables).find(|table| !is_there(table))
     {
         let why = format!(
             "the table rejoin.{missing} is missing, although version {version} of the schema was made"

@@ -13,7 +13,7 @@ use deadpool_postgres::Object;
 use rejoin_record::{ConversationId, Entry};
 use tokio_postgres::types::ToSql;
 
-use super::{Inner, Postgres, link::Trouble, options, reading, schema, summaries};
+use super::{Inner, Postgres, link::Trouble, options, reading, reports::Meant, schema, summaries};
 use crate::{
     digest::Summarize,
     error::StoreResult,
@@ -89,16 +89,19 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-/// Writes the words of every conversation that is behind.
-pub(super) fn catch_up(inner: &Inner) -> StoreResult<()> {
+/// Writes the words of conversations that are behind.
+pub(super) fn catch_up(inner: &Inner, meant: &Meant) -> StoreResult<()> {
+    let (condition, value) = meant.condition();
+    let query = format!(
+        "SELECT id, searched, seq FROM rejoin.summary WHERE searched < seq AND {condition} AND id > $1 ORDER BY id LIMIT $2"
+    );
     let mut last = String::new();
     loop {
         let behind = inner.link.run("looking for new words", |client| {
-            let last = &last;
+            let (last, query, value) = (&last, &query, &*value);
             async move {
-                let query = "SELECT id, searched, seq FROM rejoin.summary WHERE searched < seq AND id > $1 ORDER BY id LIMIT $2";
                 let statement = client.prepare_cached(query).await?;
-                Ok(client.query(&statement, &[last, &AT_ONCE]).await?)
+                Ok(client.query(&statement, &[last, &AT_ONCE, value]).await?)
             }
         })?;
         for row in &behind {

@@ -216,7 +216,7 @@ impl Sqlite {
             path: path.to_owned(),
         });
         let followed = Arc::clone(&inner);
-        let follower = Follower::new(Arc::new(move || followed.index.catch_up(&*followed)));
+        let follower = Follower::new(Arc::new(move || followed.index.catch_up(&*followed)), 0);
         scrub::finish_if_left(&inner);
         if inner.read_only.is_none() && options.access == Access::Write {
             inner.index.prepare(&*inner);
