@@ -72,7 +72,7 @@ impl FileShape {
         shape
     }
 
-    /// The shape of a database: its tables, their columns, and the JSON in these. Each row of the first [`ROWS`] counts as a value.
+    /// The shape of a database: its tables, their columns, and the JSON in these. Each row of the first 1,000 counts as a value.
     #[cfg(feature = "sqlite")]
     #[must_use]
     pub fn of_database(bytes: usize, database: &Database) -> Self {
