@@ -770,7 +770,7 @@ impl Conversation {
         let at_once = if self.numbering == Numbering::Lines { 1 } else { usize::MAX };
         let mut catch_ups = 0;
         while catch_ups < CATCH_UPS {
-            // Whose a new conversation is must never be unknown, so that comes together with the header.
+            // The scope is stored together with the header, so that a new conversation never lacks it.
             let first = if self.stored == 0 { scoped_beginning(&self.entries) } else { 0 };
             let end = self.entries.len().min(self.stored.saturating_add(at_once.max(first)));
             match store.append(self.id, self.after, &self.entries[self.stored..end]) {

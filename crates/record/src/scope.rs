@@ -1,4 +1,4 @@
-//! Whose a conversation is: a user, a channel, a thread. A `meta` entry says so, in its field `scope`.
+//! The scope of a conversation: the user, channel and thread that it belongs to. A `meta` entry names it, in its field `scope`.
 
 use crate::{
     json::{Doc, Object},
@@ -33,7 +33,8 @@ impl Scope {
         Some(Self { user, channel, thread })
     }
 
-    /// The fields of a `meta` entry's scope. Empty parts are left out, except that one that names nobody keeps an empty user.
+    /// Adds the parts to the scope object of a `meta` entry. Empty parts are left out; an empty scope is written as an empty user, so that
+    /// it replaces an earlier one.
     pub fn write(&self, into: Object) -> Object {
         let named = Self::PARTS.iter().zip(self.parts()).filter(|(_, part)| !part.is_empty());
         let into = if self.is_empty() { into.text("user", "") } else { into };
@@ -45,7 +46,7 @@ impl Scope {
         Raw::new(self.write(Object::new()).finish())
     }
 
-    /// Whether it names nobody.
+    /// Whether all parts are empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

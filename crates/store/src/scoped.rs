@@ -110,7 +110,7 @@ impl Inner {
         }
     }
 
-    /// Whether entries of a conversation may wait in a file. If the server is away, it cannot be asked, and what it said last counts.
+    /// Whether entries of a conversation may wait in a file. While the server cannot be reached, its last answer counts.
     fn may_wait(&self, id: ConversationId) -> bool {
         match self.check(id) {
             Err(StoreError::NotFound(_)) => guard(&self.own).get(&id) == Some(&None),
@@ -199,7 +199,7 @@ impl Store for Scoped {
         match after {
             Some(_) if known.flatten() == after => {}
             Some(_) => drop(self.inner.check(id)?),
-            // A header alone would begin a conversation of nobody.
+            // A header alone would begin a conversation without a scope.
             None if named.is_empty() => return Err(StoreError::OutOfScope),
             None => {
                 if known.is_none() {

@@ -144,7 +144,7 @@ pub enum StoreCommand {
     /// Enable an option of a store in PostgreSQL, for good
     ///
     /// `search`: searches use an index instead of reading every conversation. `partitions`: entries are in 16 tables instead of one;
-    /// whoever reads or writes waits until they have been moved. An option cannot be disabled again.
+    /// reads and writes wait until they have been moved. An option cannot be disabled again.
     #[command(after_long_help = ENABLE_EXAMPLES)]
     Enable {
         /// Option: `search` or `partitions`

@@ -29,7 +29,7 @@ pub(super) struct Reach {
 /// What is asked of the server's certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Nothing: the connection is encrypted, and the server may be anybody. `prefer` and `require`, as with other PostgreSQL programs.
+    /// Nothing: the connection is encrypted, but the server's identity is not checked. `prefer` and `require`, as with other PostgreSQL programs.
     Anyone,
     /// That one of these authorities signed it.
     Authority(Roots),
@@ -181,7 +181,7 @@ fn complete(config: &mut Config, around: &dyn Surroundings) -> Result<(), String
             let socket = SOCKETS.iter().find(|folder| Path::new(folder).join(".s.PGSQL.5432").exists());
             socket.map(|folder| (*folder).to_owned())
         });
-        // An empty host in the address has been taken in already, so the address is made anew without it.
+        // The empty host was read already, so the address is written again without it.
         let mut fresh = Config::new();
         copy(config, &mut fresh);
         *config = fresh;

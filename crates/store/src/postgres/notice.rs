@@ -143,9 +143,9 @@ struct Hearing {
     /// Whether a task listens, or tries to.
     has_task: bool,
     is_listening: bool,
-    /// How often that changed. What was sent while nobody listened is not heard.
+    /// How often that changed. Notifications that are sent while no connection listens are lost.
     changes: u64,
-    /// The conversations that somebody waits for.
+    /// The conversations that callers wait for.
     awaited: HashMap<ConversationId, Awaited>,
 }
 

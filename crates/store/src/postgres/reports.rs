@@ -30,7 +30,7 @@ pub(super) enum Meant {
     All,
     /// These, which this process has appended to. Others see to their own.
     Own(Vec<String>),
-    /// Those in which nothing was said for a minute: whoever appended to them is gone.
+    /// Those without activity for a minute. The process that appended to them has probably ended.
     LeftBehind,
 }
 
