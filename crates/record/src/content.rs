@@ -501,7 +501,7 @@ macro_rules! contents {
             /// The content of a body of a kind; `None` if the body does not fit it.
             pub fn read(kind: &Kind, raw: &Raw) -> Option<Self> {
                 if *kind == Kind::Message {
-                    return message_body::read(raw).map(Self::Message);
+                    return message_body::read(message_body::Buffer::Kept(raw)).map(Self::Message);
                 }
                 let doc = Doc::parse(raw.as_str()).ok()?;
                 let root = doc.root()?;

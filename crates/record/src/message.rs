@@ -5,6 +5,7 @@ use std::fmt;
 use crate::{
     block::{Block, BlockKind, ToolCall, ToolResult},
     ids::CallId,
+    message_body,
     text::{Raw, Span, Text},
 };
 
@@ -162,6 +163,11 @@ impl Message {
     pub fn assistant_with_tools(calls: Vec<ToolCall>) -> Self {
         let blocks = calls.into_iter().map(Block::call).collect();
         Self { role: Role::Assistant, blocks, form: Form::Null, native: None }
+    }
+
+    /// Reads the body of a message entry that is not kept itself: only the source's item is copied. `None` if it is not a message.
+    pub fn from_body(body: &str) -> Option<Self> {
+        message_body::read(message_body::Buffer::Passing(body))
     }
 
     /// Gives the texts of its blocks their places in its native item, if they were read with their places in the document around

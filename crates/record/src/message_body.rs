@@ -60,7 +60,16 @@ fn read_items(native: Value<'_>) -> Option<Vec<NativeItem>> {
         let regular = numbers.next().is_none();
         Some(NativeItem { span: Span::verbatim(start as usize, len as usize), blocks, regular })
     };
-    list.items().map(item).collect()
+    exactly(list.items().count(), list.items().map(item))
+}
+
+/// A list without spare room, because messages live long; none if an item is missing.
+fn exactly<T>(count: usize, items: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
+    let mut list = Vec::with_capacity(count);
+    for item in items {
+        list.push(item?);
+    }
+    Some(list)
 }
 
 /// Writes a foreign value unchanged, or as a string if it has line breaks, because an entry is one line.
@@ -74,11 +83,39 @@ fn write_raw(out: &mut String, name: &str, raw: &str) {
     }
 }
 
-/// Reads a value that [`write_raw`] wrote. One that is not a string shares the body's buffer.
-fn read_raw(body: &Raw, holder: Value<'_>, name: &str) -> Option<Raw> {
+/// The bytes of a body, of which a message keeps the native item.
+#[derive(Clone, Copy)]
+pub(crate) enum Buffer<'b> {
+    /// They are kept anyway, so the item is a slice of them.
+    Kept(&'b Raw),
+    /// They are not kept, so the item is copied.
+    Passing(&'b str),
+}
+
+impl<'b> Buffer<'b> {
+    fn text(self) -> &'b str {
+        match self {
+            Self::Kept(raw) => raw.as_str(),
+            Self::Passing(text) => text,
+        }
+    }
+
+    fn cut(self, start: usize, end: usize) -> Option<Raw> {
+        match self {
+            Self::Kept(raw) => raw.sub(start, end),
+            Self::Passing(text) => text.get(start..end).map(Raw::new),
+        }
+    }
+}
+
+/// Reads a value that [`write_raw`] wrote, without so many bytes at each end.
+fn read_raw(body: Buffer<'_>, holder: Value<'_>, name: &str, without: usize) -> Option<Raw> {
     match holder.get(name) {
-        Some(item) => body.sub(item.start(), item.end()),
-        None => Some(Raw::new(&*holder.get(&format!("{name}_text"))?.as_str()?)),
+        Some(item) => body.cut(item.start() + without, item.end().checked_sub(without)?),
+        None => {
+            let text = holder.get(&format!("{name}_text"))?.as_str()?;
+            text.get(without..text.len().checked_sub(without)?).map(Raw::new)
+        }
     }
 }
 
@@ -186,7 +223,7 @@ impl Writer<'_, '_> {
     fn text(&mut self, name: &str, text: &Text) {
         write::key(self.out, name);
         // A span is written only if it leads back to exactly this text.
-        let leads_back = |span: &Span| self.item.and_then(|item| resolve(*span, item)).as_ref() == Some(text);
+        let leads_back = |span: &Span| self.item.is_some_and(|item| text.is_at(*span, item));
         match text.span().filter(leads_back) {
             Some(span) if span.literal => self.span(span),
             Some(span) => {
@@ -215,14 +252,33 @@ fn origin_fields(origin: &mut Origin) -> [(&'static str, &mut Option<Text>); 6] 
     ]
 }
 
-fn resolve(span: Span, item: &str) -> Option<Text> {
-    let bytes = span.of(item)?;
+/// When the literal of a text is decoded.
+#[derive(Clone, Copy, PartialEq)]
+enum Decoding {
+    AtOnce,
+    /// When it is first read, if it is long: most old messages are only passed on.
+    Late,
+}
+
+/// The length in bytes from which a literal is decoded late. What is needed to find it again takes about 90 bytes.
+const LONG: usize = 160;
+
+fn resolve(span: Span, item: &Raw, decoding: Decoding) -> Option<Text> {
+    let bytes = span.of(item.as_str())?;
     if !span.literal {
         return Some(Text::located(bytes, span, bytes_are_lossy(bytes)));
     }
-    let quoted = bytes.len() >= 2 && bytes.starts_with('"') && bytes.ends_with('"');
-    let (text, lossy) = literal::decode(quoted.then_some(bytes)?);
-    Some(Text::located(text, span, lossy))
+    let body = bytes.strip_prefix('"')?.strip_suffix('"')?;
+    if decoding == Decoding::AtOnce || body.len() < LONG {
+        let (text, lossy) = literal::decode(bytes);
+        return Some(Text::located(text, span, lossy));
+    }
+    let start = span.start as usize + 1;
+    let kept = item.sub(start, start + body.len())?;
+    let (length, lossy) = literal::measure(body);
+    // Every escape is longer than what it means.
+    let is_plain = length == body.len();
+    Some(if is_plain { Text::slice(kept).at(span) } else { Text::undecoded(kept, span, lossy) })
 }
 
 fn bytes_are_lossy(bytes: &str) -> bool {
@@ -231,19 +287,16 @@ fn bytes_are_lossy(bytes: &str) -> bool {
 }
 
 /// Reads a body. `None` if it is not a message.
-pub(crate) fn read(raw: &Raw) -> Option<Message> {
-    let doc = Doc::parse(raw.as_str()).ok()?;
+pub(crate) fn read(body: Buffer<'_>) -> Option<Message> {
+    let doc = Doc::parse(body.text()).ok()?;
     let root = doc.root()?;
     let native = match root.given("native") {
         None => None,
         Some(native) => {
             let items = read_items(native)?;
-            let raw = if items.is_empty() {
-                read_raw(raw, native, "item")?
-            } else {
-                let list = read_raw(raw, native, "list")?;
-                list.sub(1, list.as_str().len().checked_sub(1)?)?
-            };
+            // A list is kept without its brackets.
+            let (name, without) = if items.is_empty() { ("item", 0) } else { ("list", 1) };
+            let raw = read_raw(body, native, name, without)?;
             Some(Native {
                 format: Text::new(&*native.get("format")?.as_str()?),
                 regular: flag(native, "regular"),
@@ -253,7 +306,7 @@ pub(crate) fn read(raw: &Raw) -> Option<Message> {
             })
         }
     };
-    let reader = Reader { body: raw, item: native.as_ref().map(|native| native.raw.as_str()) };
+    let reader = Reader { body, item: native.as_ref().map(|native| &native.raw) };
     let blocks = root.get("blocks").filter(|blocks| blocks.kind() == Kind::Array)?;
     let blocks = reader.blocks(blocks, Nested::Allowed)?;
     Some(Message {
@@ -272,17 +325,13 @@ enum Nested {
 }
 
 struct Reader<'i> {
-    body: &'i Raw,
-    item: Option<&'i str>,
+    body: Buffer<'i>,
+    item: Option<&'i Raw>,
 }
 
 impl Reader<'_> {
     fn blocks(&self, list: Value<'_>, nested: Nested) -> Option<Vec<Block>> {
-        let mut blocks: Vec<Block> =
-            list.items().map(|block| self.block(block, nested)).collect::<Option<_>>()?;
-        // Most messages have one block and live long, so spare capacity is given back.
-        blocks.shrink_to_fit();
-        Some(blocks)
+        exactly(list.items().count(), list.items().map(|block| self.block(block, nested)))
     }
 
     fn block(&self, value: Value<'_>, nested: Nested) -> Option<Block> {
@@ -298,7 +347,8 @@ impl Reader<'_> {
                 id: CallId::new(self.text(body.get("id")?)?),
                 id_given: !flag(body, "id_assigned"),
                 name: self.text(body.get("name")?)?,
-                arguments: Arguments::new(self.text(body.get("arguments")?)?),
+                // Whether they are an object has to be known.
+                arguments: Arguments::new(self.decoded(body.get("arguments")?, Decoding::AtOnce)?),
             }),
             "result" if nested == Nested::Allowed => BlockKind::ToolResult(ToolResult {
                 call_id: self.optional(body, "for")?.map(CallId::new),
@@ -312,9 +362,9 @@ impl Reader<'_> {
             "opaque" => BlockKind::Opaque(Box::new(Opaque {
                 kind: self.text(body.get("kind")?)?,
                 fits: flag(body, "fits"),
-                raw: match read_raw(self.body, body, "raw") {
+                raw: match read_raw(self.body, body, "raw", 0) {
                     Some(raw) => raw,
-                    None => Raw::new(span?.of(self.item?)?),
+                    None => Raw::new(span?.of(self.item?.as_str())?),
                 },
             })),
             _ => return None,
@@ -355,10 +405,14 @@ impl Reader<'_> {
     }
 
     fn text(&self, value: Value<'_>) -> Option<Text> {
+        self.decoded(value, Decoding::Late)
+    }
+
+    fn decoded(&self, value: Value<'_>, decoding: Decoding) -> Option<Text> {
         match value.kind() {
             Kind::String => value.as_str().map(Text::new),
-            Kind::Array => resolve(read_span(value, Span::literal)?, self.item?),
-            Kind::Object => resolve(read_span(value.get("raw")?, Span::verbatim)?, self.item?),
+            Kind::Array => resolve(read_span(value, Span::literal)?, self.item?, decoding),
+            Kind::Object => resolve(read_span(value.get("raw")?, Span::verbatim)?, self.item?, decoding),
             _ => None,
         }
     }

@@ -227,7 +227,7 @@ impl Text {
     }
 
     /// Whether the bytes of a span mean this text. A literal that was not decoded yet need not be decoded for that.
-    fn is_at(&self, span: Span, item: &str) -> bool {
+    pub(crate) fn is_at(&self, span: Span, item: &str) -> bool {
         let Some(bytes) = span.of(item) else { return false };
         if !span.literal {
             return *bytes == **self;
@@ -280,6 +280,19 @@ impl Text {
                 out.push('"');
             }
             None => write::string(out, self),
+        }
+    }
+
+    /// Its length in bytes. A long text that was not read yet is not decoded for that.
+    pub fn len(&self) -> usize {
+        self.pending().map_or_else(|| self.as_str().len(), |body| literal::measure(body).0)
+    }
+
+    /// Uses the text once. A long one that was not read yet is decoded for that, but not kept decoded.
+    pub fn use_once<R>(&self, each: impl FnOnce(&str) -> R) -> R {
+        match self.pending() {
+            Some(body) => each(&literal::decode_body(body).0),
+            None => each(self),
         }
     }
 

@@ -164,6 +164,21 @@ pub(super) fn decode_into(text: &mut String, body: &str) -> bool {
     lossy
 }
 
+/// The length in bytes of what the text between quotes means, and whether something is lost in it. Nothing is decoded.
+pub(crate) fn measure(body: &str) -> (usize, bool) {
+    let bytes = body.as_bytes();
+    let (mut length, mut lossy) = (bytes.len(), false);
+    let mut at = next_escape(bytes, 0);
+    while at < bytes.len() {
+        let unit = unit(&bytes[at..]);
+        lossy |= matches!(unit, Some(Unit::Lone));
+        let (plain, escape) = meaning(unit);
+        length = length + plain.len_utf8() - escape;
+        at = next_escape(bytes, at + escape);
+    }
+    (length, lossy)
+}
+
 /// The part between the quotes of a literal.
 pub(super) fn within(literal: &str) -> &str {
     literal.get(1..literal.len().saturating_sub(1)).unwrap_or("")

@@ -142,8 +142,10 @@ proptest! {
     fn a_literal_is_rewritten_as_what_it_means(body in "[a \"\u{1}\u{7f}é\\\\/nrtbfu0-9dDcC]{0,40}") {
         let (mut rewritten, mut escaped) = (String::new(), String::new());
         write::rewritten(&mut rewritten, &body);
-        write::escaped(&mut escaped, &super::literal::decode_body(&body).0);
+        let (decoded, lossy) = super::literal::decode_body(&body);
+        write::escaped(&mut escaped, &decoded);
         prop_assert_eq!(rewritten, escaped);
+        prop_assert_eq!(super::literal::measure(&body), (decoded.len(), lossy));
     }
 
     #[test]
@@ -177,6 +179,9 @@ fn texts_that_are_decoded_late_are_the_same() {
             (early.is_blank(), early.is_lossy(), early.span()),
             (late.is_blank(), late.is_lossy(), late.span())
         );
+        // Neither of these decodes it for good.
+        assert_eq!(early.len(), late.len());
+        assert_eq!(late.use_once(str::to_owned), early.as_str());
         assert_eq!(early, late);
     }
 }

@@ -80,7 +80,7 @@ pub(crate) fn rewritten(out: &mut String, body: &str) {
 
 /// Appends a field name and its colon, after a comma where one is needed.
 pub fn key(out: &mut String, name: &str) {
-    if !out.ends_with(['{', '[']) {
+    if !matches!(out.as_bytes().last(), Some(b'{' | b'[')) {
         out.push(',');
     }
     string(out, name);

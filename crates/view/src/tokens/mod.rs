@@ -8,7 +8,7 @@ mod estimate;
 mod exact;
 
 use hashbrown::HashMap;
-use rejoin_record::{Block, BlockKind, EntryId, Message};
+use rejoin_record::{Block, BlockKind, EntryId, Message, Text};
 
 use crate::sound::arguments_in_brief;
 
@@ -69,7 +69,7 @@ impl TokenCounter {
     /// The most tokens that a message can have, by any tokenizer: a token is at least one byte.
     #[must_use]
     pub fn most(message: &Message) -> u64 {
-        plain_message(message, &|text| text.len() as u64)
+        plain_message(message, Measure::Bytes)
     }
 
     /// A counter for the same model that estimates.
@@ -97,7 +97,7 @@ impl TokenCounter {
     /// The tokens of a block.
     #[must_use]
     pub fn block(&self, block: &Block) -> u64 {
-        self.scaled(plain_block(block, &|text| self.plain_text(text)))
+        self.scaled(plain_block(block, Measure::Tokens(&|text| self.plain_text(text))))
     }
 
     /// The tokens of the only block of a message whose content was not read, from the estimate for the message.
@@ -124,7 +124,7 @@ impl TokenCounter {
     }
 
     fn plain_message(&self, message: &Message) -> u64 {
-        plain_message(message, &|text| self.plain_text(text))
+        plain_message(message, Measure::Tokens(&|text| self.plain_text(text)))
     }
 }
 
@@ -138,26 +138,50 @@ pub(crate) fn is_worth_pruning(message: u64) -> bool {
 
 /// An estimate of a message's tokens, before it is multiplied for a model.
 pub(crate) fn estimated(message: &Message) -> u64 {
-    plain_message(message, &estimate::tokens)
+    plain_message(message, Measure::Tokens(&estimate::tokens))
 }
 
-/// Counts a message, its texts by a function.
-fn plain_message(message: &Message, count: &dyn Fn(&str) -> u64) -> u64 {
-    MESSAGE + message.blocks.iter().map(|block| plain_block(block, count)).sum::<u64>()
+/// What is counted of a text.
+#[derive(Clone, Copy)]
+enum Measure<'m> {
+    Bytes,
+    Tokens(&'m dyn Fn(&str) -> u64),
 }
 
-fn plain_block(block: &Block, count: &dyn Fn(&str) -> u64) -> u64 {
+impl Measure<'_> {
+    /// Measures a text that may be long, without keeping it decoded.
+    fn text(self, text: &Text) -> u64 {
+        match self {
+            Self::Bytes => text.len() as u64,
+            Self::Tokens(count) => text.use_once(count),
+        }
+    }
+
+    fn words(self, words: &str) -> u64 {
+        match self {
+            Self::Bytes => words.len() as u64,
+            Self::Tokens(count) => count(words),
+        }
+    }
+}
+
+/// Counts a message.
+fn plain_message(message: &Message, measure: Measure<'_>) -> u64 {
+    MESSAGE + message.blocks.iter().map(|block| plain_block(block, measure)).sum::<u64>()
+}
+
+fn plain_block(block: &Block, measure: Measure<'_>) -> u64 {
     match &block.kind {
-        BlockKind::Text(text) => count(text),
-        BlockKind::Reasoning(reasoning) => count(&reasoning.text),
+        BlockKind::Text(text) => measure.text(text),
+        BlockKind::Reasoning(reasoning) => measure.text(&reasoning.text),
         BlockKind::ToolCall(call) => {
-            MESSAGE + count(&call.name) + count(&arguments_in_brief(&call.arguments))
+            MESSAGE + measure.words(&call.name) + measure.words(&arguments_in_brief(&call.arguments))
         }
         BlockKind::ToolResult(result) => {
-            MESSAGE + result.content.iter().map(|block| plain_block(block, count)).sum::<u64>()
+            MESSAGE + result.content.iter().map(|block| plain_block(block, measure)).sum::<u64>()
         }
         BlockKind::Image(_) | BlockKind::Document(_) => MEDIUM,
-        BlockKind::Opaque(opaque) => count(opaque.raw.as_str()),
+        BlockKind::Opaque(opaque) => measure.words(opaque.raw.as_str()),
     }
 }
 

@@ -8,32 +8,28 @@
 //! It is only a cache. A checkpoint is kept only if a walk along what it holds comes to the same as a walk along all entries. Every
 //! entry is verified when it is read, a digest protects the rest, and if anything does not fit, the whole conversation is read.
 
+mod pieces;
+
 use std::{
     collections::{HashMap, HashSet},
-    fmt::Write as _,
     ops::ControlFlow,
     sync::Arc,
+    thread,
 };
 
 use rejoin_record::{
-    Content, ConversationId, Entry, EntryGap, EntryGaps, EntryId, Hash, Kind, Message, Raw, Role, StandIn,
-    StandInResults, Tail, Tree, UnreadResult,
-    hash::short_name,
+    Content, ConversationId, Entry, EntryGap, EntryGaps, EntryId, Hash, Kind, Role, StandIn, StandInResults,
+    Tail, Tree,
     json::{Doc, Value, list, quoted},
 };
 use rejoin_store::{Damage, EachPiece, Item, PartRead, Selected, Store};
 use rejoin_view::path::{ParsedMessage, Walk};
 
+use self::pieces::Parsing;
 use crate::{draft, wanted};
 
 /// Changes when the text is written differently, and when tokens are estimated differently.
 const VERSION: u64 = 3;
-
-/// The length of the digest before each piece.
-const DIGEST: usize = 22;
-
-/// A piece ends when it is as long as this.
-const PIECE: usize = 1 << 16;
 
 /// The most messages that room is made for because the first piece announces them. What it says is not trusted with more memory.
 const FORESEEN: usize = 1 << 18;
@@ -357,11 +353,11 @@ impl Checkpoint {
         Some(Part { from: self.from, gaps, newest: self.newest })
     }
 
-    /// Its text: a list, and then one line with its length before each message.
+    /// Its text: a piece with a list, and then those with its messages.
     fn to_pieces(&self) -> Vec<String> {
         let Self { newest, from, number, earlier, stand_ins } = self;
         let earlier = earlier.iter().flat_map(|(seq, number)| [seq.to_string(), number.to_string()]);
-        let mut pieces = vec![list([
+        let mut pieces = vec![pieces::vouch_for(&list([
             VERSION.to_string(),
             newest.seq.to_string(),
             quoted(&newest.id.to_string()),
@@ -370,49 +366,35 @@ impl Checkpoint {
             number.to_string(),
             stand_ins.len().to_string(),
             list(earlier),
-        ])];
-        let mut piece = String::new();
-        for StandIn { entry, seq, number, results, tokens, message } in stand_ins {
-            let body = Content::Message(Message::clone(message)).to_body();
-            let body = body.as_str();
-            let _ = write!(piece, "{} {seq} {number} {tokens} {entry}", body.len());
-            let _ = match results {
-                StandInResults::None => writeln!(piece),
-                StandInResults::Tombstones => writeln!(piece, " pruned"),
-                StandInResults::Unread(UnreadResult { bytes, most_tokens, .. }) => {
-                    writeln!(piece, " unread {bytes} {most_tokens}")
-                }
-            };
-            let _ = writeln!(piece, "{body}");
-            if piece.len() >= PIECE {
-                pieces.push(std::mem::take(&mut piece));
-            }
-        }
-        pieces.extend(Some(piece).filter(|piece| !piece.is_empty()));
-        // No entry vouches for what it holds.
-        pieces.into_iter().map(|piece| format!("{}{piece}", short_name(&piece, DIGEST))).collect()
+        ]))];
+        pieces::write(stand_ins, &mut pieces);
+        pieces
     }
 
-    /// Reads it from its pieces, which `pieces` hands out. Each is parsed before the next is read, so that only one is in memory.
-    fn read(pieces: impl FnOnce(EachPiece<'_>)) -> Option<Self> {
-        let (mut begun, mut is_sound) = (None, true);
-        pieces(&mut |piece| {
-            is_sound = match &mut begun {
+    /// Reads it from its pieces, which `each_piece` hands out.
+    fn read(each_piece: impl FnOnce(EachPiece<'_>)) -> Option<Self> {
+        let mut begun = None;
+        let lists = thread::scope(|scope| {
+            let mut parsing = Parsing::new(scope);
+            each_piece(&mut |piece| match begun {
+                Some(_) => parsing.take(piece),
                 None => {
                     begun = Self::begin(&piece);
-                    begun.is_some()
+                    if begun.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
                 }
-                Some((read, _)) => add_stand_ins(&piece, &mut read.stand_ins).is_some(),
-            };
-            if is_sound { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            parsing.finish()
         });
-        let (read, messages) = begun.filter(|_| is_sound)?;
+        let (mut read, messages) = begun?;
+        for mut list in lists? {
+            read.stand_ins.append(&mut list);
+        }
         (read.stand_ins.len() == messages).then_some(read)
     }
 
     /// Reads its first piece, which says how many messages the others hold.
     fn begin(head: &str) -> Option<(Self, usize)> {
-        let doc = Doc::parse(vouched_for(head)?).ok()?;
+        let doc = Doc::parse(pieces::vouched_for(head)?).ok()?;
         let fields: Vec<Value<'_>> = doc.root()?.items().collect();
         let &[version, seq, id, hash, from, number, messages_kept, earlier] = fields.as_slice() else {
             return None;
@@ -433,41 +415,6 @@ impl Checkpoint {
         let stand_ins = Vec::with_capacity(messages.min(FORESEEN));
         is_rising.then_some((Self { newest, from, number, earlier, stand_ins }, messages))
     }
-}
-
-/// The text of a piece, if it is as it was kept.
-fn vouched_for(piece: &str) -> Option<&str> {
-    let (digest, text) = piece.split_at_checked(DIGEST)?;
-    (short_name(text, DIGEST) == digest).then_some(text)
-}
-
-/// Adds the messages of a piece. None if it is not as it was kept.
-fn add_stand_ins(piece: &str, found: &mut Vec<StandIn>) -> Option<()> {
-    let mut rest = vouched_for(piece)?;
-    while !rest.is_empty() {
-        let (line, after) = rest.split_once('\n')?;
-        let mut fields = line.split(' ');
-        let mut field = || fields.next();
-        let length = field()?.parse().ok()?;
-        let (seq, number) = (field()?.parse().ok()?, field()?.parse().ok()?);
-        let (tokens, entry) = (field()?.parse().ok()?, field()?.parse().ok()?);
-        let results = match field() {
-            None => StandInResults::None,
-            Some("pruned") => StandInResults::Tombstones,
-            Some("unread") => {
-                let (bytes, most_tokens) = (field()?.parse().ok()?, field()?.parse().ok()?);
-                StandInResults::Unread(UnreadResult { bytes, tokens, most_tokens })
-            }
-            Some(_) => return None,
-        };
-        let (body, after) = after.split_at_checked(length)?;
-        let Some(Content::Message(message)) = Content::read(&Kind::Message, &Raw::new(body)) else {
-            return None;
-        };
-        found.push(StandIn { entry, seq, number, results, tokens, message: Arc::new(message) });
-        rest = after.strip_prefix('\n')?;
-    }
-    Some(())
 }
 
 /// The entries of the beginning of a path that a turn needs besides the messages: the header, the last context with the last answer in it,
