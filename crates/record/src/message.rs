@@ -168,13 +168,13 @@ impl Message {
     /// the item, or in the one of several items that the block is in. A text that is not there has no place any more.
     pub fn find_places(&mut self) {
         let Self { blocks, native, .. } = self;
-        let item = native.as_ref().map_or("", |native| native.raw.as_str());
+        let item = || native.as_ref().map_or("", |native| native.raw.as_str());
         let before = native.as_ref().map_or(0, |native| 0_usize.wrapping_sub(native.raw.start()));
         let items = native.as_ref().map_or(&[][..], |native| &native.items);
         let starts =
             items.iter().flat_map(|item| std::iter::repeat_n(item.span.start as usize, item.blocks as usize));
         for (block, start) in blocks.iter_mut().zip(starts.chain(std::iter::repeat(0))) {
-            let mut find = |text: &mut Text| text.move_place(item, [start, 0, before]);
+            let mut find = |text: &mut Text| text.move_place(&item, [start, 0, before]);
             match &mut block.kind {
                 BlockKind::ToolResult(result) => {
                     result.content.iter_mut().for_each(|block| find_place(block, &mut find));
