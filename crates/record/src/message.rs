@@ -174,7 +174,7 @@ impl Message {
         let starts =
             items.iter().flat_map(|item| std::iter::repeat_n(item.span.start as usize, item.blocks as usize));
         for (block, start) in blocks.iter_mut().zip(starts.chain(std::iter::repeat(0))) {
-            let mut find = |text: &mut Text| text.move_place(&item, [start, 0, before]);
+            let mut find = |text: &mut Text| text.move_place(item, [start, 0, before]);
             match &mut block.kind {
                 BlockKind::ToolResult(result) => {
                     result.content.iter_mut().for_each(|block| find_place(block, &mut find));
