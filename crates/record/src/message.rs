@@ -174,7 +174,7 @@ impl Message {
     /// the item, or in the one of several items that the block is in. A text that is not there has no place any more.
     pub fn find_places(&mut self) {
         let Self { blocks, native, .. } = self;
-        let item = native.as_ref().map_or("", |native| native.raw.as_str());
+        let item = || native.as_ref().map_or("", |native| native.raw.as_str());
         let before = native.as_ref().map_or(0, |native| 0_usize.wrapping_sub(native.raw.start()));
         let items = native.as_ref().map_or(&[][..], |native| &native.items);
         let starts =

@@ -214,8 +214,9 @@ impl Text {
 
     /// Looks for the text at other places in an item, each of which is the present one moved by a number of bytes, wrapping around.
     /// If it is at none of them, it has no place any more.
-    pub(crate) fn move_place(&mut self, item: &str, by: impl IntoIterator<Item = usize>) {
+    pub(crate) fn move_place<'i>(&mut self, item: impl Fn() -> &'i str, by: impl IntoIterator<Item = usize>) {
         let Some(at) = self.at else { return };
+        let item = item();
         let moved = |by: usize| {
             let start = u32::try_from((at.start as usize).wrapping_add(by)).ok()?;
             Some(Span { start, ..at }).filter(|span| self.is_at(*span, item))
@@ -364,12 +365,41 @@ impl fmt::Display for Text {
     }
 }
 
-/// The exact bytes of a foreign JSON value, a slice of a shared buffer. Only readers and codecs interpret it.
+/// The exact bytes of a foreign JSON value. Only readers and codecs interpret it.
 #[derive(Clone)]
-pub struct Raw {
-    buffer: Arc<str>,
-    start: usize,
-    end: usize,
+pub struct Raw(Bytes);
+
+#[derive(Clone)]
+enum Bytes {
+    /// The usual case: a slice of a shared buffer.
+    Slice { buffer: Arc<str>, start: usize, end: usize },
+    /// A text that was not JSON.
+    Plain(Arc<PlainText>),
+}
+
+/// A text that was not JSON, and the JSON that is kept of it, which is written when it is first read: many are only counted or shown.
+struct PlainText {
+    text: Raw,
+    /// The name of the only field, if the JSON is an object around the text.
+    field: Option<&'static str>,
+    written: OnceLock<String>,
+}
+
+impl PlainText {
+    fn as_json(&self) -> &str {
+        self.written.get_or_init(|| self.write())
+    }
+
+    fn write(&self) -> String {
+        let mut json = String::new();
+        if let Some(field) = self.field {
+            json.push('{');
+            write::key(&mut json, field);
+        }
+        write::string(&mut json, self.text.as_str());
+        json.extend(self.field.map(|_| '}'));
+        json
+    }
 }
 
 impl Raw {
@@ -377,29 +407,56 @@ impl Raw {
     pub fn new(value: impl Into<Arc<str>>) -> Self {
         let buffer = value.into();
         let end = buffer.len();
-        Self { buffer, start: 0, end }
+        Self(Bytes::Slice { buffer, start: 0, end })
     }
 
     /// A slice of a shared buffer; `None` if the range is invalid.
     pub fn slice(buffer: &Arc<str>, start: usize, end: usize) -> Option<Self> {
         buffer.get(start..end)?;
-        Some(Self { buffer: Arc::clone(buffer), start, end })
+        Some(Self(Bytes::Slice { buffer: Arc::clone(buffer), start, end }))
     }
 
-    /// A slice of this value in the same buffer; `None` if the range is invalid.
+    /// The JSON string that a plain text is, or an object with that string in its only field. It is written when it is first read.
+    pub fn plain(text: Self, field: Option<&'static str>) -> Self {
+        Self(Bytes::Plain(Arc::new(PlainText { text, field, written: OnceLock::new() })))
+    }
+
+    /// A slice of this value, in the same buffer if it has one; `None` if the range is invalid.
     pub fn sub(&self, start: usize, end: usize) -> Option<Self> {
-        self.as_str().get(start..end)?;
-        Some(Self { buffer: Arc::clone(&self.buffer), start: self.start + start, end: self.start + end })
+        let slice = self.as_str().get(start..end)?;
+        Some(match &self.0 {
+            Bytes::Slice { buffer, start: own, .. } => {
+                Self(Bytes::Slice { buffer: Arc::clone(buffer), start: own + start, end: own + end })
+            }
+            Bytes::Plain(_) => Self::new(slice),
+        })
     }
 
     /// The bytes.
+    #[inline]
     pub fn as_str(&self) -> &str {
-        &self.buffer[self.start..self.end]
+        match &self.0 {
+            Bytes::Slice { buffer, start, end } => &buffer[*start..*end],
+            Bytes::Plain(plain) => plain.as_json(),
+        }
+    }
+
+    /// The name of the field around a plain text, if that is what the value was made of; empty if there is none. The value is a single
+    /// string then.
+    #[must_use]
+    pub fn plain_field(&self) -> Option<&'static str> {
+        match &self.0 {
+            Bytes::Slice { .. } => None,
+            Bytes::Plain(plain) => Some(plain.field.unwrap_or_default()),
+        }
     }
 
     /// Where it begins in the buffer that it is a slice of.
     pub(crate) fn start(&self) -> usize {
-        self.start
+        match &self.0 {
+            Bytes::Slice { start, .. } => *start,
+            Bytes::Plain(_) => 0,
+        }
     }
 }
 

@@ -379,3 +379,23 @@ fn hashes_cover_the_parent() {
     let hash: Hash = a[1].hash();
     assert_ne!(hash, b.hash());
 }
+
+#[test]
+fn a_plain_text_is_the_json_that_it_would_be_written_as() {
+    let source: std::sync::Arc<str> = "before\n\"said\"\tand\u{1}\nafter".into();
+    let said = || Raw::slice(&source, 7, source.len() - 6).unwrap();
+    let literal = r#""\"said\"\tand\u0001""#;
+    let (bare, named) = (Raw::plain(said(), None), Raw::plain(said(), Some("markdown")));
+    assert_eq!((bare.plain_field(), named.plain_field()), (Some(""), Some("markdown")));
+    assert_eq!(bare.as_str(), literal);
+    assert_eq!(named, Raw::new(format!("{{\"markdown\":{literal}}}")));
+    assert_eq!(named.sub(12, 12 + literal.len()), Some(bare.clone()));
+    assert_eq!(bare.sub(0, literal.len() + 1), None);
+    assert_eq!(said().plain_field(), None);
+    let item = |raw| Message {
+        native: Some(Native::one(Text::new("notes"), raw, false)),
+        ..Message::new(Role::User, vec![Block::text("said")])
+    };
+    let stored = |raw| Content::Message(item(raw)).to_body().as_str().to_owned();
+    assert_eq!(stored(named.clone()), stored(Raw::new(named.as_str())));
+}

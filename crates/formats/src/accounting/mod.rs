@@ -121,7 +121,7 @@ fn unread(session: &Session) -> Vec<Unread> {
     left.extend(parallel::filter_map(&session.set_aside, |_, item| {
         let left = match &item.what {
             Aside::Hidden(message, _) => left_of(message),
-            Aside::Unknown(text) => left_in(text, &[], &[], Fewest::FourWords),
+            Aside::Unknown(text) => left_in(text, &[], || &[], Fewest::FourWords),
             Aside::Raw(_)
             | Aside::Snapshot(_)
             | Aside::Compacted { .. }
@@ -131,7 +131,7 @@ fn unread(session: &Session) -> Vec<Unread> {
         (!left.is_empty()).then(|| (position(item.place), left))
     }));
     for field in session.context.fields.iter().filter(|field| speaks(session, field)) {
-        let mut found = left_in(field.value.as_str(), &[], &[], Fewest::FourWords);
+        let mut found = left_in(field.value.as_str(), &[], || &[], Fewest::FourWords);
         found.iter_mut().for_each(|left| left.path = format!("{}.{}", field.name, left.path));
         left.push((Position::default(), found));
     }
@@ -214,11 +214,17 @@ enum Fewest {
 
 /// The strings of a message's native item that none of its blocks holds and that are not bookkeeping.
 fn left_of(message: &Message) -> Vec<Left<'_>> {
-    let Some(native) = message.native.as_ref().filter(|native| !native.raw.as_str().is_empty()) else {
-        return Vec::new();
+    let Some(native) = &message.native else { return Vec::new() };
+    // Most messages have no strings to ask about.
+    let known = || {
+        let reading = registry::named(&native.format).and_then(|format| format.read.as_ref());
+        reading.map_or(&[][..], |reading| reading.known)
     };
-    let known = registry::named(&native.format).and_then(|format| format.read.as_ref());
-    let known = known.map_or(&[][..], |reading| reading.known);
+    // A plain text is a single string, and need not be written as JSON if its field is known.
+    let is_known = |field| known().iter().any(|known| known.covers(&[Cow::Borrowed(field)], ""));
+    if native.raw.plain_field().is_some_and(is_known) || native.raw.as_str().is_empty() {
+        return Vec::new();
+    }
     let silent = message.blocks.is_empty() && message.form == Form::Absent;
     let fewest = if silent { Fewest::OneLetter } else { Fewest::FourWords };
     let mut left = left_in(native.raw.as_str(), &held::stretches(message, native), known, fewest);
@@ -231,13 +237,18 @@ fn left_of(message: &Message) -> Vec<Left<'_>> {
     left
 }
 
-fn left_in<'r>(raw: &'r str, held: &[(usize, usize)], known: &[Known], fewest: Fewest) -> Vec<Left<'r>> {
+fn left_in<'r>(
+    raw: &'r str,
+    held: &[(usize, usize)],
+    known: impl Fn() -> &'static [Known],
+    fewest: Fewest,
+) -> Vec<Left<'r>> {
     let mut left = Vec::new();
     walk::unread_strings(raw, held, |path, string| {
         let few = fewest == Fewest::OneLetter && path.keys().last().is_some_and(|key| !is_bookkeeping(&key));
         if walk::literal_has_words(string) || (few && walk::has_letters(&literal::decode(string).0)) {
             let keys: Vec<Cow<'_, str>> = path.keys().collect();
-            if !known.iter().any(|known| known.covers(&keys, raw)) {
+            if !known().iter().any(|known| known.covers(&keys, raw)) {
                 left.push(Left { path: keys.join("."), literal: string, text: OnceCell::new() });
             }
         }

@@ -219,8 +219,17 @@ pub fn text_in(value: Value<'_>, name: &str) -> Option<Text> {
 
 /// A part of a text as a text that shares it.
 pub fn part_of(text: &Arc<str>, part: &str) -> Text {
+    Text::slice(slice_of(text, part))
+}
+
+/// A part of a text as the item of a message: a JSON string, in an object with one field if that is named.
+pub fn plain_item(text: &Arc<str>, part: &str, field: Option<&'static str>) -> Raw {
+    Raw::plain(slice_of(text, part), field)
+}
+
+fn slice_of(text: &Arc<str>, part: &str) -> Raw {
     let start = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
-    Raw::slice(text, start, start.wrapping_add(part.len())).map_or_else(|| Text::new(part), Text::slice)
+    Raw::slice(text, start, start.wrapping_add(part.len())).unwrap_or_else(|| Raw::new(part))
 }
 
 /// The context of a source that names no dialect, and perhaps the model that spoke.

@@ -153,7 +153,7 @@ impl Chat {
     /// # Errors
     /// If there is no message in it.
     pub(crate) fn read_stream(&'static self, mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
-        let name = stream.name.to_owned();
+        let name = stream.name;
         let mut reading = Lines {
             chat: self,
             name,
@@ -161,10 +161,13 @@ impl Chat {
             has_messages: false,
             sessions: Vec::new(),
         };
-        lines::read(&mut stream, &mut reading)?;
-        let Lines { builder, has_messages, mut sessions, name, .. } = reading;
+        let conversation = |line: &Line, root: Value<'_>| self.conversation(line, root, name);
+        lines::read_made(&mut stream, &mut reading, conversation, |reading, session| {
+            reading.sessions.push(session);
+        })?;
+        let Lines { builder, has_messages, mut sessions, .. } = reading;
         if has_messages {
-            sessions.insert(0, builder.finish(&name, None, building::context(None)));
+            sessions.insert(0, builder.finish(name, None, building::context(None)));
         } else if let Some(first) = sessions.first_mut() {
             first.findings.splice(0..0, builder.findings);
             first.set_aside.splice(0..0, builder.set_aside);
@@ -174,6 +177,20 @@ impl Chat {
         } else {
             Ok(sessions)
         }
+    }
+
+    /// The conversation that is a line of a file of that name. `None` if the line is something else.
+    fn conversation(&self, line: &Line, root: Value<'_>, file: &str) -> Option<Session> {
+        let (field, list) = if (self.is_message)(root) { None } else { self.list(root) }?;
+        let name = format!("{file}:{}", line.place.index + 1);
+        let mut session = self.session(root, field, list, &line.text, &name);
+        let aside = session.set_aside.iter_mut().map(|item| &mut item.place);
+        for place in session.places.iter_mut().chain(aside) {
+            place.offset += line.place.offset;
+            place.line = line.place.line;
+        }
+        session.findings.iter_mut().for_each(|finding| finding.at.line = line.place.line);
+        Some(session)
     }
 
     /// The conversation in a list.
@@ -221,9 +238,9 @@ impl Chat {
     }
 }
 
-struct Lines {
+struct Lines<'s> {
     chat: &'static Chat,
-    name: String,
+    name: &'s str,
     /// The conversation whose messages are lines.
     builder: SessionBuilder,
     has_messages: bool,
@@ -231,21 +248,12 @@ struct Lines {
     sessions: Vec<Session>,
 }
 
-impl LineReader for Lines {
+impl LineReader for Lines<'_> {
     fn value(&mut self, line: &Line, root: Value<'_>) {
-        match self.chat.list(root) {
-            Some((field, list)) if !(self.chat.is_message)(root) => {
-                let name = format!("{}:{}", self.name, line.place.index + 1);
-                let mut session = self.chat.session(root, field, list, &line.text, &name);
-                let aside = session.set_aside.iter_mut().map(|item| &mut item.place);
-                for place in session.places.iter_mut().chain(aside) {
-                    place.offset += line.place.offset;
-                    place.line = line.place.line;
-                }
-                session.findings.iter_mut().for_each(|finding| finding.at.line = line.place.line);
-                self.sessions.push(session);
-            }
-            _ => {
+        // Few conversations come here: most are made ahead.
+        match self.chat.conversation(line, root, self.name) {
+            Some(session) => self.sessions.push(session),
+            None => {
                 self.has_messages |= (self.chat.is_message)(root);
                 self.chat.add(&mut self.builder, root, &line.text, line.place);
             }

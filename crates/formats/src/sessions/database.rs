@@ -203,25 +203,56 @@ pub(crate) fn parse_each<T: Sync>(
     text: impl Fn(&T) -> &Arc<str> + Sync,
     mut each: impl FnMut(T, Option<Value<'_>>),
 ) {
-    write_and_parse_each(items, |item, _| Arc::clone(text(item)), |item, _, root| each(item, root));
+    let parsed = parallel::filter_map(&items, |_, item| Some(Layout::parse_prefix(text(item))));
+    let mut buffer = String::new();
+    for (item, (layout, error)) in items.into_iter().zip(parsed) {
+        let text = Arc::clone(text(&item));
+        let doc = layout.into_doc(&text, buffer).shared_as(&text);
+        each(item, doc.root().filter(|_| error.is_none()));
+        (_, buffer) = doc.into_layout();
+    }
 }
 
-/// The same, and the texts are written in the two threads as well, each of which has a buffer for that.
-pub(crate) fn write_and_parse_each<T: Sync>(
-    items: Vec<T>,
-    write: impl Fn(&T, &mut String) -> Arc<str> + Sync,
-    mut each: impl FnMut(T, &Arc<str>, Option<Value<'_>>),
-) {
-    let parsed = parallel::filter_map_with(&items, |buffer, _, item| {
-        let text = write(item, buffer);
+/// Writes the texts of rows in a buffer, parses them and makes something of each, in two threads if there are many. One that is not JSON
+/// has no root.
+pub(crate) fn make_each<T: Sync, R: Send>(
+    items: &[T],
+    write: impl Fn(&T, &mut String) + Sync,
+    make: impl Fn(&T, &Arc<str>, Option<Value<'_>>) -> R + Sync,
+) -> Vec<R> {
+    parallel::filter_map_with(items, |(written, decoded): &mut (String, String), _, item| {
+        written.clear();
+        write(item, written);
+        let text: Arc<str> = Arc::from(written.as_str());
         let (layout, error) = Layout::parse_prefix(&text);
-        Some((text, layout, error))
-    });
-    let mut buffer = String::new();
-    for (item, (text, layout, error)) in items.into_iter().zip(parsed) {
-        let doc = layout.into_doc(&text, buffer).shared_as(&text);
-        each(item, &text, doc.root().filter(|_| error.is_none()));
-        buffer = doc.into_buffer();
+        let doc = layout.into_doc(&text, std::mem::take(decoded)).shared_as(&text);
+        let made = make(item, &text, doc.root().filter(|_| error.is_none()));
+        (_, *decoded) = doc.into_layout();
+        Some(made)
+    })
+}
+
+/// The columns of a row, one after the other in one text.
+pub(crate) struct Columns<const N: usize> {
+    text: String,
+    lengths: [Option<usize>; N],
+}
+
+impl<const N: usize> Columns<N> {
+    /// Keeps columns.
+    pub(crate) fn new(columns: [Option<Cow<'_, str>>; N]) -> Self {
+        let lengths = columns.each_ref().map(|column| column.as_ref().map(|column| column.len()));
+        Self { text: columns.map(Option::unwrap_or_default).concat(), lengths }
+    }
+
+    /// The columns.
+    pub(crate) fn get(&self) -> [Option<&str>; N] {
+        let mut rest = self.text.as_str();
+        self.lengths.map(|length| {
+            let (column, after) = rest.split_at(length?);
+            rest = after;
+            Some(column)
+        })
     }
 }
 

@@ -58,25 +58,37 @@ pub fn of_text(
 
 /// Reads every line of a stream in order. In a long stream, a second thread reads and parses ahead of the reader.
 pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(), ReadError> {
+    read_made(stream, reader, |_, _| None::<()>, |_, ()| {})
+}
+
+/// The same for a format some of whose lines are whole by themselves: what `make` makes of them, in the thread that parses them, is
+/// handed to `take_made`. All other lines go to the reader.
+pub fn read_made<R: LineReader, M: Send>(
+    stream: &mut Stream<'_>,
+    reader: &mut R,
+    make: impl Fn(&Line, Value<'_>) -> Option<M> + Sync,
+    take_made: impl Fn(&mut R, M),
+) -> Result<(), ReadError> {
     let mut batches = Batches::new(&mut *stream.source)?;
     let mut anything = false;
     let mut buffer = String::new();
-    let mut take = |parsed: Vec<Parsed>| {
-        parsed.into_iter().for_each(|line| anything |= deliver(line, &mut buffer, reader));
+    let mut take = |parsed: Vec<Parsed<M>>| {
+        let lines = parsed.into_iter();
+        lines.for_each(|line| anything |= deliver(line, &mut buffer, reader, &take_made));
     };
     // A short file is parsed before a thread has started.
     if !batches.ended {
         let is_waiting = AtomicBool::new(false);
         thread::scope(|scope| {
             let (sender, ahead) = mpsc::sync_channel(AHEAD);
-            let (batches, is_waiting) = (&mut batches, &is_waiting);
+            let (batches, is_waiting, make) = (&mut batches, &is_waiting, &make);
             let work = move || {
                 while let Some(batch) = batches.next() {
                     // A reader that waits had better parse than wait.
                     let by_reader = is_waiting.swap(false, Ordering::Relaxed);
                     let ahead = batch.map(|batch| match by_reader {
                         true => Ahead::Read(batch),
-                        false => Ahead::Parsed(batches.parse(batch)),
+                        false => Ahead::Parsed(batches.parse(batch, make)),
                     });
                     if sender.send(ahead).is_err() {
                         return;
@@ -95,7 +107,7 @@ pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(),
             };
             std::iter::from_fn(next).try_for_each(|batch| {
                 take(match batch? {
-                    Ahead::Read(batch) => parse(&batch),
+                    Ahead::Read(batch) => parse(&batch, &make),
                     Ahead::Parsed(parsed) => parsed,
                 });
                 Ok::<(), ReadError>(())
@@ -103,7 +115,7 @@ pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(),
         })?;
     }
     while let Some(batch) = batches.next() {
-        let parsed = batches.parse(batch?);
+        let parsed = batches.parse(batch?, &make);
         take(parsed);
     }
     if anything { Ok(()) } else { Err(InputError::Empty.into()) }
@@ -116,9 +128,9 @@ const BATCH_BYTES: usize = 256 * 1024;
 const AHEAD: usize = 3;
 
 /// A batch that a second thread prepared.
-enum Ahead {
+enum Ahead<M> {
     Read(Batch),
-    Parsed(Vec<Parsed>),
+    Parsed(Vec<Parsed<M>>),
 }
 
 /// A few lines that are parsed together.
@@ -146,8 +158,8 @@ impl<'s> Batches<'s> {
     }
 
     /// Parses a batch, and uses its buffer for the next one.
-    fn parse(&mut self, batch: Batch) -> Vec<Parsed> {
-        let parsed = parse(&batch);
+    fn parse<M>(&mut self, batch: Batch, make: &impl Fn(&Line, Value<'_>) -> Option<M>) -> Vec<Parsed<M>> {
+        let parsed = parse(&batch, make);
         self.spare = batch.bytes;
         self.spare.clear();
         parsed
@@ -180,7 +192,9 @@ impl Iterator for Batches<'_> {
 }
 
 /// A parsed line.
-enum Parsed {
+enum Parsed<M> {
+    /// What was made of the line.
+    Made(M),
     TooLong(Place, u64),
     Line {
         line: Line,
@@ -194,7 +208,8 @@ enum Parsed {
 }
 
 /// Parses the lines of a batch, except blank ones.
-fn parse(batch: &Batch) -> Vec<Parsed> {
+fn parse<M>(batch: &Batch, make: &impl Fn(&Line, Value<'_>) -> Option<M>) -> Vec<Parsed<M>> {
+    let mut buffer = String::new();
     let parsed = batch.lines.iter().filter_map(|(line_at, range)| {
         let number = line_at.number as usize;
         let mut place = Place { index: number - 1, offset: line_at.start as usize, line: Some(number) };
@@ -218,16 +233,33 @@ fn parse(batch: &Batch) -> Vec<Parsed> {
         let text = text.unwrap_or_else(|_| Arc::from(String::from_utf8_lossy(line)));
         let line = Line { text, place };
         let (layout, error) = Layout::parse_prefix(&line.text);
-        Some(Parsed::Line { line, ended: line_at.ended, replaced, layout, error })
+        let doc = layout.into_doc(&line.text, std::mem::take(&mut buffer)).shared_as(&line.text);
+        let clean = doc.root().filter(|_| error.is_none() && !replaced);
+        let made = clean.and_then(|root| make(&line, root));
+        let layout;
+        (layout, buffer) = doc.into_layout();
+        Some(match made {
+            Some(made) => Parsed::Made(made),
+            None => Parsed::Line { line, ended: line_at.ended, replaced, layout, error },
+        })
     });
     parsed.collect()
 }
 
 /// Hands a line to the reader. It is usually one value, but two programs, or one that was killed and restarted, may have left
 /// several. False if the line is too long.
-fn deliver(parsed: Parsed, buffer: &mut String, reader: &mut impl LineReader) -> bool {
+fn deliver<R: LineReader, M>(
+    parsed: Parsed<M>,
+    buffer: &mut String,
+    reader: &mut R,
+    take_made: &impl Fn(&mut R, M),
+) -> bool {
     let (line, ended, replaced, layout, error) = match parsed {
         Parsed::Line { line, ended, replaced, layout, error } => (line, ended, replaced, layout, error),
+        Parsed::Made(made) => {
+            take_made(reader, made);
+            return true;
+        }
         Parsed::TooLong(place, length) => {
             let why = format!("{length} bytes are more than a line may have");
             let finding = Finding::new(Rule::DamagedEntry, at(place), Action::SetAside).because(why);
@@ -243,7 +275,7 @@ fn deliver(parsed: Parsed, buffer: &mut String, reader: &mut impl LineReader) ->
     } else {
         let doc = layout.into_doc(&line.text, std::mem::take(buffer)).shared_as(&line.text);
         doc.root().into_iter().for_each(|root| reader.value(&line, root));
-        *buffer = doc.into_buffer();
+        *buffer = doc.into_layout().1;
     }
     true
 }

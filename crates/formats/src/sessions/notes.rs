@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use rejoin_record::{Block, Message, Raw, Role, Text, json::write};
+use rejoin_record::{Block, Message, Role, Text};
 use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::{
-    building::{self, SessionBuilder, item, part_of, thought},
+    building::{self, SessionBuilder, item, part_of, plain_item, thought},
     sample::{Claim, Sample},
 };
 use crate::{
@@ -46,20 +46,15 @@ fn lines(text: &str) -> impl Iterator<Item = (Place, &str)> {
     })
 }
 
-/// A message with its Markdown, which is written in a buffer before it is copied into a text of the right size.
+/// A message with its Markdown, which is a part of the whole text.
 fn message(
     format: &'static str,
     role: Role,
     blocks: Vec<Block>,
+    whole: &Arc<str>,
     markdown: &str,
-    buffer: &mut String,
 ) -> Message {
-    buffer.clear();
-    buffer.push('{');
-    write::key(buffer, "markdown");
-    write::string(buffer, markdown);
-    buffer.push('}');
-    item(format, role, blocks, Raw::new(buffer.as_str()))
+    item(format, role, blocks, plain_item(whole, markdown, Some("markdown")))
 }
 
 /// Says what the format cannot hold.
@@ -94,8 +89,8 @@ pub(crate) fn read_aider(input: &Input, _: Sample<'_>) -> Result<Vec<Session>, R
         }
     }
     let mut builder = SessionBuilder::new(AIDER);
-    let read = parallel::filter_map_with(&stretches, |buffer, _, stretch: &Stretch| {
-        Some((stretch.place, stretch.message(&input.text, buffer)?))
+    let read = parallel::filter_map(&stretches, |_, stretch: &Stretch| {
+        Some((stretch.place, stretch.message(&input.text)?))
     });
     builder.reserve(read.len());
     for (place, read) in read {
@@ -137,7 +132,7 @@ struct Stretch {
 
 impl Stretch {
     /// The message that they are, or else the text that is set aside. `None` if they are blank.
-    fn message(&self, whole: &Arc<str>, buffer: &mut String) -> Option<Result<Message, Text>> {
+    fn message(&self, whole: &Arc<str>) -> Option<Result<Message, Text>> {
         let markdown = &whole[self.place.offset..self.end];
         let (role, text) = match self.kind {
             Kind::User => {
@@ -156,7 +151,7 @@ impl Stretch {
         if text.is_empty() {
             return Some(Err(part_of(whole, markdown)));
         }
-        Some(Ok(message(AIDER, role, vec![Block::text(text)], markdown, buffer)))
+        Some(Ok(message(AIDER, role, vec![Block::text(text)], whole, markdown)))
     }
 }
 
@@ -220,7 +215,7 @@ pub(crate) fn read_specstory(input: &Input, _: Sample<'_>) -> Result<Vec<Session
     let start = turns.first().map_or(text.len(), |first| first.place.offset);
     let before = Aside::Raw(Text::new(&text[..start]));
     builder.set_aside.push(crate::session::SetAside::around(0, before));
-    let read = parallel::filter_map_with(&turns, |buffer, _, turn: &Turn| Some(turn.message(text, buffer)));
+    let read = parallel::filter_map(&turns, |_, turn: &Turn| Some(turn.message(text)));
     builder.reserve(read.len());
     for (Turn { speaker, place, .. }, read) in turns.into_iter().zip(read) {
         let detail = Detail { id: None, time: speaker.time.map(Text::from), pieces: Vec::new() };
@@ -250,7 +245,7 @@ struct Turn {
 
 impl Turn {
     /// The message that it is, or else the text that is set aside.
-    fn message(&self, whole: &Arc<str>, buffer: &mut String) -> Result<Message, Text> {
+    fn message(&self, whole: &Arc<str>) -> Result<Message, Text> {
         let markdown = &whole[self.place.offset..self.end];
         let body = markdown.split_once('\n').map_or("", |(_, body)| body).trim();
         // A line of dashes ends a turn.
@@ -274,7 +269,7 @@ impl Turn {
         if blocks.is_empty() {
             return Err(part_of(whole, markdown));
         }
-        Ok(message(SPECSTORY, self.speaker.role.clone(), blocks, markdown, buffer))
+        Ok(message(SPECSTORY, self.speaker.role.clone(), blocks, whole, markdown))
     }
 }
 

@@ -6,14 +6,11 @@
 
 use std::sync::Arc;
 
-use rejoin_record::{
-    Block, Raw, Role, Text,
-    json::{Value, write},
-};
+use rejoin_record::{Block, Role, Text, json::Value};
 use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::{
-    building::{SessionBuilder, item, part_of, result},
+    building::{SessionBuilder, item, part_of, plain_item, result},
     registry::Reading,
     sample::{Claim, Sample},
 };
@@ -110,7 +107,7 @@ pub(super) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     let title = text[..messages[0].start].trim();
     builder.aside(Place { index: 0, offset: 0, line: Some(1) }, Aside::Raw(Text::new(title)));
     let last = messages.len() - 1;
-    let read = parallel::filter_map_with(&messages, |buffer: &mut String, number, section: &Section<'_>| {
+    let read = parallel::filter_map(&messages, |number, section: &Section<'_>| {
         let Section { kind, content, start, end, line } = *section;
         let said = Block::text(part_of(text, content));
         let (role, block) = match kind {
@@ -123,10 +120,7 @@ pub(super) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
             "sysInfo" => number == last && content.trim_start().starts_with(SAVING),
             _ => false,
         };
-        // An item is written before it is copied into a text of the right size.
-        buffer.clear();
-        write::string(buffer, &text[start..end]);
-        let message = item(FORMAT, role, vec![block], Raw::new(buffer.as_str()));
+        let message = item(FORMAT, role, vec![block], plain_item(text, &text[start..end], None));
         let place = Place { index: line - 1, offset: start, line: Some(line) };
         Some((message, place, is_noise || content.trim().is_empty()))
     });

@@ -144,10 +144,10 @@ impl<'a> Doc<'a> {
         Doc { shared: Some(text), ..self }
     }
 
-    /// Gives the buffer that strings were decoded in to the next document.
+    /// Gives back what it was made of: the layout, and the buffer that strings were decoded in, for the next document.
     #[must_use]
-    pub fn into_buffer(self) -> String {
-        self.decoded.into_inner()
+    pub fn into_layout(self) -> (Layout, String) {
+        (self.layout, self.decoded.into_inner())
     }
 
     /// The outermost value, unless nothing at all could be read.

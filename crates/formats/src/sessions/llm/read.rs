@@ -16,7 +16,7 @@ use crate::{
         building::{
             self, SessionBuilder, as_text, beside, call, item, medium, opaque, result, text_in, thought,
         },
-        database::{Database, Key, columns, sort, write_and_parse_each},
+        database::{Columns, Database, Key, columns, make_each, sort},
         sample::Claim,
     },
     wire::{base64, render},
@@ -69,10 +69,13 @@ fn threads(
     found: &mut Vec<Session>,
     known: &mut HashSet<String>,
 ) -> Result<(), ReadError> {
-    let stored = stored_messages(database)?;
+    let rows = message_rows(database)?;
+    let stored = Stored::read(database, &rows)?;
+    // The thread that each message was last seen in.
+    let mut seen = vec![usize::MAX; stored.messages.len()];
     let (mut builders, mut items) = (Vec::new(), Vec::new());
     let sql = "SELECT id, name, tip_message_hash FROM threads ORDER BY id";
-    for [id, name, tip] in database.rows(sql, [])? {
+    for (thread, [id, name, tip]) in database.rows(sql, [])?.into_iter().enumerate() {
         let id = id.unwrap_or_default();
         let mut builder = begin(&id, name);
         let (mut model, mut times) = (None, HashMap::new());
@@ -85,37 +88,38 @@ fn threads(
             }
         }
         let mut chain = Vec::new();
-        let (mut next, mut seen) = (tip.as_deref(), HashSet::new());
-        while let Some(hash) = next.take().filter(|hash| seen.insert(*hash)) {
-            match stored.get(hash) {
-                Some(message) => {
-                    chain.push((hash, message));
-                    next = message.parent.as_deref();
+        let mut next = tip.as_deref();
+        while let Some(hash) = next.take() {
+            match stored.numbers.get(hash) {
+                Some(&number) if std::mem::replace(&mut seen[number], thread) != thread => {
+                    chain.push(number);
+                    next = stored.messages[number].parent;
                 }
+                Some(_) => {}
                 None => {
                     let why = "the chain of messages is broken: llm itself would send none of them";
                     builder.damaged(building::nth(0), Text::new(hash), why);
                 }
             }
         }
-        for (number, (hash, message)) in chain.into_iter().rev().enumerate() {
+        for (number, message) in chain.into_iter().rev().enumerate() {
+            let message = &stored.messages[message];
             let media = message.media(database)?;
-            let time = times.get(hash).map(|time: &String| Text::new(time.as_str()));
-            let detail = Detail { id: Some(Text::new(hash)), time, pieces: Vec::new() };
-            items.push(Unparsed { thread: builders.len(), number, message, media, detail });
+            let time = times.get(message.hash).map(|time: &String| Text::new(time.as_str()));
+            items.push(Unparsed { thread, number, message, media, time });
         }
         known.insert(id.clone());
         builders.push((id, model, builder));
     }
-    let write = |item: &Unparsed<'_>, buffer: &mut String| {
-        item.message.write(item.detail.id.as_deref().unwrap_or_default(), buffer);
-        Arc::from(buffer.as_str())
-    };
-    write_and_parse_each(items, write, |item, text, root| {
-        let (_, model, builder) = &mut builders[item.thread];
-        let message = of_parts(&item, text, root, model.as_deref());
-        builder.say(message, building::nth(item.number), item.detail);
-    });
+    let made = make_each(
+        &items,
+        |item, out| item.message.write(out),
+        |item, text, root| of_parts(item, text, root, builders[item.thread].1.as_deref()),
+    );
+    for (item, message) in items.into_iter().zip(made) {
+        let detail = Detail { id: Some(Text::new(item.message.hash)), time: item.time, pieces: Vec::new() };
+        builders[item.thread].2.say(message, building::nth(item.number), detail);
+    }
     found.extend(builders.into_iter().map(|(id, model, builder)| {
         builder.finish(database.name(), Some(&id), building::context(model.as_deref()))
     }));
@@ -128,68 +132,85 @@ struct Unparsed<'s> {
     thread: usize,
     /// Its own number in the thread.
     number: usize,
-    message: &'s Stored,
+    message: &'s StoredMessage<'s>,
     /// The attachments of each part.
     media: Vec<Vec<Block>>,
-    detail: Detail,
+    time: Option<Text>,
+}
+
+/// The messages of all threads. A query for each message would take longer than everything else.
+struct Stored<'r> {
+    messages: Vec<StoredMessage<'r>>,
+    /// The number of each message, by its hash.
+    numbers: HashMap<&'r str, usize>,
 }
 
 /// A message as the tables have it.
-struct Stored {
-    role: String,
-    parent: Option<String>,
+struct StoredMessage<'r> {
+    hash: &'r str,
+    role: &'r str,
+    parent: Option<&'r str>,
     /// Its parts, by their positions.
     parts: Vec<([Key; 1], Part)>,
 }
 
-/// A part of a message: its columns, one after the other in one text.
+/// A part of a message.
 struct Part {
-    columns: String,
-    /// How long each of them is: type, text, payload and tool.
-    lengths: [Option<usize>; 4],
+    /// Its type, text, payload and tool.
+    columns: Columns<4>,
     /// Its id, if it has attachments.
     attached: Option<String>,
 }
 
-/// The messages of all threads, by their hashes. A query for each message would take longer than everything else.
-fn stored_messages(database: &Database) -> Result<HashMap<String, Stored>, ReadError> {
-    let mut attached = HashSet::new();
-    if database.has("part_attachments", &["part_id"]) {
-        let rows = database.rows("SELECT part_id FROM part_attachments", [])?;
-        attached.extend(rows.into_iter().filter_map(|[id]| id));
-    }
-    let mut messages: HashMap<String, Stored> = HashMap::new();
+/// The hash, role and parent of each message.
+fn message_rows(database: &Database) -> Result<Vec<Columns<3>>, ReadError> {
+    let mut rows = Vec::new();
     database.each("SELECT hash, role, parent_hash FROM messages", [], |row| {
-        let [hash, role, parent] = columns(row)?.map(|text| text.map(Cow::into_owned));
-        let message = Stored { role: role.unwrap_or_default(), parent, parts: Vec::new() };
-        messages.insert(hash.unwrap_or_default(), message);
+        rows.push(Columns::new(columns(row)?));
         Ok(())
     })?;
-    let mut failed = None;
-    let sql = "SELECT position, message_hash, id, type, text, payload, tool_name FROM parts";
-    database.each(sql, [], |row| {
-        let [_, hash, id, kind, text, payload, tool] = columns(row)?;
-        let Some(message) = messages.get_mut(&*hash.unwrap_or_default()) else { return Ok(()) };
-        let text = match (text, &payload) {
-            (None, Some(payload)) if payload.contains("text_ref") => composed(database, payload)
-                .unwrap_or_else(|why| {
-                    failed = Some(why);
-                    None
-                }),
-            (text, _) => text,
-        };
-        let own = [kind, text, payload, tool];
-        let lengths = own.each_ref().map(|column| column.as_ref().map(|column| column.len()));
-        let columns = own.map(Option::unwrap_or_default).concat();
-        let attached = id.filter(|id| attached.contains(&**id)).map(Cow::into_owned);
-        message.parts.push(([Key::of(row, 0)?], Part { columns, lengths, attached }));
-        Ok(())
-    })?;
-    messages.values_mut().for_each(|message| sort(&mut message.parts));
-    failed.map_or(Ok(messages), Err)
+    Ok(rows)
 }
 
-impl Stored {
+impl<'r> Stored<'r> {
+    fn read(database: &Database, rows: &'r [Columns<3>]) -> Result<Self, ReadError> {
+        let mut attached = HashSet::new();
+        if database.has("part_attachments", &["part_id"]) {
+            let rows = database.rows("SELECT part_id FROM part_attachments", [])?;
+            attached.extend(rows.into_iter().filter_map(|[id]| id));
+        }
+        let message = |row: &'r Columns<3>| {
+            let [hash, role, parent] = row.get();
+            let (hash, role) = (hash.unwrap_or_default(), role.unwrap_or_default());
+            StoredMessage { hash, role, parent, parts: Vec::new() }
+        };
+        let mut messages: Vec<StoredMessage<'r>> = rows.iter().map(message).collect();
+        let numbers: HashMap<&str, usize> =
+            messages.iter().enumerate().map(|(number, message)| (message.hash, number)).collect();
+        let mut failed = None;
+        let sql = "SELECT position, message_hash, id, type, text, payload, tool_name FROM parts";
+        database.each(sql, [], |row| {
+            let [_, hash, id, kind, text, payload, tool] = columns(row)?;
+            let Some(&number) = numbers.get(&*hash.unwrap_or_default()) else { return Ok(()) };
+            let text = match (text, &payload) {
+                (None, Some(payload)) if payload.contains("text_ref") => composed(database, payload)
+                    .unwrap_or_else(|why| {
+                        failed = Some(why);
+                        None
+                    }),
+                (text, _) => text,
+            };
+            let columns = Columns::new([kind, text, payload, tool]);
+            let attached = id.filter(|id| attached.contains(&**id)).map(Cow::into_owned);
+            messages[number].parts.push(([Key::of(row, 0)?], Part { columns, attached }));
+            Ok(())
+        })?;
+        messages.iter_mut().for_each(|message| sort(&mut message.parts));
+        failed.map_or(Ok(Self { messages, numbers }), Err)
+    }
+}
+
+impl StoredMessage<'_> {
     /// The attachments of each of its parts.
     fn media(&self, database: &Database) -> Result<Vec<Vec<Block>>, ReadError> {
         if self.parts.iter().all(|(_, part)| part.attached.is_none()) {
@@ -203,10 +224,9 @@ impl Stored {
     }
 
     /// Writes the message as an object.
-    fn write(&self, hash: &str, out: &mut String) {
-        out.clear();
+    fn write(&self, out: &mut String) {
         out.push('{');
-        for (name, value) in [("hash", hash), ("role", &self.role)] {
+        for (name, value) in [("hash", self.hash), ("role", self.role)] {
             write::key(out, name);
             write::string(out, value);
         }
@@ -217,19 +237,9 @@ impl Stored {
 }
 
 impl Part {
-    /// Its columns.
-    fn columns(&self) -> [Option<&str>; 4] {
-        let mut rest = self.columns.as_str();
-        self.lengths.map(|length| {
-            let (column, after) = rest.split_at(length?);
-            rest = after;
-            Some(column)
-        })
-    }
-
     /// Writes it as an object, with the fields of its payload.
     fn write(&self, out: &mut String) {
-        let [kind, text, payload, tool] = self.columns();
+        let [kind, text, payload, tool] = self.columns.get();
         let doc = payload.map(Doc::of);
         let root = doc.as_ref().and_then(Doc::root).filter(|root| root.kind() == Kind::Object);
         out.push('{');
@@ -323,7 +333,7 @@ fn of_parts(
         }
         blocks.extend(media.next().into_iter().flatten().cloned());
     }
-    item(FORMAT, Role::named(&message.message.role), blocks, Raw::new(Arc::clone(text)))
+    item(FORMAT, Role::named(message.message.role), blocks, Raw::new(Arc::clone(text)))
 }
 
 fn responses(

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use rejoin_record::json::{Doc, Kind, Layout, Object};
+use rejoin_record::json::{Doc, Kind, Layout, Object, write};
 
-use super::{read::Reading, sources::item};
+use super::read::Reading;
 use crate::{
     parallel,
     session::{ReadError, Session},
@@ -53,14 +53,17 @@ pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
         Stored { session, number, id, data, parts }
     });
     let messages: Vec<Stored> = stored.collect();
-    let composed =
-        parallel::filter_map(&messages, |_, message| Some(message.composed(&ids[message.session])));
+    let composed = parallel::filter_map_with(&messages, |buffer, _, message| {
+        Some(message.composed(&ids[message.session], buffer))
+    });
+    let mut buffer = String::new();
     for (message, composed) in messages.iter().zip(composed) {
         let (reading, place) = (&mut readings[message.session], building::nth(message.number));
         composed.damaged.into_iter().for_each(|(data, why)| reading.damaged(place, data, why));
         if let Some((text, layout)) = composed.message {
-            let doc = layout.into_doc(&text, String::new()).shared_as(&text);
+            let doc = layout.into_doc(&text, buffer).shared_as(&text);
             doc.root().into_iter().for_each(|root| reading.message(root, &text, place));
+            (_, buffer) = doc.into_layout();
         }
     }
     let readings = readings.into_iter().filter(|reading| !reading.is_empty());
@@ -101,37 +104,52 @@ struct Composed<'m> {
 }
 
 impl Stored {
-    fn composed(&self, session: &str) -> Composed<'_> {
-        let own = [("id", self.id.as_str()), ("sessionID", session)];
-        let Some(info) = with_ids(&self.data, &own) else {
+    /// Puts the message together in a buffer.
+    fn composed(&self, session: &str, out: &mut String) -> Composed<'_> {
+        out.clear();
+        out.push_str("{\"info\":");
+        if !write_with_ids(out, &self.data, &[("id", &self.id), ("sessionID", session)]) {
             let damaged = vec![(&*self.data, "the row of the message holds no JSON object")];
             return Composed { damaged, message: None };
-        };
-        let (mut parts, mut damaged) = (Vec::new(), Vec::new());
+        }
+        out.push_str(",\"parts\":[");
+        let mut damaged = Vec::new();
         for (_, [part, data]) in &self.parts {
+            let before = out.len();
+            if !out.ends_with('[') {
+                out.push(',');
+            }
             let own = [("id", part.as_str()), ("sessionID", session), ("messageID", &self.id)];
-            match with_ids(data, &own) {
-                Some(part) => parts.push(part),
-                None => damaged.push((data.as_str(), "the row of the part holds no JSON object")),
+            if !write_with_ids(out, data, &own) {
+                out.truncate(before);
+                damaged.push((data.as_str(), "the row of the part holds no JSON object"));
             }
         }
-        let text: Arc<str> = Arc::from(item(&info, &parts));
+        out.push_str("]}");
+        let text: Arc<str> = Arc::from(out.as_str());
         // It is put together from objects, so that it is JSON.
         let (layout, _) = Layout::parse_prefix(&text);
         Composed { damaged, message: Some((text, layout)) }
     }
 }
 
-/// The object of a row with the ids that are columns, as the export has them. `None` if it is no object.
-fn with_ids(data: &str, ids: &[(&str, &str)]) -> Option<String> {
-    let doc = Doc::parse(data).ok()?;
-    let root = doc.root().filter(|root| root.kind() == Kind::Object)?;
-    let missing = ids.iter().filter(|(name, _)| root.get(name).is_none());
-    let mut own = missing.fold(Object::new(), |object, (name, id)| object.text(name, id)).finish();
-    let fields = root.raw().strip_prefix('{')?;
-    if own == "{}" || fields.trim() == "}" {
-        return Some(if own == "{}" { root.raw().to_owned() } else { own });
+/// Writes the object of a row with the ids that are columns, as the export has them. False, and nothing is written, if it is no object.
+fn write_with_ids(out: &mut String, data: &str, ids: &[(&str, &str)]) -> bool {
+    let doc = Doc::of(data);
+    let Some(root) = doc.root().filter(|root| root.kind() == Kind::Object) else { return false };
+    let Some(fields) = root.raw().strip_prefix('{') else { return false };
+    out.push('{');
+    for (name, id) in ids.iter().filter(|(name, _)| root.get(name).is_none()) {
+        write::key(out, name);
+        write::string(out, id);
     }
-    own.pop();
-    Some(format!("{own},{fields}"))
+    match (out.ends_with('{'), fields.trim() == "}") {
+        (true, _) => out.push_str(fields),
+        (false, true) => out.push('}'),
+        (false, false) => {
+            out.push(',');
+            out.push_str(fields);
+        }
+    }
+    true
 }

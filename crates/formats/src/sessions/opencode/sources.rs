@@ -209,6 +209,6 @@ fn text_of_file(files: &dyn Files, path: &str) -> Option<String> {
 }
 
 /// A message in the form of the export.
-pub(super) fn item(info: &str, parts: &[String]) -> String {
+fn item(info: &str, parts: &[String]) -> String {
     format!("{{\"info\":{},\"parts\":[{}]}}", info.trim(), parts.join(","))
 }
