@@ -8,7 +8,6 @@ mod addresses;
 mod amounts;
 mod answering;
 mod args;
-mod beside;
 mod commands;
 mod completing;
 mod desk;
@@ -25,7 +24,6 @@ mod outfile;
 mod output;
 mod pager;
 mod picker;
-mod places;
 mod prompts;
 mod question;
 #[cfg(feature = "mcp")]

@@ -6,6 +6,7 @@ use rejoin::{
     ConversationId, Rule,
     check::Subject,
     engine::{EngineError, Mode},
+    source::Opened,
 };
 
 use crate::{
@@ -44,7 +45,7 @@ pub fn read(given: &str, options: &ReadOptions<'_>) -> Result<(Subject, Untouche
 }
 
 fn of_file(path: &str, options: &ReadOptions<'_>) -> Result<(Subject, Untouched), Failure> {
-    let (input, sessions) = source::read_input(path, options.from)?;
+    let Opened { input, sessions } = source::read_input(path, options.from)?;
     let named = options.from.and_then(|from| from.parse().ok());
     let subject = match sessions {
         Ok(sessions) => Ok(Subject::of_file(path, input, sessions, named)),
