@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use rejoin::{
-//!     Access, EngineError, SystemClock, Writer, open_store, source,
+//!     Access, Clock as _, EngineError, SystemClock, Writer, open_store, source,
 //!     import::{ImportStep, Importer, Journal},
 //!     places::{self, FolderFiles, LookFor, Machine},
 //! };
@@ -17,7 +17,7 @@
 //! let location = "memory:".parse()?;
 //! let store = open_store(&location, Access::Write)?;
 //! let writer = Writer { store: &*store, clock: &SystemClock, command: "my program" };
-//! let journal = Journal::open(folder.path(), &location, "2026-11-18T10:00:00Z".parse()?);
+//! let journal = Journal::open(folder.path(), &location, SystemClock.now());
 //! let (wanted, machine) = (LookFor::default(), Machine::new(None, ".".into(), |_| None));
 //! let found = places::candidates(&wanted, &[folder.path().join("chat.json")], FolderFiles::All, &machine);
 //! let mut importer = Importer::new(writer, journal, wanted, source::open_file);
@@ -41,7 +41,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rejoin_engine::{EngineError, Imported, Writer};
+use rejoin_engine::{EngineError, ImportMemory, Imported, Writer};
 use rejoin_formats::{
     Session,
     sessions::{Format, jsonl},
@@ -164,6 +164,16 @@ impl<'s> Importer<'s> {
         candidate: &Candidate,
         each: &mut impl FnMut(ImportStep<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.file_again(candidate, None, each)
+    }
+
+    /// Imports the conversations of a file, with a memory of what the store has of them.
+    fn file_again<E: From<EngineError>>(
+        &mut self,
+        candidate: &Candidate,
+        mut memory: Option<&mut ImportMemory>,
+        each: &mut impl FnMut(ImportStep<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let sessions = match candidate.read(self.from, self.open) {
             Ok(sessions) => sessions,
             Err(why) => {
@@ -173,7 +183,7 @@ impl<'s> Importer<'s> {
             }
         };
         let path = candidate.path.display().to_string();
-        sessions.iter().try_for_each(|session| self.session(&path, session, each))
+        sessions.iter().try_for_each(|session| self.session(&path, session, memory.as_deref_mut(), each))
     }
 
     /// Imports the conversations in the tables of a chat bot. See [`source::each_history`].
@@ -197,7 +207,7 @@ impl<'s> Importer<'s> {
                 }
             };
             if stopped.is_ok() {
-                stopped = sessions.iter().try_for_each(|session| self.session(&name, session, each));
+                stopped = sessions.iter().try_for_each(|session| self.session(&name, session, None, each));
             }
         })?;
         stopped
@@ -208,14 +218,18 @@ impl<'s> Importer<'s> {
         &mut self,
         path: &str,
         session: &Session,
+        memory: Option<&mut ImportMemory>,
         each: &mut impl FnMut(ImportStep<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         if !self.wanted.wants(session) {
             return Ok(());
         }
         self.counts.read += 1;
-        let imported =
-            if session.format == jsonl::FORMAT { self.own_record(path) } else { self.writer.import(session) };
+        let imported = match memory {
+            _ if session.format == jsonl::FORMAT => self.own_record(path),
+            Some(memory) => self.writer.import_again(session, memory),
+            None => self.writer.import(session),
+        };
         match imported {
             Ok(imported) => {
                 self.counts.new += usize::from(imported.new);
