@@ -49,6 +49,11 @@ pub fn failure(unread: &Unread, place: &Path, from: Option<&str>) -> Failure {
     let name = if path == "-" { String::from("standard input") } else { path.into_owned() };
     let (why, hint) = match unread {
         Unread::Format(ReadError::UnknownFormat) if place.is_file() => unknown(place),
+        Unread::Format(error @ (ReadError::Foreign { .. } | ReadError::MostlyUnread { .. }))
+            if place.is_file() && from.is_none() =>
+        {
+            (error.to_string(), Some(describing(place)))
+        }
         Unread::Format(error) => (error.to_string(), hint(error, from)),
         Unread::Io(error) => (error.to_string(), io_hint(error)),
         Unread::Packed(_) | Unread::Folder => (unread.to_string(), None),
@@ -58,10 +63,7 @@ pub fn failure(unread: &Unread, place: &Path, from: Option<&str>) -> Failure {
 
 /// What a file in an unknown format looks like, and what can be done.
 fn unknown(place: &Path) -> (String, Option<String>) {
-    let report = format!(
-        "`rejoin check --describe {}` prints its fields without their values, for a report",
-        quoted(&place.to_string_lossy())
-    );
+    let report = describing(place);
     let Some(likeness) = source::likeness(place) else {
         return (ReadError::UnknownFormat.to_string(), Some(report));
     };
@@ -75,6 +77,12 @@ fn unknown(place: &Path) -> (String, Option<String>) {
         format!("its text would be read with {}; {near}{report}", readers.join(" or "))
     };
     (format!("{}: {likeness}", ReadError::UnknownFormat), Some(hint))
+}
+
+/// The command that describes a file.
+fn describing(place: &Path) -> String {
+    let path = quoted(&place.to_string_lossy());
+    format!("`rejoin check --describe {path}` prints its fields without their values, for a report")
 }
 
 impl From<HistoryError> for Failure {

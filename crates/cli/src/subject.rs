@@ -34,12 +34,19 @@ pub fn read(given: &str, options: &ReadOptions<'_>) -> Result<(Subject, Untouche
         return of_file(given, options);
     }
     match of_store(given, options) {
-        // No id by its looks, and no title: most likely a file was meant.
-        Err(Failure::Engine(error))
-            if !is_surely_id(given) && !matches!(*error, EngineError::Ambiguous { .. }) =>
-        {
-            of_file(given, options)
-        }
+        // No id by its looks, and no title: perhaps a file was meant.
+        Err(Failure::Engine(error)) if !is_surely_id(given) => match *error {
+            EngineError::Ambiguous { .. } => Err(Failure::Engine(error)),
+            EngineError::Unknown(_) => {
+                let why = "there is no such file, and no such conversation in the store";
+                Err(Failure::unreadable(
+                    given,
+                    why,
+                    Some("check the path; `rejoin list` lists conversations"),
+                ))
+            }
+            _ => of_file(given, options),
+        },
         read => read,
     }
 }

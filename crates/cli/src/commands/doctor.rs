@@ -69,7 +69,8 @@ fn words(health: Health) -> &'static str {
 fn for_people(diagnosis: &Diagnosis, wanted: &LookFor, machine: &Machine, all: bool) -> Result<(), Failure> {
     let (counts, total) = (diagnosis.counts(), diagnosis.total());
     if total.sessions == 0 {
-        output::data("No sessions found. Looked in:")?;
+        let since = wanted.since.map_or_else(String::new, |since| format!(" that changed since {since}"));
+        output::data(&format!("No sessions found{since}. Looked in:"))?;
         for agent in &wanted.agents {
             let places = agent.looked_at(machine);
             let more =

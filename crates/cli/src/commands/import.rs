@@ -58,7 +58,11 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     if candidates.is_empty() && databases.is_empty() && !arguments.watch {
         output::talk("There is nothing to import.");
-        return Ok(if arguments.paths.is_empty() { 0 } else { UNREADABLE });
+        if !arguments.paths.is_empty() {
+            return Ok(UNREADABLE);
+        }
+        output::hint("`rejoin doctor --self` lists the folders that were looked in");
+        return Ok(0);
     }
     let store = desk.write_store()?;
     let bar = output::progress(candidates.len(), "{bar:40} {pos}/{len} sessions");
@@ -164,10 +168,15 @@ struct Teller<'a> {
 
 impl Teller<'_> {
     fn tell(&self, step: ImportStep<'_>) -> Result<(), Failure> {
-        if let ImportStep::Stored { path, session, .. } | ImportStep::Failed { path, session, .. } = &step {
-            for finding in session.findings.iter().filter(|_| self.voice == Voice::Full) {
-                output::talk(&format!("{}: {}", harmless(path), report::line(finding)));
-            }
+        // What is wrong with a session that has not changed was said when it was imported.
+        let said = match &step {
+            ImportStep::Stored { path, session, imported } if imported.added > 0 => Some((path, session)),
+            ImportStep::Failed { path, session, .. } => Some((path, session)),
+            _ => None,
+        };
+        if let Some((path, session)) = said.filter(|_| self.voice == Voice::Full) {
+            let lines = session.findings.iter().map(report::line);
+            lines.for_each(|line| output::talk(&format!("{}: {line}", harmless(path))));
         }
         match step {
             ImportStep::Unread { candidate, why } => {

@@ -198,21 +198,30 @@ fn shape_in(name: &str, place: Option<&Path>, source: ByteSource) -> Result<File
             let why = "it is an archive: unpack it, and describe the files in it";
             return Err(Unread::Io(io::Error::other(why)));
         }
-        _ => FileShape::of(&text_of(source).map_err(Unread::Io)?),
+        _ => {
+            let bytes = beginning_of(source).map_err(Unread::Io)?;
+            let shape = match Input::new(name, &bytes) {
+                Ok(input) => FileShape::of(&input.text),
+                Err(InputError::Empty) => FileShape::default(),
+                Err(error) => return Err(ReadError::from(error).into()),
+            };
+            FileShape { bytes: bytes.len(), ..shape }
+        }
     })
 }
 
 /// What a file in an unknown format looks like.
 #[must_use]
 pub fn likeness(place: &Path) -> Option<Likeness> {
-    Likeness::of(&open_unpacked(place, open_file).and_then(text_of).ok()?)
+    let bytes = open_unpacked(place, open_file).and_then(beginning_of).ok()?;
+    Likeness::of(&Input::new("", &bytes).ok()?.text)
 }
 
-/// The text of a source, up to the limit of a body. Bytes that are not text are replaced.
-fn text_of(source: ByteSource) -> io::Result<String> {
+/// The bytes of a source, up to the limit of a body.
+fn beginning_of(source: ByteSource) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(limits::BODY_BYTES as u64).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes)
 }
 
 fn nothing(name: &str) -> Input {
