@@ -17,6 +17,7 @@ pub fn ci() -> Result<()> {
     for features in [
         &["--no-default-features"][..],
         &["--no-default-features", "--features", "store"],
+        &["--no-default-features", "--features", "files"],
         &["--no-default-features", "--features", "agent"],
     ] {
         run(cargo(&["check", "--locked", "-p", "rejoin"]).args(features))?;

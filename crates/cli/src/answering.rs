@@ -16,6 +16,7 @@ use rejoin::{
             registry::{self, account_elsewhere},
         },
     },
+    places::AgentPlace,
 };
 
 use crate::{
@@ -26,7 +27,6 @@ use crate::{
     failure::Failure,
     home::{self, Home},
     output,
-    places::AGENTS,
     settings::{SettingOrigin, Settings},
 };
 
@@ -150,7 +150,8 @@ fn ollama() -> Option<String> {
 
 /// The folders of Codex and of Claude Code, which keep logins.
 fn folders_of_others() -> [Option<PathBuf>; 2] {
-    ["codex", "claude-code"].map(|format| AGENTS.iter().find(|agent| agent.format == format)?.home())
+    let machine = home::machine();
+    ["codex", "claude-code"].map(|format| AgentPlace::of(format)?.home(&machine))
 }
 
 /// The files that keys come from. No model is shown them: someone may work in their home folder.

@@ -10,7 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rejoin::store::{Location, files::PrivateFolder};
+use rejoin::{
+    places::Machine,
+    store::{Location, files::PrivateFolder},
+};
 
 use crate::failure::Failure;
 
@@ -59,6 +62,11 @@ impl Home {
     }
 }
 
+/// This machine, as far as the places of other agents depend on it.
+pub fn machine() -> Machine {
+    Machine::new(env::home_dir(), PathBuf::from("."), |name| env::var_os(name))
+}
+
 fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
@@ -82,15 +90,9 @@ pub enum Existing {
     Kept,
 }
 
-/// Makes the folders above a file, which only their owner can open.
-pub fn make_folders_of(path: &Path) -> io::Result<()> {
-    PrivateFolder::new(folder_of(path)).make()?;
-    Ok(())
-}
-
-/// Writes a file as [`write`] does, and the folders above it.
+/// Writes a file as [`write`] does, and the folders above it, which only their owner can open.
 pub fn write_with_folders(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
-    make_folders_of(path)?;
+    PrivateFolder::new(folder_of(path)).make()?;
     write(path, bytes, existing)
 }
 

@@ -8,7 +8,6 @@ mod addresses;
 mod amounts;
 mod answering;
 mod args;
-mod beside;
 mod commands;
 mod completing;
 mod desk;
@@ -25,7 +24,6 @@ mod outfile;
 mod output;
 mod pager;
 mod picker;
-mod places;
 mod prompts;
 mod question;
 #[cfg(feature = "mcp")]
@@ -105,7 +103,7 @@ fn usage(error: clap::Error, given: &[std::ffi::OsString]) -> ExitCode {
         None => drop(error.print()),
     }
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    if error.kind() == ErrorKind::MissingRequiredArgument && usage.contains("rejoin import ") {
+    if error.kind() == ErrorKind::MissingRequiredArgument && usage.contains(" import ") {
         output::hint("`rejoin import --all` imports the sessions of every agent on this machine");
     }
     ExitCode::from(code)

@@ -9,6 +9,7 @@ use clap::{
     Arg, Command, CommandFactory as _,
     error::{ContextKind, ContextValue, ErrorKind},
 };
+use rejoin::places::quoted;
 
 use crate::{args::CommandLine, near::is_near, output};
 
@@ -177,15 +178,6 @@ fn meant(group: &str, prefix: &str, word: &str, similar: &[String]) -> Vec<Strin
     elsewhere.map(|(other, _, meanings)| format!("{other} {}", meanings[0])).into_iter().collect()
 }
 
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
@@ -228,19 +220,6 @@ mod tests {
         ] {
             let split = |line: &str| line.split('|').map(OsString::from).collect::<Vec<_>>();
             assert_eq!(with_chat(&root, split(given)), split(becomes), "{given}");
-        }
-    }
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        for (word, wanted) in [
-            ("/home/a.json", "/home/a.json"),
-            ("two words", "'two words'"),
-            ("it's", r"'it'\''s'"),
-            ("$(x)", "'$(x)'"),
-            ("", "''"),
-        ] {
-            assert_eq!(quoted(word), wanted);
         }
     }
 }

@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rejoin::source::ByteSource;
+
 use crate::output;
 
 /// After this time without data the user is told that rejoin is waiting.
@@ -24,8 +26,6 @@ const DEVICE_BYTES: u64 = 16 * 1024 * 1024;
 /// How much is read at once, and how many such pieces may wait to be used.
 const PIECE_BYTES: usize = 64 * 1024;
 const PIECES: usize = 4;
-
-pub type ByteSource = Box<dyn Read + Send>;
 
 /// Opens what a path names. A pipe is not opened before it is read, since that waits for its other end.
 pub fn open(path: &Path) -> io::Result<ByteSource> {

@@ -6,6 +6,7 @@ use rejoin::{
     ConversationId, Rule,
     check::Subject,
     engine::{EngineError, Mode},
+    source::Opened,
 };
 
 use crate::{
@@ -33,18 +34,25 @@ pub fn read(given: &str, options: &ReadOptions<'_>) -> Result<(Subject, Untouche
         return of_file(given, options);
     }
     match of_store(given, options) {
-        // No id by its looks, and no title: most likely a file was meant.
-        Err(Failure::Engine(error))
-            if !is_surely_id(given) && !matches!(*error, EngineError::Ambiguous { .. }) =>
-        {
-            of_file(given, options)
-        }
+        // No id by its looks, and no title: perhaps a file was meant.
+        Err(Failure::Engine(error)) if !is_surely_id(given) => match *error {
+            EngineError::Ambiguous { .. } => Err(Failure::Engine(error)),
+            EngineError::Unknown(_) => {
+                let why = "there is no such file, and no such conversation in the store";
+                Err(Failure::unreadable(
+                    given,
+                    why,
+                    Some("check the path; `rejoin list` lists conversations"),
+                ))
+            }
+            _ => of_file(given, options),
+        },
         read => read,
     }
 }
 
 fn of_file(path: &str, options: &ReadOptions<'_>) -> Result<(Subject, Untouched), Failure> {
-    let (input, sessions) = source::read_input(path, options.from)?;
+    let Opened { input, sessions } = source::read_input(path, options.from)?;
     let named = options.from.and_then(|from| from.parse().ok());
     let subject = match sessions {
         Ok(sessions) => Ok(Subject::of_file(path, input, sessions, named)),

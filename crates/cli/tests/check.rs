@@ -9,7 +9,7 @@ use proptest::{
     test_runner::TestRunner,
 };
 use serde_json::{Value, json};
-use support::Home;
+use support::{Home, SOUND, has};
 use testkit::bodies::{Shape, body};
 
 /// The exit code of `check` with these arguments on a body, and its report.
@@ -277,4 +277,25 @@ fn the_shape_is_shown_and_no_value() {
     let refused = home.run(&["check", file]);
     assert_eq!(refused.code, 2, "{}", refused.err);
     assert!(refused.err.contains("check --describe"), "{}", refused.err);
+    let words = home.file("words.txt", "only words");
+    assert_eq!(home.out(&["check", "--describe", &words]), "10 bytes, one line of text that is not JSON\n");
+    let utf16: Vec<u8> = "\u{feff}{\"kind\":1}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let shown = home.out(&["check", "--describe", &home.file("utf16.json", utf16)]);
+    assert!(shown.starts_with("22 bytes, one JSON value\n"), "{shown}");
+    let binary = home.run(&["check", "--describe", &home.file("binary", [0x80; 200])]);
+    assert_eq!(binary.code, 2);
+    assert!(binary.err.contains("it is not text"), "{}", binary.err);
+}
+
+#[test]
+fn a_word_that_is_no_file_and_no_conversation() {
+    let home = Home::new("sqlite");
+    home.import("chat.json", SOUND);
+    let ran = home.run(&["check", "nonesuch"]);
+    assert_eq!(ran.code, 2);
+    let lines = [
+        "cannot read nonesuch: there is no such file, and no such conversation in the store",
+        "`rejoin list` lists conversations",
+    ];
+    has(&ran.err, &lines);
 }

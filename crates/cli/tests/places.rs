@@ -298,7 +298,10 @@ fn only_what_changed_since() {
         !week.contains(&String::from("Codex")) && month.contains(&String::from("Codex")),
         "{week:?} {month:?}"
     );
-    has(&home.run(&["import", "--agent", "codex", "--since", "7d"]).err, &["There is nothing to import."]);
+    let nothing = home.run(&["import", "--agent", "codex", "--since", "7d"]);
+    has(&nothing.err, &["There is nothing to import.", "hint: `rejoin doctor --self`"]);
+    let nothing = home.run(&["doctor", "--agent", "codex", "--since", "2026-11-17T00:00:00Z"]);
+    has(&nothing.out, &["No sessions found that changed since 2026-11-17T00:00:00Z. Looked in:"]);
     has(&home.run(&["import", "--agent", "codex", "--since", "30d"]).err, &["1 new"]);
     assert_eq!(home.run(&["doctor", "--since", "yesterday"]).code, 2);
 }

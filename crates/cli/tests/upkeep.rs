@@ -17,7 +17,8 @@ fn an_imported_conversation_with_unread_text_is_not_sound() {
         let unread =
             r#"[{"role":"user","content":"list the files in this folder","note":"one of them is hidden"}]"#;
         let file = home.file("unread.json", unread);
-        home.run(&["import", &file]);
+        has(&home.run(&["import", &file]).err, &["[unread-text]"]);
+        assert!(!home.run(&["import", &file]).err.contains("[unread-text]"), "once is enough");
         let checked = home.run(&["check", "@1"]);
         assert_eq!(checked.code, 1, "{}", checked.out);
         has(&checked.out, &["field `note` [unread-text]"]);

@@ -87,7 +87,7 @@ impl Writer<'_> {
         let copied = copy.finish()?;
         // Only a new one can be taken back: an entry that does so would make this record differ from its source.
         let growth = Growth::between(before, self.store.tail(id)?).filter(|growth| growth.before.is_none());
-        Ok(Imported { id, new, added: copied.added, messages, growth })
+        Ok(Imported { id, new, added: copied.added, messages, compared: 0, growth })
     }
 }
 

@@ -17,7 +17,9 @@
 
 use std::{
     borrow::Cow,
-    collections::{HashMap, HashSet},
+    cell::Cell,
+    collections::{HashMap, HashSet, VecDeque},
+    fmt,
     ops::ControlFlow,
 };
 
@@ -26,7 +28,7 @@ use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Raw, Salt, Tail, Text, Timestamp,
     chain::Stamp, content::Branch, hash, json::Doc,
 };
-use rejoin_store::{Item, Store, StoreError};
+use rejoin_store::{Item, Location, Store, StoreError};
 
 use crate::{
     error::EngineError,
@@ -41,6 +43,19 @@ impl Writer<'_> {
     /// If the store cannot be written, or another process writes to the conversation. [`EngineError::OwnRecord`] if it is rejoin's
     /// own record: see [`Writer::import_record`].
     pub fn import(&self, session: &Session) -> Result<Imported, EngineError> {
+        self.import_again(session, &mut ImportMemory::default())
+    }
+
+    /// Imports a session as [`Writer::import`] does. If the memory knows what the store has, the conversation is not read from there:
+    /// for a source that grows while it is watched.
+    ///
+    /// # Errors
+    /// As [`Writer::import`].
+    pub fn import_again(
+        &self,
+        session: &Session,
+        memory: &mut ImportMemory,
+    ) -> Result<Imported, EngineError> {
         if session.format == jsonl::FORMAT {
             return Err(EngineError::OwnRecord(session.id));
         }
@@ -55,10 +70,15 @@ impl Writer<'_> {
         let wanted = session.to_entries(now);
         let _lock = self.lock(id)?;
         let tail = self.store.tail(id)?;
-        let known = Known::read(self.store, id, tail)?;
-        let mut import = Import { id, now, chain: Chain::at(tail), known, added: Vec::new() };
+        let (known, compared) = match memory.take(self.store, id, tail) {
+            Some(known) => (known, 0),
+            None => Known::read(self.store, id, tail)?,
+        };
+        let compared = Cell::new(compared);
+        let mut import = Import { id, now, chain: Chain::at(tail), known, added: Vec::new(), compared };
         let (seen, head) = import.run(&wanted);
-        if import.is_older(&seen, self.store) {
+        let is_older = import.is_older(&seen, self.store);
+        if is_older {
             import.added.clear();
         } else if let Some(head) = head {
             import.head(head, wanted.iter().filter_map(time).max());
@@ -70,7 +90,13 @@ impl Writer<'_> {
             crate::conversation::keep_of_import(self.store, id, &import.added);
         }
         let (growth, messages) = (Growth::between(tail, after), session.messages.len() as u64);
-        Ok(Imported { id, new: tail.is_none(), added, messages, growth })
+        let Import { mut known, added: entries, compared, .. } = import;
+        // Of an older copy, it also knows entries that were not stored.
+        if !is_older {
+            entries.iter().for_each(|entry| known.stored(id, entry));
+            memory.put(self.store, id, after, known);
+        }
+        Ok(Imported { id, new: tail.is_none(), added, messages, compared: compared.get(), growth })
     }
 
     /// Takes an import back, if nothing was added to the conversation since: a new conversation is deleted, and one that had grown is
@@ -95,8 +121,9 @@ impl Writer<'_> {
             id,
             now: self.clock.now(),
             chain: Chain::at(Some(after)),
-            known: Known::read(self.store, id, Some(after))?,
+            known: Known::read(self.store, id, Some(after))?.0,
             added: Vec::new(),
+            compared: Cell::default(),
         };
         let body = taken_back();
         let branch = taken_back_id(id, after.id, &body);
@@ -141,6 +168,45 @@ struct Node {
     context: Option<Hash>,
 }
 
+/// What importers know of the conversations that they imported last, so that importing a source that has grown does not read them from
+/// the store again. If anything else was appended to one meanwhile, or erased in it, its tail is another one, and it is read again.
+#[derive(Default)]
+pub struct ImportMemory {
+    /// The one that was imported last is at the end.
+    conversations: VecDeque<(Location, ConversationId, Tail, Known)>,
+}
+
+impl ImportMemory {
+    /// How many entries are remembered in all. Each takes some 300 bytes.
+    const MOST: usize = 200_000;
+
+    /// What is known of a conversation, if the store still has it with this tail.
+    fn take(&mut self, store: &dyn Store, id: ConversationId, tail: Option<Tail>) -> Option<Known> {
+        let is_it = |(of, known, ..): &(Location, ConversationId, Tail, Known)| {
+            *known == id && of == store.location()
+        };
+        let (_, _, then, known) = self.conversations.remove(self.conversations.iter().position(is_it)?)?;
+        (Some(then) == tail).then_some(known)
+    }
+
+    fn put(&mut self, store: &dyn Store, id: ConversationId, tail: Option<Tail>, known: Known) {
+        // What cannot be read now may be readable next time.
+        let Some(tail) = tail.filter(|_| !known.damaged) else { return };
+        self.conversations.push_back((store.location().clone(), id, tail, known));
+        let count =
+            |memory: &Self| memory.conversations.iter().map(|(.., known)| known.nodes.len()).sum::<usize>();
+        while count(self) > Self::MOST {
+            self.conversations.pop_front();
+        }
+    }
+}
+
+impl fmt::Debug for ImportMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ImportMemory").field("conversations", &self.conversations.len()).finish()
+    }
+}
+
 /// The stored entries of a conversation.
 #[derive(Default)]
 struct Known {
@@ -167,19 +233,21 @@ struct Known {
 }
 
 impl Known {
-    fn read(store: &dyn Store, id: ConversationId, tail: Option<Tail>) -> Result<Self, StoreError> {
-        let mut known = Self::default();
+    /// Reads the entries of a conversation. Returns how many there are, too.
+    fn read(store: &dyn Store, id: ConversationId, tail: Option<Tail>) -> Result<(Self, u64), StoreError> {
+        let (mut known, mut count) = (Self::default(), 0);
         if tail.is_none() {
-            return Ok(known);
+            return Ok((known, count));
         }
         store.read(id, 0, &mut |item| {
             match item {
                 Item::Entry(entry) => known.stored(id, &entry),
                 Item::Damage(damage) => known.damaged |= !damage.torn,
             }
+            count += 1;
             ControlFlow::Continue(())
         })?;
-        Ok(known)
+        Ok((known, count))
     }
 
     fn stored(&mut self, conversation: ConversationId, entry: &Entry) {
@@ -254,6 +322,8 @@ struct Import {
     chain: Chain,
     known: Known,
     added: Vec<Entry>,
+    /// How many entries were read from the store.
+    compared: Cell<u64>,
 }
 
 impl Import {
@@ -296,18 +366,21 @@ impl Import {
         if self.added.iter().any(since) {
             return false;
         }
-        let mut new = self.added.iter().filter(|entry| !is_light(&entry.envelope().kind));
-        let known = match (new.next(), new.next()) {
-            (None, _) => true,
-            (Some(last), None) => self.known.first != Some(last.id()) && self.begins(store, last),
-            _ => false,
-        };
         // Entries that were appended here are no part of the source.
         let more = |node: &Node| {
             let of_source = !node.ours && node.id.is_derived() && self.known.stored.contains(&node.id);
             of_source && !seen.contains(&node.id)
         };
-        known && self.known.nodes.values().any(more)
+        // A source that has only grown is told without looking into the store.
+        if !self.known.nodes.values().any(more) {
+            return false;
+        }
+        let mut new = self.added.iter().filter(|entry| !is_light(&entry.envelope().kind));
+        match (new.next(), new.next()) {
+            (None, _) => true,
+            (Some(last), None) => self.known.first != Some(last.id()) && self.begins(store, last),
+            _ => false,
+        }
     }
 
     /// Whether this message is the beginning of a stored one in the same place, and so was cut short.
@@ -320,6 +393,7 @@ impl Import {
         let place = Some(self.known.ground(parent));
         let mut found = false;
         let read = store.each_entry(self.id, |entry| {
+            self.compared.set(self.compared.get() + 1);
             let node = self.known.nodes.get(&entry.id());
             let is_there = node.is_some_and(|node| node.ground == node.id && node.place == place);
             found |= is_there && native(&entry).is_some_and(|long| long.as_str().starts_with(raw.as_str()));

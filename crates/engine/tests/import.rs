@@ -5,9 +5,9 @@
 mod support;
 
 use proptest::{prelude::*, test_runner::Config};
-use rejoin_engine::{EngineError, Mode, read};
+use rejoin_engine::{EngineError, ImportMemory, Mode, read};
 use rejoin_formats::Session;
-use rejoin_record::{Chain, Content, Kind, Message, content::Meta};
+use rejoin_record::{Chain, Content, Entry, EntryId, Hash, Kind, Message, content::Meta};
 use rejoin_store::{Store, memory::Memory};
 use support::{Counting, Fragile, assert_verifies, lines, path_kinds, session, stored, writer};
 
@@ -402,15 +402,47 @@ fn forked(parents: &[(usize, u8)]) -> Session {
     transcript(&lines)
 }
 
+/// The entries of a conversation in order: the id, the content and the parent of each.
+fn places(store: &dyn Store, session: &Session) -> Vec<(EntryId, Hash, Option<EntryId>)> {
+    let place = |entry: &Entry| (entry.id(), entry.inner(), entry.envelope().parent);
+    stored(store, session.id).iter().map(place).collect()
+}
+
+/// A source that grows is compared with what is stored once. If the conversation was changed otherwise, it is read again.
+#[test]
+fn a_conversation_that_is_watched_is_not_read_again() {
+    let (store, clock, mut known) = (memory(), Counting, ImportMemory::default());
+    let steps: Vec<Step> = (0..20).map(Step::User).collect();
+    let mut import =
+        |count: usize| writer(&store, &clock).import_again(&rollout(&steps[..count]), &mut known).unwrap();
+    assert_eq!((import(10).compared, import(10).compared), (0, 0));
+    let grown = import(12);
+    assert_eq!((grown.compared, grown.added), (0, 2), "two more");
+    let grown = import(13);
+    assert_eq!((grown.compared, grown.added), (0, 1), "one more");
+    let id = grown.id;
+    let stored = store.tail(id).unwrap().unwrap().seq + 1;
+    assert_eq!(writer(&store, &clock).import(&rollout(&steps[..13])).unwrap().compared, stored);
+    // A title was given here.
+    writer(&store, &clock).rename(id, "another").unwrap();
+    let grown = import(14);
+    assert_eq!((grown.compared, grown.added), (stored + 1, 1));
+    assert_eq!(import(15).compared, 0);
+    assert_verifies(&store, id);
+}
+
 /// Takes in every state of a growing file, and compares with the last one taken in alone.
 fn grows(states: &[Session]) -> Result<(), TestCaseError> {
     let (grown, clock) = (memory(), Counting);
+    let (watched, mut known) = (memory(), ImportMemory::default());
     for state in states {
+        writer(&watched, &clock).import_again(state, &mut known).unwrap();
         let before = grown.tail(state.id).unwrap().map_or(0, |tail| tail.seq + 1);
         let imported = writer(&grown, &clock).import(state).unwrap();
         prop_assert_eq!(imported.added, grown.tail(state.id).unwrap().unwrap().seq + 1 - before);
         prop_assert_eq!(read_back(&grown, state), lines(state));
         prop_assert_eq!(writer(&grown, &clock).import(state).unwrap().added, 0);
+        prop_assert_eq!(places(&watched, state), places(&grown, state), "with a memory and without");
     }
     let last = states.last().unwrap();
     let whole = memory();

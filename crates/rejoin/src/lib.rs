@@ -88,6 +88,8 @@ pub mod check;
 pub mod compat;
 pub mod doctor;
 pub mod history;
+#[cfg(feature = "files")]
+pub mod import;
 #[cfg(feature = "agent")]
 pub mod installation;
 #[cfg(feature = "store")]
@@ -97,9 +99,13 @@ pub mod mcp;
 mod mend;
 #[cfg(feature = "agent")]
 pub mod models;
+#[cfg(feature = "files")]
+pub mod places;
 #[cfg(feature = "agent")]
 pub mod resume;
 pub mod shape;
+#[cfg(feature = "files")]
+pub mod source;
 #[cfg(feature = "agent")]
 pub mod stats;
 

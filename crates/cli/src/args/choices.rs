@@ -11,12 +11,11 @@ use rejoin::{
     Dialect, OnBroken, Rule,
     approval::ApprovalMode,
     installation::{readable, writable},
+    places::AGENTS,
     sessions::{self, FORMATS, Format},
     stats::By,
     store::{OWN_AGENT, SessionState},
 };
-
-use crate::places::AGENTS;
 
 /// What statistics are broken down by.
 pub fn ways() -> impl TypedValueParser<Value = By> {

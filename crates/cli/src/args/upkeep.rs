@@ -2,14 +2,14 @@
 
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
-use rejoin::{record::Timestamp, store::Location};
+use rejoin::{
+    places::{AGENTS, AgentPlace, LookFor},
+    record::Timestamp,
+    store::Location,
+};
 
 use super::choices::{formats, found_agents, time};
-use crate::{
-    completing,
-    places::{AGENTS, AgentPlace, LookFor},
-    settings::Settings,
-};
+use crate::{completing, settings::Settings};
 
 pub const IMPORT_EXAMPLES: &str = "Examples:
   rejoin import --all
@@ -38,10 +38,6 @@ pub struct AgentsArguments {
 }
 
 impl AgentsArguments {
-    pub fn since(&self) -> Option<std::time::SystemTime> {
-        self.since.map(std::time::SystemTime::from)
-    }
-
     /// The agents that were named, or all of them.
     pub fn wanted(&self, settings: &Settings) -> LookFor {
         let is_wanted = |agent: &&AgentPlace| {
@@ -49,7 +45,7 @@ impl AgentsArguments {
         };
         let mut folders = settings.agent_folders();
         folders.retain(|(agent, _)| is_wanted(agent));
-        LookFor { agents: AGENTS.iter().filter(is_wanted).collect(), folders, since: self.since() }
+        LookFor { agents: AGENTS.iter().filter(is_wanted).collect(), folders, since: self.since }
     }
 }
 

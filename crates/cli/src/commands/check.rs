@@ -7,6 +7,7 @@ use rejoin::{
     check::{self, Judged, Report, RequestBytes, Sender},
     checkers, convert_with,
     engine::Mode,
+    places::quoted,
     sessions,
 };
 
@@ -15,7 +16,6 @@ use crate::{
     args::CheckArguments,
     desk::Flags,
     failure::{FAILED, Failure, UNREADABLE},
-    meaning::quoted,
     output::{self, harmless, paint, plural},
     source,
     subject::{self, ReadOptions},

@@ -10,7 +10,7 @@ use rejoin::{
     shape,
 };
 
-use super::{install::AgentCopy, report};
+use super::{install, report};
 use crate::{
     args::{ConvertArguments, Destination, InstallArguments},
     desk::Flags,
@@ -55,7 +55,7 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     let choice = Choice { model: arguments.model.as_deref(), max_tokens: arguments.max_tokens };
     let made = if install {
-        AgentCopy::make(session, to, choice.model, on_broken)?.map(|(copy, made)| (Some(copy), made))
+        install::make(session, to, choice.model, on_broken)?.map(|(copy, made)| (Some(copy), made))
     } else {
         make(session, to, choice, on_broken).map(|made| (None, made))
     };
@@ -68,7 +68,7 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
             // The report first: once the body is written, the work is done.
             tell(findings, Finding::deed)?;
             match copy {
-                Some(copy) => copy.put(&content, json)?,
+                Some(copy) => install::put(&copy, &content, json)?,
                 None => put(&content)?,
             }
             Ok(0)

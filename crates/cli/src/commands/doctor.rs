@@ -1,10 +1,15 @@
 //! `rejoin doctor`: every session of every agent on this machine, checked. Nothing is changed.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use rejoin::{
     Rule,
     doctor::{Diagnosis, Examined, FileState, Health},
+    places::{self, AgentPlace, Candidate, Candidates, FolderFiles, LookFor, Machine},
+    source::Unread,
 };
 
 use crate::{
@@ -12,10 +17,10 @@ use crate::{
     commands::installation,
     desk::Flags,
     failure::{FAILED, Failure, UNREADABLE},
-    home::Home,
+    home::{self, Home},
     output::{self, harmless, paint},
-    places::{self, AgentPlace, Candidate, Candidates, FolderFiles, LookFor},
     settings::Settings,
+    source, stream,
 };
 
 /// How many broken sessions are listed, unless all are asked for.
@@ -26,45 +31,28 @@ pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
         return installation::tell(arguments.json, flags);
     }
     let wanted = arguments.agents.wanted(&Settings::load(&Home::from_environment()?.config)?);
+    let (paths, machine): (Vec<PathBuf>, _) =
+        (arguments.paths.iter().map(PathBuf::from).collect(), home::machine());
     let Candidates { files: candidates, missing, .. } =
-        places::candidates(&wanted, &arguments.paths, FolderFiles::ByName);
+        places::candidates(&wanted, &paths, FolderFiles::ByName, &machine);
     for path in &missing {
         output::talk(&format!("{} does not exist", output::shown(path)));
     }
     let bar = output::progress(candidates.len(), "{bar:40} {pos}/{len} sessions");
-    let diagnosis = Diagnosis::of(&candidates, |candidate| examine(candidate, &wanted), || bar.inc(1));
+    let explain = |path: &Path, unread: &Unread| source::failure(unread, path, None).to_string();
+    let examine = |candidate: &Candidate| candidate.examine(&wanted, stream::open, explain);
+    let diagnosis = Diagnosis::of(&candidates, examine, || bar.inc(1));
     bar.finish_and_clear();
     if arguments.json {
         output::json_data(&diagnosis.to_json())?;
     } else {
-        for_people(&diagnosis, &wanted, arguments.all)?;
+        for_people(&diagnosis, &wanted, &machine, arguments.all)?;
     }
     Ok(match (diagnosis.is_sound(), !missing.is_empty() && candidates.is_empty()) {
         (_, true) => UNREADABLE,
         (false, _) => FAILED,
         _ => 0,
     })
-}
-
-/// Reads and examines a file. One that was not named and that no agent wrote need not be a session.
-fn examine(candidate: &Candidate, wanted: &LookFor) -> Option<FileState> {
-    let mut read = candidate.try_read(None);
-    if let Ok(sessions) = &mut read {
-        sessions.retain(|session| wanted.wants(session));
-    }
-    let agent = match &read {
-        Ok(sessions) => {
-            let format = sessions.first()?.format;
-            AgentPlace::of(format).map_or(format, |agent| agent.name)
-        }
-        Err(_) => match candidate.agent {
-            Some(agent) => agent.name,
-            None if candidate.named => "",
-            None => return None,
-        },
-    };
-    let read = read.map_err(|unread| unread.failure(&candidate.path, None));
-    FileState::of(candidate.path.clone(), agent, read)
 }
 
 /// Describes a state for people.
@@ -78,12 +66,13 @@ fn words(health: Health) -> &'static str {
     }
 }
 
-fn for_people(diagnosis: &Diagnosis, wanted: &LookFor, all: bool) -> Result<(), Failure> {
+fn for_people(diagnosis: &Diagnosis, wanted: &LookFor, machine: &Machine, all: bool) -> Result<(), Failure> {
     let (counts, total) = (diagnosis.counts(), diagnosis.total());
     if total.sessions == 0 {
-        output::data("No sessions found. Looked in:")?;
+        let since = wanted.since.map_or_else(String::new, |since| format!(" that changed since {since}"));
+        output::data(&format!("No sessions found{since}. Looked in:"))?;
         for agent in &wanted.agents {
-            let places = agent.looked_at();
+            let places = agent.looked_at(machine);
             let more =
                 if places.len() > 1 { format!(" and {} more", places.len() - 1) } else { String::new() };
             let first = places.first().map(|place| output::shown(place)).unwrap_or_default();

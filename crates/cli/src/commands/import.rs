@@ -1,88 +1,100 @@
 //! `rejoin import`: other agents' sessions into the store. The files are only read.
 //!
 //! In a folder every regular file is tried by its content. Files that are no sessions are counted by reason; none of them stops
-//! the others. `journal.rs` remembers what each import did, so that it can be taken back; `watch.rs` goes on importing.
+//! the others. What is imported, remembered and undone is decided in `rejoin::import`; here it is told.
 
-mod journal;
-mod watch;
-
-use std::{collections::BTreeMap, io::BufReader, path::Path};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 use rejoin::{
-    Session,
-    engine::{EngineError, Imported, Writer},
-    shape,
-    store::StoreError,
+    engine::{Clock as _, Imported, SystemClock},
+    import::{ImportCounts, ImportStep, Importer, Journal, JournalError, UndoOutcome, UndoneImport, Watch},
+    places::{self, Candidates, FolderFiles, LookFor},
+    sessions, shape,
+    source::is_database_address,
 };
 
-use self::journal::Journal;
 use super::report;
 use crate::{
+    active,
     args::ImportArguments,
     desk::{self, Desk, Flags},
-    failure::{Failure, UNREADABLE},
+    failure::{FAILED, Failure, UNREADABLE},
+    home,
     output::{self, harmless, paint, plural},
-    places::{self, Candidate, Candidates, FolderFiles, LookFor},
-    source,
+    prompts,
+    signals::SignalWatch,
+    source, stream,
 };
-
-/// The format of rejoin's own record.
-const OWN: &str = "jsonl";
 
 /// Imports every file; one that cannot be read does not stop the others.
 pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
     if arguments.undo {
-        return journal::undo(&desk, arguments.json);
+        return undo(&desk, arguments.json);
     }
     // `--agent` and `--watch` without paths mean what `--all` means.
     let everywhere = arguments.all || arguments.paths.is_empty();
     let named = !everywhere && arguments.agents.agents.is_empty();
     let wanted = if named {
-        LookFor { since: arguments.agents.since(), ..LookFor::default() }
+        LookFor { since: arguments.agents.since, ..LookFor::default() }
     } else {
         arguments.agents.wanted(&desk.settings)
     };
-    let (databases, paths): (Vec<String>, Vec<String>) =
-        arguments.paths.iter().cloned().partition(|path| source::is_database_address(path));
-    let Candidates { files: candidates, missing, passed_over } =
-        places::candidates(&wanted, &paths, FolderFiles::All);
+    let (databases, paths): (Vec<&String>, Vec<&String>) =
+        arguments.paths.iter().partition(|path| is_database_address(path));
+    let (paths, machine): (Vec<PathBuf>, _) = (paths.iter().map(PathBuf::from).collect(), home::machine());
+    let look = |wanted: &LookFor| places::candidates(wanted, &paths, FolderFiles::All, &machine);
+    let Candidates { files: candidates, missing, passed_over } = look(&wanted);
     for path in &missing {
         Failure::unreadable(path.display(), "there is no such file or folder", None).say();
     }
     if candidates.is_empty() && databases.is_empty() && !arguments.watch {
         output::talk("There is nothing to import.");
-        return Ok(if arguments.paths.is_empty() { 0 } else { UNREADABLE });
+        if !arguments.paths.is_empty() {
+            return Ok(UNREADABLE);
+        }
+        output::hint("`rejoin doctor --self` lists the folders that were looked in");
+        return Ok(0);
     }
     let store = desk.write_store()?;
     let bar = output::progress(candidates.len(), "{bar:40} {pos}/{len} sessions");
-    let mut import = Import {
-        writer: desk::writer(&*store, "rejoin import"),
-        journal: Journal::open(&desk),
-        wanted: &wanted,
-        json: arguments.json,
-        counts: Counts::default(),
-        voice: Voice::Full,
-    };
-    let mut watched = watch::Watched::default();
-    passed_over.into_iter().for_each(|(path, reason)| import.counts.skip(&path, reason));
+    let writer = desk::writer(&*store, "rejoin import");
+    let mut importer = Importer::new(writer, journal(&desk), wanted, stream::open);
+    importer.from = arguments.from.as_deref().and_then(sessions::named);
+    let mut watch = Watch::default();
+    let mut teller = Teller { voice: Voice::Full, from: arguments.from.as_deref(), json: arguments.json };
+    passed_over.into_iter().for_each(|(path, reason)| importer.counts.skip(&path, reason));
     for candidate in &candidates {
-        watched.note(&candidate.path);
-        bar.suspend(|| import.file(candidate, arguments.from.as_deref()))?;
+        bar.suspend(|| watch.import(&mut importer, candidate, &mut |step| teller.tell(step)))?;
         bar.inc(1);
     }
     bar.finish_and_clear();
-    databases.iter().try_for_each(|address| import.database(address))?;
+    for address in databases {
+        importer.database(address, &mut |step| teller.tell(step))?;
+    }
     desk::settle(&*store);
     if arguments.watch {
-        let failed = import.counts.failed;
-        output::talk(&import.counts.sentence());
-        import.voice = Voice::News;
-        return watch::run(&mut import, watched, arguments).map(|()| u8::from(failed > 0));
+        let failed = importer.counts.failed;
+        output::talk(&sentence(&importer.counts));
+        teller.voice = Voice::News;
+        until_stopped(|stopped| {
+            let candidates = look(importer.wanted()).files;
+            watch.look(&mut importer, &candidates, || !stopped(), &mut |step| teller.tell(step))
+        })?;
+        output::talk(&sentence(&importer.counts));
+        return Ok(u8::from(failed > 0));
     }
-    let counts = import.counts;
+    let counts = importer.counts;
     if !arguments.json {
-        output::talk(&counts.sentence());
+        output::talk(&sentence(&counts));
     } else if !counts.skipped.is_empty() {
         let reasons = counts.skipped.iter().map(|(reason, (count, _))| (*reason, *count));
         output::json_data(&shape::skipped(reasons))?;
@@ -94,46 +106,48 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     }
 }
 
-#[derive(Debug, Default)]
-struct Counts {
-    read: usize,
-    /// Conversations that were not in the store before.
-    new: usize,
-    grown: usize,
-    /// Files that were named on the command line, or that belong to an agent, and cannot be read.
-    unreadable: usize,
-    /// Every file that gave no conversation, by the reason: how many, and the first of them.
-    skipped: BTreeMap<&'static str, (u64, String)>,
-    /// Conversations that could not be stored.
-    failed: usize,
+fn journal(desk: &Desk) -> Journal {
+    Journal::open(&desk.home.data, &desk.location, SystemClock.now())
 }
 
-impl Counts {
-    fn sentence(&self) -> String {
-        let mut said = format!(
-            "{} read: {} new, {} grown, {} as before",
-            plural(self.read, "conversation"),
-            self.new,
-            self.grown,
-            self.read - self.new - self.grown - self.failed
-        );
-        if !self.skipped.is_empty() {
-            let total: u64 = self.skipped.values().map(|(count, _)| count).sum();
-            let reasons = self.skipped.iter().map(|(reason, (count, first))| {
-                let first =
-                    if *count == 1 { harmless(first) } else { format!("such as {}", harmless(first)) };
-                format!("\n  {count} {reason}: {first}")
-            });
-            said.push_str(&format!(".\n{} skipped", plural(total, "file")));
-            return format!("{said}:{}", reasons.collect::<String>());
+/// Looks again and again until a signal comes. A look returns how long to pause after it.
+fn until_stopped(
+    mut look: impl FnMut(&dyn Fn() -> bool) -> Result<Duration, Failure>,
+) -> Result<(), Failure> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&stopped);
+    let _signals = SignalWatch::start(move || stop.store(true, Ordering::Relaxed));
+    let is_stopped = || stopped.load(Ordering::Relaxed);
+    output::talk("Watching for new messages. Ctrl-C stops.");
+    while !is_stopped() {
+        let pause = look(&is_stopped)?;
+        let until = Instant::now() + pause;
+        while Instant::now() < until && !is_stopped() {
+            thread::sleep(Duration::from_millis(50).min(pause));
         }
-        said + "."
     }
+    Ok(())
+}
 
-    fn skip(&mut self, path: &Path, reason: &'static str) {
-        let (count, _) = self.skipped.entry(reason).or_insert_with(|| (0, path.display().to_string()));
-        *count += 1;
+fn sentence(counts: &ImportCounts) -> String {
+    let mut said = format!(
+        "{} read: {} new, {} grown, {} as before",
+        plural(counts.read, "conversation"),
+        counts.new,
+        counts.grown,
+        counts.unchanged()
+    );
+    if !counts.skipped.is_empty() {
+        let total: u64 = counts.skipped.values().map(|(count, _)| count).sum();
+        let reasons = counts.skipped.iter().map(|(reason, (count, first))| {
+            let first = harmless(&first.display().to_string());
+            let first = if *count == 1 { first } else { format!("such as {first}") };
+            format!("\n  {count} {reason}: {first}")
+        });
+        said.push_str(&format!(".\n{} skipped", plural(total, "file")));
+        return format!("{said}:{}", reasons.collect::<String>());
     }
+    said + "."
 }
 
 /// How much is said about each file.
@@ -145,113 +159,103 @@ enum Voice {
     News,
 }
 
-struct Import<'s> {
-    writer: Writer<'s>,
-    journal: Journal,
-    wanted: &'s LookFor,
-    json: bool,
-    counts: Counts,
+/// Tells the steps of an import.
+struct Teller<'a> {
     voice: Voice,
+    from: Option<&'a str>,
+    json: bool,
 }
 
-impl Import<'_> {
-    fn file(&mut self, candidate: &Candidate, from: Option<&str>) -> Result<(), Failure> {
-        let sessions = match candidate.try_read(from) {
-            Ok(sessions) => sessions,
-            Err(unread) => {
-                self.counts.skip(&candidate.path, unread.reason());
-                // Some file in a folder need not be a session. One that was named, or that an agent wrote, should be.
-                if (candidate.agent.is_some() || candidate.named) && self.voice == Voice::Full {
-                    self.counts.unreadable += 1;
-                    unread.failure(&candidate.path, from).say();
-                }
-                return Ok(());
-            }
+impl Teller<'_> {
+    fn tell(&self, step: ImportStep<'_>) -> Result<(), Failure> {
+        // What is wrong with a session that has not changed was said when it was imported.
+        let said = match &step {
+            ImportStep::Stored { path, session, imported } if imported.added > 0 => Some((path, session)),
+            ImportStep::Failed { path, session, .. } => Some((path, session)),
+            _ => None,
         };
-        let path = candidate.path.display().to_string();
-        let recent = sessions.iter().filter(|session| self.wanted.wants(session));
-        recent.collect::<Vec<_>>().into_iter().try_for_each(|session| self.session(&path, session))
-    }
-
-    /// The tables of a bot in a database.
-    fn database(&mut self, address: &str) -> Result<(), Failure> {
-        let name = rejoin::store::hidden(address);
-        let mut stopped = Ok(());
-        source::each_history(address, &mut |sessions| {
-            let sessions = match sessions {
-                Ok(sessions) => sessions,
-                Err(error) => {
-                    self.counts.skip(Path::new(&name), "without a conversation in it");
-                    tracing::debug!("{name}: {error}");
-                    return;
-                }
-            };
-            for session in sessions.iter().filter(|session| self.wanted.wants(session)) {
-                if stopped.is_ok() {
-                    stopped = self.session(&name, session);
-                }
-            }
-        })?;
-        stopped
-    }
-
-    fn session(&mut self, path: &str, session: &Session) -> Result<(), Failure> {
-        self.counts.read += 1;
-        for finding in session.findings.iter().filter(|_| self.voice == Voice::Full) {
-            output::talk(&format!("{}: {}", harmless(path), report::line(finding)));
+        if let Some((path, session)) = said.filter(|_| self.voice == Voice::Full) {
+            let lines = session.findings.iter().map(report::line);
+            lines.for_each(|line| output::talk(&format!("{}: {line}", harmless(path))));
         }
-        let imported =
-            if session.format == OWN { self.own_record(path) } else { self.writer.import(session) };
-        match imported {
-            Ok(imported) => {
-                self.counts.new += usize::from(imported.new);
-                self.counts.grown += usize::from(!imported.new && imported.added > 0);
-                if let Some(growth) = imported.growth {
-                    self.journal.add(imported.id, path, growth);
+        match step {
+            ImportStep::Unread { candidate, why } => {
+                if candidate.is_expected() && self.voice == Voice::Full {
+                    source::failure(why, &candidate.path, self.from).say();
                 }
-                if self.voice == Voice::News && imported.added == 0 {
-                    return Ok(());
-                }
-                self.tell(path, session, imported)
+                Ok(())
             }
-            // Nothing more can be saved: the user should know at once.
-            Err(EngineError::Store(why)) if why.is_unwritable() => Err(EngineError::Store(why).into()),
-            Err(error) => {
-                self.counts.failed += 1;
+            ImportStep::Stored { imported, .. } if self.voice == Voice::News && imported.added == 0 => Ok(()),
+            ImportStep::Stored { path, session, imported } if self.json => {
+                output::json_data(&shape::imported(&imported, path, session.format))
+            }
+            ImportStep::Stored { path, imported, .. } => output::data(&line(path, &imported)),
+            ImportStep::Failed { path, why, .. } => {
                 output::talk(&format!("{}:", harmless(path)));
-                Failure::from(error).say();
+                Failure::from(why).say();
+                Ok(())
+            }
+            ImportStep::NotRemembered(JournalError { path, why }) => {
+                let path = output::shown(&path);
+                output::warning(format!(
+                    "`rejoin import --undo` will not know of this import: {path}: {why}"
+                ));
                 Ok(())
             }
         }
     }
+}
 
-    /// A file of rejoin's own entries: they go in as they are, hashes included.
-    fn own_record(&self, path: &str) -> Result<Imported, EngineError> {
-        let failed = |why| StoreError::Io { what: format!("opening {path}"), why };
-        // It was read once already, to see what it is.
-        if !Path::new(path).is_file() {
-            let why = std::io::Error::other("a pipe cannot be read twice; save it in a file first");
-            return Err(failed(why).into());
-        }
-        let file = source::open_unpacked(Path::new(path)).map_err(failed)?;
-        self.writer.import_record(&mut BufReader::new(file))
-    }
+/// What was imported from a file, on one line.
+fn line(path: &str, imported: &Imported) -> String {
+    let id = imported.id.to_string();
+    let added = match imported.added {
+        0 => String::from("nothing new"),
+        added => format!("{added} added"),
+    };
+    let messages = plural(imported.messages, "message");
+    format!("{}  {added:>11}  {messages:>12}  {}", paint(&id, output::STRONG), harmless(path))
+}
 
-    fn tell(&self, path: &str, session: &Session, imported: Imported) -> Result<(), Failure> {
-        if self.json {
-            return output::json_data(&shape::imported(&imported, path, session.format));
-        }
-        let id = imported.id.to_string();
-        let added = if imported.added == 0 {
-            String::from("nothing new")
-        } else {
-            format!("{} added", imported.added)
-        };
-        let messages = plural(imported.messages, "message");
-        output::data(&format!(
-            "{}  {added:>11}  {messages:>12}  {}",
-            paint(&id, output::STRONG),
-            harmless(path)
-        ))
+impl From<JournalError> for Failure {
+    fn from(error: JournalError) -> Self {
+        Self::unwritable(error.path.display(), &error.why)
     }
+}
+
+/// `rejoin import --undo`: undoes the last import into this store.
+fn undo(desk: &Desk, json: bool) -> Result<u8, Failure> {
+    let mut journal = journal(desk);
+    let Some(past) = journal.last() else {
+        output::talk("There is no import to undo.");
+        return Ok(0);
+    };
+    let store = desk.write_store()?;
+    let writer = desk::writer(&*store, "rejoin import --undo");
+    let time = past.began.split('.').next().unwrap_or(&past.began).replace('T', " ");
+    output::talk(&format!("Undoing the import of {time} UTC."));
+    let (mut undone, mut left) = (0, 0);
+    journal.undo(past, &writer, &mut |one: &UndoneImport| {
+        if one.outcome == UndoOutcome::Deleted {
+            active::forget(&desk.home.data, one.id);
+            if let Err(why) = prompts::forget(&desk.home.data, one.entries.iter()) {
+                output::warning(format!("the prompt may still remember what was said: {why}"));
+            }
+        }
+        *(if one.outcome.is_undone() { &mut undone } else { &mut left }) += 1;
+        if json {
+            return output::json_data(&one.to_json());
+        }
+        let id = paint(&one.id.to_string(), output::STRONG);
+        output::data(&format!("{id}  {}  {}", one.outcome.words(), harmless(&one.path)))
+    })?;
+    desk::settle(&*store);
+    if !json {
+        let left_alone = if left == 0 { String::new() } else { format!(", {left} kept") };
+        output::talk(&format!(
+            "{} undone{left_alone}. No session file was changed.",
+            plural(undone, "conversation")
+        ));
+    }
+    Ok(if left > 0 { FAILED } else { 0 })
 }

@@ -7,6 +7,7 @@ use rejoin::{
     Conversation, ConversationId, Dialect,
     engine::{SystemClock, Wanted},
     installation::{AnswerOutlook, Installation, StoreReport, StoreState, readable, writable},
+    places::{AGENTS, AgentPlace, Machine},
     record::entry::VERSION,
     sandbox::{Confinement, Sandbox},
 };
@@ -16,9 +17,8 @@ use crate::{
     answering,
     desk::{Desk, Flags},
     failure::{FAILED, Failure},
-    home::Home,
+    home::{self, Home},
     output::{self, harmless},
-    places::{AGENTS, AgentPlace},
     settings::Settings,
 };
 
@@ -116,13 +116,14 @@ fn for_people(found: &Installation) -> Vec<String> {
     });
     lines.extend(sandbox(&found.sandbox));
     lines.push(String::from("sessions of agents are looked for in:"));
-    lines.extend(AGENTS.iter().map(places));
+    let machine = home::machine();
+    lines.extend(AGENTS.iter().map(|agent| places(agent, &machine)));
     lines
 }
 
 /// `Codex: /home/me/.codex/sessions`; if nothing is there, the first place that was looked at.
-fn places(agent: &AgentPlace) -> String {
-    let all = agent.looked_at();
+fn places(agent: &AgentPlace, machine: &Machine) -> String {
+    let all = agent.looked_at(machine);
     let there: Vec<String> =
         all.iter().filter(|place| place.exists()).map(|place| place.display().to_string()).collect();
     match (there.is_empty(), all.split_first()) {

@@ -3,6 +3,7 @@
 use rejoin::{
     OnBroken,
     engine::{EngineError, Mode, turn::TurnInput},
+    places::quoted,
     resume::{OpenCall, Resumption},
     store::{SessionState, StoreError},
 };
@@ -15,7 +16,7 @@ use crate::{
     args::ResumeArguments,
     desk::{self, Desk, Flags},
     failure::Failure,
-    meaning, output, picker,
+    output, picker,
 };
 
 /// Makes a conversation the active one, shows its state, and continues it.
@@ -181,8 +182,7 @@ fn say_what_can_be_done(calls: &[OpenCall], id: &str, elsewhere: Option<&str>) {
     let folder_is_there = elsewhere.is_none_or(|folder| std::path::Path::new(folder).is_dir());
     // Only what works here is offered: a call runs where it was made, with a tool that rejoin has.
     if calls.iter().all(|call| call.can_run) && folder_is_there {
-        let there =
-            elsewhere.map_or_else(String::new, |folder| format!("cd {} && ", meaning::quoted(folder)));
+        let there = elsewhere.map_or_else(String::new, |folder| format!("cd {} && ", quoted(folder)));
         let there = output::harmless(&there);
         output::talk(&format!("    run them again: {there}rejoin resume {id} --on-broken rerun"));
     }
@@ -196,7 +196,7 @@ fn unknown(given: &str) -> Failure {
 /// Suggests to send an unknown title of several words as a message.
 fn or_as_message(given: &str) -> String {
     if given.trim().contains(char::is_whitespace) {
-        format!("\n  To say it in the active conversation: rejoin chat {}", meaning::quoted(given))
+        format!("\n  To say it in the active conversation: rejoin chat {}", quoted(given))
     } else {
         String::new()
     }

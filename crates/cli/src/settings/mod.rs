@@ -13,16 +13,13 @@ pub use file::{checked, set, unset};
 use rejoin::{
     approval::Rules,
     engine::provider::{decide::canonical, http::public, registry::is_address},
+    places::{AGENTS, AgentPlace},
     store::Location,
 };
 #[cfg(feature = "mcp")]
 pub use servers::{ServerSettings, add_server, remove_server, servers};
 
-use crate::{
-    failure::Failure,
-    near,
-    places::{AGENTS, AgentPlace},
-};
+use crate::{failure::Failure, near};
 
 pub struct Setting {
     /// The name; a dot separates a table from a key in it.

@@ -188,6 +188,7 @@ impl fmt::Display for FileShape {
                 writeln!(f, "{bytes} bytes, a database: {lines} rows, {values} JSON values in their columns")?
             }
             (0, 0) => writeln!(f, "{bytes} bytes, nothing in it")?,
+            (0, 1) => writeln!(f, "{bytes} bytes, one line of text that is not JSON")?,
             (0, lines) => writeln!(f, "{bytes} bytes, {lines} lines of text, none of them JSON")?,
             (1, 1) => writeln!(f, "{bytes} bytes, one JSON value")?,
             (values, lines) => writeln!(f, "{bytes} bytes, {lines} lines, {values} of them JSON")?,
@@ -198,11 +199,19 @@ impl fmt::Display for FileShape {
             let place = if place.is_empty() { "(each value)" } else { place };
             writeln!(f, "  {place:<width$}  {}", types.join(", "))?;
         }
+        if places.keys().any(|place| is_hidden(place)) {
+            writeln!(f, "  (`*` stands for names that may be your own)")?;
+        }
         if *has_more {
             writeln!(f, "  (more places are not listed)")?;
         }
         Ok(())
     }
+}
+
+/// Whether a place has a name in it that is not shown.
+fn is_hidden(place: &str) -> bool {
+    place.split(['.', ':', '[', ']']).any(|name| name == "*")
 }
 
 fn is_container(value: Value<'_>) -> bool {
@@ -325,6 +334,7 @@ not json secret four"#;
             "a sentence of the user":4,"conversationHistoryDeletedRange":[1,2]}"#;
         let shape = FileShape::of(text);
         let (shown, json) = (shape.to_string(), shape.to_json());
+        assert!(shown.contains("(`*` stands for names that may be your own)"), "{shown}");
         let people = ["alice", "bob", "carol", "Makefile", "notes", "SECRET", "HOME"];
         for hidden in people.into_iter().chain(["ghp_", "sk-", "VEV", "sentence"]) {
             assert!(!shown.contains(hidden) && !json.contains(hidden), "{hidden}: {shown}{json}");

@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal as _, Read as _};
 
+use rejoin::source::ByteSource;
+
 use crate::{args::Talk, failure::Failure, output, stream};
 
 /// The longest message that is piped in. No model takes more, a device without end must not fill the memory, and an entry
@@ -77,7 +79,7 @@ fn is_pipe() -> bool {
     !io::stdin().is_terminal()
 }
 
-fn whole_input(source: stream::ByteSource) -> Result<String, Failure> {
+fn whole_input(source: ByteSource) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let read = source.take(MESSAGE_BYTES as u64 + 1).read_to_end(&mut bytes);
     let unreadable = |why: String| Failure::unreadable("standard input", why, None);

@@ -1,31 +1,45 @@
-//! Finding sessions: where agents keep theirs, and what lies in the folders that a person names.
+//! Finding sessions: where agents keep theirs, and what lies in given folders. Nothing here looks at the environment: the caller
+//! describes the [`Machine`].
+//!
+//! ```
+//! use rejoin::places::{self, AGENTS, FolderFiles, LookFor, Machine};
+//!
+//! // The home folder, the folder to work in, and how to look up a variable of the environment.
+//! let machine = Machine::new(Some("/home/nobody".into()), ".".into(), |_| None);
+//! let wanted = LookFor { agents: AGENTS.iter().collect(), ..LookFor::default() };
+//! let found = places::candidates(&wanted, &[], FolderFiles::ByName, &machine);
+//! assert!(found.missing.is_empty());
+//! ```
 
 mod installing;
 mod pattern;
 mod table;
 
 use std::{
-    collections::HashSet,
-    env,
+    collections::{BTreeMap, HashSet},
     ffi::OsString,
     path::{Path, PathBuf},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
-use rejoin::Session;
+use rejoin_formats::{Session, sessions::Format};
+use rejoin_record::Timestamp;
 
 pub use self::{
-    installing::{Installed, Installs, NewSession},
+    installing::{AgentCopy, InstallError, InstallOptions, Installed, Installs, NewSession, quoted},
     table::AGENTS,
 };
-use crate::source::{self, ReadEffort, Unread};
+use crate::{
+    doctor::FileState,
+    source::{self, Open, ReadEffort, SourceOptions, Unread},
+};
 
 /// An agent whose sessions are looked for.
 #[derive(Debug)]
 pub struct AgentPlace {
     /// What people call it.
     pub name: &'static str,
-    /// The format of its sessions, which also names it in `--agent`.
+    /// The format of its sessions, which also names the agent in arguments and settings.
     pub format: &'static str,
     /// Where it keeps them.
     spots: &'static [Spot],
@@ -59,22 +73,46 @@ impl System {
     };
 }
 
-/// What paths are made from: a system, a home folder and the variables of the environment.
-struct Surroundings<'v> {
+/// What the places of agents depend on: the system, the folders of a user, and some variables of the environment.
+#[derive(Debug, Clone)]
+pub struct Machine {
     system: System,
     home: Option<PathBuf>,
-    variable: &'v dyn Fn(&str) -> Option<OsString>,
+    folder: PathBuf,
+    variables: BTreeMap<&'static str, PathBuf>,
 }
 
-impl Surroundings<'_> {
+/// Variables for the system's folders for data and settings. Those of agents are in the table.
+const OF_SYSTEMS: [&str; 3] = ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "APPDATA"];
+
+impl Machine {
+    /// Describes this system for a user: the home folder, the folder to work in, in which some agents keep their sessions, and how
+    /// to look up a variable of the environment. Only variables that places depend on are looked up. An empty one is not set.
+    pub fn new(home: Option<PathBuf>, folder: PathBuf, variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        Self::of(System::HERE, home, folder, variable)
+    }
+
+    fn of(
+        system: System,
+        home: Option<PathBuf>,
+        folder: PathBuf,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Self {
+        let roots = AGENTS.iter().flat_map(|agent| agent.spots).flat_map(|spot| spot.roots);
+        let of_agents = roots.filter_map(|root| root.split('/').next()?.strip_prefix('$'));
+        let set = |name| Some((name, PathBuf::from(variable(name).filter(|value| !value.is_empty())?)));
+        let variables = of_agents.chain(OF_SYSTEMS).filter_map(set).collect();
+        Self { system, home, folder, variables }
+    }
+
     /// The path that a root stands for. `None` if its variable is not set, or there is no home folder.
     fn resolve(&self, root: &str) -> Option<PathBuf> {
         let (first, rest) = root.split_once('/').unwrap_or((root, ""));
         let base = match first {
             "~" => self.home.clone()?,
-            "." => PathBuf::from("."),
-            "$DATA" => self.folder("XDG_DATA_HOME", ".local/share")?,
-            "$CONFIG" => self.folder("XDG_CONFIG_HOME", ".config")?,
+            "." => self.folder.clone(),
+            "$DATA" => self.system_folder("XDG_DATA_HOME", ".local/share")?,
+            "$CONFIG" => self.system_folder("XDG_CONFIG_HOME", ".config")?,
             variable => {
                 self.variable(variable.strip_prefix('$').expect("BUG: a root begins with none of these"))?
             }
@@ -82,7 +120,7 @@ impl Surroundings<'_> {
         Some(if rest.is_empty() { base } else { base.join(rest) })
     }
 
-    fn folder(&self, variable: &str, usual: &str) -> Option<PathBuf> {
+    fn system_folder(&self, variable: &str, usual: &str) -> Option<PathBuf> {
         match self.system {
             System::Linux => self.variable(variable).or_else(|| Some(self.home.as_ref()?.join(usual))),
             System::MacOs => Some(self.home.as_ref()?.join("Library/Application Support")),
@@ -93,87 +131,79 @@ impl Surroundings<'_> {
     }
 
     fn variable(&self, name: &str) -> Option<PathBuf> {
-        (self.variable)(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+        self.variables.get(name).cloned()
     }
 
-    /// The root of a spot, if the spot is one of this system.
-    fn root(&self, spot: &Spot) -> Option<PathBuf> {
-        if !spot.systems.contains(&self.system) {
-            return None;
-        }
-        spot.roots.iter().find_map(|root| self.resolve(root))
+    /// The roots of an agent's spots that are there on this system, each with its patterns.
+    fn spots(&self, agent: &AgentPlace) -> impl Iterator<Item = (PathBuf, &'static [&'static str])> {
+        let here = agent.spots.iter().filter(|spot| spot.systems.contains(&self.system));
+        here.filter_map(|spot| Some((spot.roots.iter().find_map(|root| self.resolve(root))?, spot.patterns)))
     }
-}
-
-fn here<T>(ask: impl FnOnce(&Surroundings<'_>) -> T) -> T {
-    ask(&Surroundings { system: System::HERE, home: env::home_dir(), variable: &|name| env::var_os(name) })
 }
 
 impl AgentPlace {
     /// The agent whose sessions have that format.
+    #[must_use]
     pub fn of(format: &str) -> Option<&'static Self> {
         AGENTS.iter().find(|agent| agent.format == format)
     }
 
     /// Its main folder, whether it exists or not.
-    pub fn home(&self) -> Option<PathBuf> {
-        here(|surroundings| self.spots.iter().find_map(|spot| surroundings.root(spot)))
+    #[must_use]
+    pub fn home(&self, machine: &Machine) -> Option<PathBuf> {
+        machine.spots(self).next().map(|(root, _)| root)
     }
 
     /// The folders and files that are looked at, whether they exist or not.
-    pub fn looked_at(&self) -> Vec<PathBuf> {
+    #[must_use]
+    pub fn looked_at(&self, machine: &Machine) -> Vec<PathBuf> {
         let mut places: Vec<PathBuf> = Vec::new();
-        here(|surroundings| {
-            for spot in self.spots {
-                let Some(root) = surroundings.root(spot) else { continue };
-                for pattern in spot.patterns {
-                    let place = pattern::beginning(&root, pattern);
-                    if !places.iter().any(|known| place.starts_with(known)) {
-                        places.retain(|known| !known.starts_with(&place));
-                        places.push(place);
-                    }
+        for (root, patterns) in machine.spots(self) {
+            for pattern in patterns {
+                let place = pattern::beginning(&root, pattern);
+                if !places.iter().any(|known| place.starts_with(known)) {
+                    places.retain(|known| !known.starts_with(&place));
+                    places.push(place);
                 }
             }
-        });
+        }
         places
     }
 
     /// Its sessions: files, and folders that are read as one.
-    fn sessions(&self) -> Vec<PathBuf> {
-        here(|surroundings| {
-            let mut found = Vec::new();
-            for spot in self.spots {
-                let Some(root) = surroundings.root(spot) else { continue };
-                spot.patterns.iter().for_each(|pattern| pattern::find(&root, pattern, &mut found));
-            }
-            found
-        })
+    fn sessions(&self, machine: &Machine) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for (root, patterns) in machine.spots(self) {
+            patterns.iter().for_each(|pattern| pattern::find(&root, pattern, &mut found));
+        }
+        found
     }
 
     /// Whether a file of it has that id in its name, or the beginning of it: some agents shorten ids there.
-    pub fn has(&self, id: &str) -> bool {
+    fn has(&self, id: &str, machine: &Machine) -> bool {
         let short = id.get(..8).unwrap_or(id);
         let named =
             |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().contains(short));
-        self.sessions().iter().any(named)
+        self.sessions(machine).iter().any(named)
     }
 }
 
 /// Whose sessions are looked for, and which of them.
 #[derive(Debug, Default, Clone)]
 pub struct LookFor {
+    /// The agents in whose places sessions are looked for.
     pub agents: Vec<&'static AgentPlace>,
-    /// More folders of agents, from the settings.
+    /// More folders with sessions of agents.
     pub folders: Vec<(&'static AgentPlace, PathBuf)>,
     /// Only what was changed since then.
-    pub since: Option<SystemTime>,
+    pub since: Option<Timestamp>,
 }
 
 impl LookFor {
     /// Whether the newest message of a session is recent enough. A file may hold many; a message need not have a time.
+    #[must_use]
     pub fn wants(&self, session: &Session) -> bool {
-        let since = self.since.and_then(|since| jiff::Timestamp::try_from(since).ok());
-        since.is_none_or(|since| session.newest().is_none_or(|newest| newest >= since))
+        self.since.is_none_or(|since| session.newest().is_none_or(|newest| newest >= since))
     }
 
     /// Whether a file or a folder was changed recently enough. What cannot be told is looked at.
@@ -181,7 +211,10 @@ impl LookFor {
         let changed = || path.metadata().ok()?.modified().ok();
         // A folder is not changed when a file in it is written to, nor is a database while the changes are in its log.
         let log = || Path::new(&format!("{}-wal", path.display())).metadata().ok()?.modified().ok();
-        self.since.is_none_or(|since| {
+        // Before 1970, everything was changed since.
+        let since = self.since.map(|since| u64::try_from(since.as_millisecond()).unwrap_or(0));
+        let since = since.map(|since| SystemTime::UNIX_EPOCH + Duration::from_millis(since));
+        since.is_none_or(|since| {
             path.is_dir()
                 || [changed(), log()].into_iter().flatten().max().is_none_or(|changed| changed >= since)
         })
@@ -189,33 +222,67 @@ impl LookFor {
 }
 
 /// A file to look at, and whose it is.
+#[derive(Debug, Clone)]
 pub struct Candidate {
+    /// The file, or the folder that is read as one.
     pub path: PathBuf,
     /// The agent in whose folder it lies.
     pub agent: Option<&'static AgentPlace>,
-    /// Whether the user named this very file, and wants to know.
+    /// Whether this very file was asked for, so that it should be a session.
     pub named: bool,
 }
 
 impl Candidate {
     /// Its conversations, or why there are none.
-    pub fn try_read(&self, from: Option<&str>) -> Result<Vec<Session>, Unread> {
+    ///
+    /// # Errors
+    /// If no conversation can be read from it.
+    pub fn read(&self, from: Option<&'static Format>, open: Open) -> Result<Vec<Session>, Unread> {
         if self.path.is_dir() && std::fs::read_dir(&self.path).is_err() {
             return Err(Unread::Folder);
         }
-        let in_passing = self.agent.is_none() && !self.named;
-        let effort = if in_passing { ReadEffort::InPassing } else { ReadEffort::Full };
+        let effort = if self.is_expected() { ReadEffort::Full } else { ReadEffort::InPassing };
+        let read = |from| Ok(source::read(&self.path, &SourceOptions { from, effort, open })?.sessions?);
         // What lies in an agent's own folder but looks like nothing is still one of its sessions, a damaged one.
-        let read = source::try_read(&self.path, from, effort).or_else(|unread| {
-            self.agent.map_or(Err(unread), |agent| source::try_read(&self.path, Some(agent.format), effort))
-        });
-        read.map(|(_, sessions)| sessions)
+        let own = self.agent.and_then(|agent| rejoin_formats::sessions::named(agent.format));
+        read(from).or_else(|unread| if own.is_some() { read(own) } else { Err(unread) })
+    }
+
+    /// Whether it should be a session: it was asked for, or lies where an agent keeps its sessions. Some file in a folder need not
+    /// be one.
+    #[must_use]
+    pub fn is_expected(&self) -> bool {
+        self.agent.is_some() || self.named
+    }
+
+    /// Reads it and examines what becomes of its sessions, as [`crate::doctor`] tells. `None` if it holds none that is wanted, and
+    /// need not. `explain` says why one that should be a session cannot be read.
+    pub fn examine(
+        &self,
+        wanted: &LookFor,
+        open: Open,
+        explain: impl Fn(&Path, &Unread) -> String,
+    ) -> Option<FileState> {
+        let mut read = self.read(None, open);
+        if let Ok(sessions) = &mut read {
+            sessions.retain(|session| wanted.wants(session));
+        }
+        let agent = match &read {
+            Ok(sessions) => {
+                let format = sessions.first()?.format;
+                AgentPlace::of(format).map_or(format, |agent| agent.name)
+            }
+            Err(_) if !self.is_expected() => return None,
+            Err(_) => self.agent.map_or("", |agent| agent.name),
+        };
+        FileState::of(self.path.clone(), agent, read.map_err(|unread| explain(&self.path, &unread)))
     }
 }
 
 /// The files to look at, and the paths that are left out.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Candidates {
+    /// The files, those of agents first.
     pub files: Vec<Candidate>,
     /// Paths that were given and do not exist.
     pub missing: Vec<PathBuf>,
@@ -235,8 +302,9 @@ pub enum FolderFiles {
 /// The endings of files that are mostly sessions, or that may be packed ones.
 const ENDINGS: &[&str] = &["jsonl", "json", "traj", "db", "gz", "zst", "zip", "eval"];
 
-/// The sessions of agents, and the files of the given paths.
-pub fn candidates(wanted: &LookFor, paths: &[String], chosen: FolderFiles) -> Candidates {
+/// Finds the sessions of agents, and the files of the given paths. The content of a file is not looked at.
+#[must_use]
+pub fn candidates(wanted: &LookFor, paths: &[PathBuf], chosen: FolderFiles, machine: &Machine) -> Candidates {
     let likely = |path: &Path| {
         chosen == FolderFiles::All
             || path.extension().is_some_and(|kind| ENDINGS.iter().any(|ending| kind == *ending))
@@ -244,14 +312,14 @@ pub fn candidates(wanted: &LookFor, paths: &[String], chosen: FolderFiles) -> Ca
     let mut seen = HashSet::new();
     let mut found = Candidates::default();
     for agent in &wanted.agents {
-        for path in agent.sessions() {
+        for path in agent.sessions(machine) {
             if wanted.is_recent(&path) && seen.insert(path.clone()) {
                 found.files.push(Candidate { path, agent: Some(agent), named: false });
             }
         }
     }
     let set = wanted.folders.iter().map(|(_, folder)| folder.clone());
-    for path in set.chain(paths.iter().map(PathBuf::from)) {
+    for path in set.chain(paths.iter().cloned()) {
         if !path.exists() {
             found.missing.push(path);
             continue;
@@ -323,16 +391,14 @@ mod tests {
     /// Every format in the table is one that can be read, and every place exists in some form on each system.
     #[test]
     fn agents_have_places() {
-        let formats: HashSet<&str> = rejoin::installation::readable().collect();
+        let readable = rejoin_formats::sessions::FORMATS.iter().filter(|format| format.read.is_some());
+        let formats: HashSet<&str> = readable.map(|format| format.name).collect();
         let variable = |name: &str| (name == "APPDATA").then(|| OsString::from("/users/me/AppData/Roaming"));
         for agent in AGENTS {
             assert!(formats.contains(agent.format), "{}", agent.format);
             for system in [System::Linux, System::MacOs, System::Windows] {
-                let home = Some(PathBuf::from("/home/me"));
-                let surroundings = Surroundings { system, home, variable: &variable };
-                let roots: Vec<PathBuf> =
-                    agent.spots.iter().filter_map(|spot| surroundings.root(spot)).collect();
-                assert!(!roots.is_empty(), "{} on {system:?}", agent.name);
+                let machine = Machine::of(system, Some("/home/me".into()), ".".into(), variable);
+                assert!(machine.spots(agent).next().is_some(), "{} on {system:?}", agent.name);
             }
         }
     }
@@ -346,9 +412,8 @@ mod tests {
             _ => None,
         };
         let place = |format: &str, system, variable: &dyn Fn(&str) -> Option<OsString>| {
-            let surroundings = Surroundings { system, home: Some(PathBuf::from("/home/me")), variable };
-            let agent = AgentPlace::of(format).unwrap();
-            agent.spots.iter().find_map(|spot| surroundings.root(spot)).unwrap().display().to_string()
+            let machine = Machine::of(system, Some("/home/me".into()), ".".into(), variable);
+            AgentPlace::of(format).unwrap().home(&machine).unwrap().display().to_string()
         };
         assert_eq!(place("codex", System::Linux, &|_| None), "/home/me/.codex");
         assert_eq!(place("codex", System::Linux, &set), "/data/codex");

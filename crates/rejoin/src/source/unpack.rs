@@ -9,10 +9,11 @@ use std::{
 };
 
 use flate2::read::MultiGzDecoder;
-use rejoin::{Files, record::limits};
+use rejoin_formats::input::Files;
+use rejoin_record::limits;
 use zip::ZipArchive;
 
-use crate::stream::ByteSource;
+use super::ByteSource;
 
 /// The first bytes of a gzip file, a zstd frame, a zip archive and a SQLite database.
 const GZIP: &[u8] = &[0x1f, 0x8b];

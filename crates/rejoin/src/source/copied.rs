@@ -9,10 +9,14 @@ use std::{
     time::SystemTime,
 };
 
-use rejoin::{ReadError, Session, accounting::FileShape, sessions};
+use rejoin_formats::{
+    ReadError, Session,
+    accounting::FileShape,
+    sessions::{self, Format},
+};
 use tempfile::TempDir;
 
-use crate::stream::ByteSource;
+use super::ByteSource;
 
 /// How often a database that changes while it is copied is copied again.
 const ATTEMPTS: usize = 5;
@@ -25,14 +29,18 @@ const LOG_HEADER: u64 = 32;
 const COPY: &str = "copy.db";
 
 /// Reads the conversations in the database at a path.
-pub fn read(path: &Path, from: Option<&str>) -> Result<Vec<Session>, ReadError> {
+pub fn read(path: &Path, format: Option<&'static Format>) -> Result<Vec<Session>, ReadError> {
     let copy = copy(path).map_err(|why| ReadError::Io(why.to_string()))?;
-    open(&path.to_string_lossy(), &copy, from)
+    open(&path.to_string_lossy(), &copy, format)
 }
 
 /// Reads the conversations in a database that comes from a pipe, or out of a packed file.
-pub fn read_stream(name: &str, source: ByteSource, from: Option<&str>) -> Result<Vec<Session>, ReadError> {
-    open(name, &saved(source)?, from)
+pub fn read_stream(
+    name: &str,
+    source: ByteSource,
+    format: Option<&'static Format>,
+) -> Result<Vec<Session>, ReadError> {
+    open(name, &saved(source)?, format)
 }
 
 /// The shape of the database at a path.
@@ -62,9 +70,9 @@ fn saved(mut source: ByteSource) -> Result<TempDir, ReadError> {
     saved.map_err(|why| ReadError::Io(why.to_string()))
 }
 
-fn open(name: &str, folder: &TempDir, from: Option<&str>) -> Result<Vec<Session>, ReadError> {
+fn open(name: &str, folder: &TempDir, format: Option<&'static Format>) -> Result<Vec<Session>, ReadError> {
     let database = sessions::Database::open(name, &folder.path().join(COPY))?;
-    sessions::read_database(&database, from.and_then(sessions::named)).map_err(|error| match error {
+    sessions::read_database(&database, format).map_err(|error| match error {
         ReadError::UnknownFormat => {
             ReadError::NoConversation("it is a database of a program whose tables rejoin does not know")
         }

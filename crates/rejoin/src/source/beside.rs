@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rejoin::Companions;
+use rejoin_formats::input::Companions;
 
 /// How many folders deep the sessions of an agent lie: year, month, day.
 const DEPTH: usize = 4;

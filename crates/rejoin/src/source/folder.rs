@@ -7,11 +7,11 @@ use std::{
     path::{MAIN_SEPARATOR, Path, PathBuf},
 };
 
-use rejoin::{
-    Files,
-    record::limits,
+use rejoin_formats::{
+    input::Files,
     sessions::{self, Format},
 };
+use rejoin_record::limits;
 
 /// The most files that are listed. A folder with more is no storage of one program.
 pub const MOST: usize = 100_000;

@@ -1,6 +1,6 @@
 //! Where each agent keeps its sessions, on each system, and how a session is given to it.
 //!
-//! A root begins with `~` (the home folder), `.` (the current folder), `$DATA` or `$CONFIG` (the system's folders for data and
+//! A root begins with `~` (the home folder), `.` (the folder to work in), `$DATA` or `$CONFIG` (the system's folders for data and
 //! settings), or a variable of the environment. Of the roots of a spot, the first whose variable is set counts.
 //!
 //! A pattern leads from a root to the files: `*` stands for any part of one name, `**` for any folders, and a pattern that ends

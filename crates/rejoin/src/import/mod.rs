@@ -1,0 +1,265 @@
+//! Importing other agents' sessions into a store. The files are only read.
+//!
+//! An [`Importer`] reads files and stores what is new in them, and reports each step to its caller. `journal.rs` remembers what each
+//! import did, so that it can be undone; `watch.rs` finds the files that changed since.
+//!
+//! ```
+//! use rejoin::{
+//!     Access, Clock as _, EngineError, SystemClock, Writer, open_store, source,
+//!     import::{ImportStep, Importer, Journal},
+//!     places::{self, FolderFiles, LookFor, Machine},
+//! };
+//!
+//! let folder = tempfile::tempdir()?;
+//! let chat = r#"{"messages":[{"role":"user","content":"Hello."},{"role":"assistant","content":"Hello."}]}"#;
+//! std::fs::write(folder.path().join("chat.json"), chat)?;
+//!
+//! let location = "memory:".parse()?;
+//! let store = open_store(&location, Access::Write)?;
+//! let writer = Writer { store: &*store, clock: &SystemClock, command: "my program" };
+//! let journal = Journal::open(folder.path(), &location, SystemClock.now());
+//! let (wanted, machine) = (LookFor::default(), Machine::new(None, ".".into(), |_| None));
+//! let found = places::candidates(&wanted, &[folder.path().join("chat.json")], FolderFiles::All, &machine);
+//! let mut importer = Importer::new(writer, journal, wanted, source::open_file);
+//! for candidate in &found.files {
+//!     importer.file(candidate, &mut |step| {
+//!         assert!(matches!(step, ImportStep::Stored { imported, .. } if imported.new));
+//!         Ok::<(), EngineError>(())
+//!     })?;
+//! }
+//! assert_eq!(importer.counts.new, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod journal;
+mod watch;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    io::{self, BufReader},
+    path::{Path, PathBuf},
+};
+
+use rejoin_engine::{EngineError, ImportMemory, Imported, Writer};
+use rejoin_formats::{
+    Session,
+    sessions::{Format, jsonl},
+};
+use rejoin_store::StoreError;
+
+pub use self::{
+    journal::{Journal, JournalError, PastImport, UndoOutcome, UndoneImport},
+    watch::Watch,
+};
+use crate::{
+    places::{Candidate, LookFor},
+    source::{self, HistoryError, Open, Unread},
+};
+
+/// What happened to one file or one conversation of an import.
+#[derive(Debug)]
+pub enum ImportStep<'i> {
+    /// A file gave no conversation.
+    Unread {
+        /// The file.
+        candidate: &'i Candidate,
+        /// Why.
+        why: &'i Unread,
+    },
+    /// A conversation is in the store, whether it was before or not.
+    Stored {
+        /// The file, or the address of the database, without secrets.
+        path: &'i str,
+        /// The conversation, with the findings of its reader.
+        session: &'i Session,
+        /// What was added.
+        imported: Imported,
+    },
+    /// A conversation could not be stored. The others can.
+    Failed {
+        /// The file, or the address of the database, without secrets.
+        path: &'i str,
+        /// The conversation, with the findings of its reader.
+        session: &'i Session,
+        /// Why.
+        why: EngineError,
+    },
+    /// The journal cannot be written, so this import cannot be undone. The import goes on, and this is reported once.
+    NotRemembered(JournalError),
+}
+
+/// What an import did, in numbers.
+#[derive(Debug, Default, Clone)]
+pub struct ImportCounts {
+    /// Conversations that were read.
+    pub read: usize,
+    /// Conversations that were not in the store before.
+    pub new: usize,
+    /// Conversations that were in the store and have grown.
+    pub grown: usize,
+    /// Files that should be sessions and cannot be read. See [`Candidate::is_expected`].
+    pub unreadable: usize,
+    /// Every file that gave no conversation, by the reason: how many, and the first of them.
+    pub skipped: BTreeMap<&'static str, (u64, PathBuf)>,
+    /// Conversations that could not be stored.
+    pub failed: usize,
+}
+
+impl ImportCounts {
+    /// Counts a file that gives no conversation.
+    pub fn skip(&mut self, path: &Path, reason: &'static str) {
+        let (count, _) = self.skipped.entry(reason).or_insert_with(|| (0, path.to_owned()));
+        *count += 1;
+    }
+
+    /// Conversations of which the store had everything.
+    #[must_use]
+    pub fn unchanged(&self) -> usize {
+        self.read - self.new - self.grown - self.failed
+    }
+}
+
+/// Reads files and databases, and stores what is new in them.
+pub struct Importer<'s> {
+    writer: Writer<'s>,
+    journal: Journal,
+    wanted: LookFor,
+    open: Open,
+    /// The format of the files, if it is known; otherwise their content tells.
+    pub from: Option<&'static Format>,
+    /// What was done so far.
+    pub counts: ImportCounts,
+    /// Whether it was reported that the journal cannot be written.
+    is_forgetful: bool,
+}
+
+impl fmt::Debug for Importer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Importer").field("counts", &self.counts).finish_non_exhaustive()
+    }
+}
+
+impl<'s> Importer<'s> {
+    /// An importer that stores the sessions that are wanted, and opens their files with `open`.
+    #[must_use]
+    pub fn new(writer: Writer<'s>, journal: Journal, wanted: LookFor, open: Open) -> Self {
+        let counts = ImportCounts::default();
+        Self { writer, journal, wanted, open, from: None, counts, is_forgetful: false }
+    }
+
+    /// The sessions that are wanted.
+    #[must_use]
+    pub fn wanted(&self) -> &LookFor {
+        &self.wanted
+    }
+
+    /// Imports the conversations of a file.
+    ///
+    /// # Errors
+    /// If the store cannot be written, or `each` fails. A file that cannot be read, and a conversation that cannot be stored, are
+    /// steps.
+    pub fn file<E: From<EngineError>>(
+        &mut self,
+        candidate: &Candidate,
+        each: &mut impl FnMut(ImportStep<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.file_again(candidate, None, each)
+    }
+
+    /// Imports the conversations of a file, with a memory of what the store has of them.
+    fn file_again<E: From<EngineError>>(
+        &mut self,
+        candidate: &Candidate,
+        mut memory: Option<&mut ImportMemory>,
+        each: &mut impl FnMut(ImportStep<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sessions = match candidate.read(self.from, self.open) {
+            Ok(sessions) => sessions,
+            Err(why) => {
+                self.counts.skip(&candidate.path, why.reason());
+                self.counts.unreadable += usize::from(candidate.is_expected());
+                return each(ImportStep::Unread { candidate, why: &why });
+            }
+        };
+        let path = candidate.path.display().to_string();
+        sessions.iter().try_for_each(|session| self.session(&path, session, memory.as_deref_mut(), each))
+    }
+
+    /// Imports the conversations in the tables of a chat bot. See [`source::each_history`].
+    ///
+    /// # Errors
+    /// If the database cannot be read, the store cannot be written, or `each` fails.
+    pub fn database<E: From<EngineError> + From<HistoryError>>(
+        &mut self,
+        address: &str,
+        each: &mut impl FnMut(ImportStep<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let name = rejoin_store::hidden(address);
+        let mut stopped = Ok(());
+        source::each_history(address, &mut |sessions| {
+            let sessions = match sessions {
+                Ok(sessions) => sessions,
+                Err(error) => {
+                    self.counts.skip(Path::new(&name), "without a conversation in it");
+                    tracing::debug!("{name}: {error}");
+                    return;
+                }
+            };
+            if stopped.is_ok() {
+                stopped = sessions.iter().try_for_each(|session| self.session(&name, session, None, each));
+            }
+        })?;
+        stopped
+    }
+
+    /// Stores a conversation, if it is wanted.
+    fn session<E: From<EngineError>>(
+        &mut self,
+        path: &str,
+        session: &Session,
+        memory: Option<&mut ImportMemory>,
+        each: &mut impl FnMut(ImportStep<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if !self.wanted.wants(session) {
+            return Ok(());
+        }
+        self.counts.read += 1;
+        let imported = match memory {
+            _ if session.format == jsonl::FORMAT => self.own_record(path),
+            Some(memory) => self.writer.import_again(session, memory),
+            None => self.writer.import(session),
+        };
+        match imported {
+            Ok(imported) => {
+                self.counts.new += usize::from(imported.new);
+                self.counts.grown += usize::from(!imported.new && imported.added > 0);
+                if let Some(growth) = imported.growth
+                    && let Err(why) = self.journal.add(imported.id, path, growth)
+                    && !std::mem::replace(&mut self.is_forgetful, true)
+                {
+                    each(ImportStep::NotRemembered(why))?;
+                }
+                each(ImportStep::Stored { path, session, imported })
+            }
+            // Nothing more can be saved: the caller should know at once.
+            Err(EngineError::Store(why)) if why.is_unwritable() => Err(EngineError::Store(why).into()),
+            Err(why) => {
+                self.counts.failed += 1;
+                each(ImportStep::Failed { path, session, why })
+            }
+        }
+    }
+
+    /// A file of rejoin's own entries: they go in as they are, hashes included.
+    fn own_record(&self, path: &str) -> Result<Imported, EngineError> {
+        let failed = |why| StoreError::Io { what: format!("opening {path}"), why };
+        // It was read once already, to see what it is.
+        if !Path::new(path).is_file() {
+            let why = io::Error::other("a pipe cannot be read twice; save it in a file first");
+            return Err(failed(why).into());
+        }
+        let file = source::open_unpacked(Path::new(path), self.open).map_err(failed)?;
+        self.writer.import_record(&mut BufReader::new(file))
+    }
+}

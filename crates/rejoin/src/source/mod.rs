@@ -1,0 +1,440 @@
+//! Opening session files: plain or compressed ones, databases, archives, folders that are read as one, and streams.
+//!
+//! A source is only read, and never locked. What is too large for one text is read line by line. `unpack.rs` unpacks compressed
+//! files and archives, `copied.rs` copies databases, `folder.rs` lists folders, `beside.rs` opens files that a session refers to.
+//!
+//! ```
+//! use rejoin::source::{self, SourceOptions};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("chat.json");
+//! std::fs::write(&path, r#"{"messages":[{"role":"user","content":"Hello."},{"role":"assistant","content":"Hello."}]}"#)?;
+//! let sessions = source::read(&path, &SourceOptions::default())?.sessions?;
+//! assert_eq!(sessions[0].messages.len(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod beside;
+mod copied;
+mod folder;
+mod unpack;
+
+use std::{
+    fmt,
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rejoin_formats::{
+    Input, ReadError, Session,
+    accounting::FileShape,
+    input::{Files, InputError, Stream},
+    sessions::{self, Format, Likeness},
+};
+use rejoin_record::limits;
+use rejoin_store::{Location, LocationError, StoreError};
+
+pub(crate) use self::folder::Units;
+use self::{
+    beside::Beside,
+    folder::Folder,
+    unpack::{Archive, Packing, UNPACKED_BYTES, Unpacked},
+};
+
+/// Bytes to read, from wherever they come.
+pub type ByteSource = Box<dyn Read + Send>;
+
+/// Opens what a path names, if it is no folder.
+pub type Open = fn(&Path) -> io::Result<ByteSource>;
+
+/// How a source is read.
+#[derive(Clone, Copy)]
+pub struct SourceOptions {
+    /// The format, if it is known; otherwise the content tells.
+    pub from: Option<&'static Format>,
+    /// How hard to look for a conversation.
+    pub effort: ReadEffort,
+    /// How paths are opened. [`open_file`], unless pipes and devices are to be read as well.
+    pub open: Open,
+}
+
+impl Default for SourceOptions {
+    fn default() -> Self {
+        Self { from: None, effort: ReadEffort::Full, open: open_file }
+    }
+}
+
+impl fmt::Debug for SourceOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let from = self.from.map(|format| format.name);
+        f.debug_struct("SourceOptions")
+            .field("from", &from)
+            .field("effort", &self.effort)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How hard to look for a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadEffort {
+    /// Read all of it: someone asks about this very file.
+    Full,
+    /// Give up early on what does not begin like a session: it is one of many files in a folder.
+    InPassing,
+}
+
+/// What was read from a source.
+#[derive(Debug)]
+pub struct Opened {
+    /// The text. Empty if the source is not one text, such as a database, a folder or a long file of lines.
+    pub input: Input,
+    /// The conversations in it, or why there are none.
+    pub sessions: Result<Vec<Session>, ReadError>,
+}
+
+/// Why a source gave no conversation.
+#[derive(Debug, thiserror::Error)]
+pub enum Unread {
+    /// The system did not let it be read.
+    #[error("{0}")]
+    Io(io::Error),
+    /// It holds no conversation that can be read.
+    #[error(transparent)]
+    Format(#[from] ReadError),
+    /// It is compressed or an archive, and cannot be unpacked.
+    #[error("it cannot be unpacked: {0}")]
+    Packed(io::Error),
+    /// It is a folder that may not be read.
+    #[error("the folder may not be read")]
+    Folder,
+}
+
+impl Unread {
+    /// A few words that group files by the same cause.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Io(why) if why.kind() == io::ErrorKind::PermissionDenied => "permission denied",
+            Self::Io(_) | Self::Format(ReadError::Io(_)) => "read error",
+            Self::Packed(_) => "cannot be unpacked",
+            Self::Folder => "folder that may not be read",
+            Self::Format(ReadError::Input(InputError::Empty)) => "empty",
+            Self::Format(ReadError::Input(InputError::Binary { .. })) => "binary",
+            Self::Format(ReadError::Input(InputError::TooLarge { .. })) => "too large",
+            Self::Format(ReadError::NotJson { .. }) => "not JSON",
+            Self::Format(ReadError::Foreign { .. } | ReadError::MostlyUnread { .. }) => {
+                "in a format that is not read yet"
+            }
+            Self::Format(ReadError::NoConversation(_) | ReadError::UnknownFormat) => "no conversation in it",
+            Self::Format(ReadError::Ambiguous { .. }) => "in one of two formats",
+        }
+    }
+}
+
+/// Opens a regular file. A pipe or a device, which may never end, is refused.
+///
+/// # Errors
+/// If there is no such file, it is not a regular one, or the system does not let it be read.
+pub fn open_file(path: &Path) -> io::Result<ByteSource> {
+    let metadata = fs::metadata(path)?;
+    if metadata.is_dir() {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory));
+    }
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is a pipe or a device, not a file"));
+    }
+    Ok(Box::new(File::open(path)?))
+}
+
+/// Reads what a path names, and the conversations in it if there are any.
+///
+/// # Errors
+/// If it cannot be opened or unpacked, or is no text at all.
+pub fn read(place: &Path, options: &SourceOptions) -> Result<Opened, Unread> {
+    // A name need not be text to be a name; to a person it is shown as text.
+    let name = &*place.to_string_lossy();
+    if place.is_dir() {
+        let is_a_folder = || Unread::Io(io::Error::from(io::ErrorKind::IsADirectory));
+        let sessions = of_folder(place, options).ok_or_else(is_a_folder)?;
+        return Ok(Opened { input: nothing(name), sessions });
+    }
+    let source = (options.open)(place).map_err(Unread::Io)?;
+    look_at(name, Some(place), source, options)
+}
+
+/// Reads a stream, such as standard input, and the conversations in it if there are any. `name` is what to call it.
+///
+/// # Errors
+/// If it cannot be read or unpacked, or is no text at all.
+pub fn read_stream(name: &str, source: ByteSource, options: &SourceOptions) -> Result<Opened, Unread> {
+    look_at(name, None, source, options)
+}
+
+/// The shape of a file, with all values removed: of a text, unpacked and up to the limit of a body, or of a database.
+///
+/// # Errors
+/// If it cannot be opened or unpacked, or is an archive.
+pub fn shape(place: &Path, open: Open) -> Result<FileShape, Unread> {
+    shape_in(&place.to_string_lossy(), Some(place), open(place).map_err(Unread::Io)?)
+}
+
+/// The shape of a stream, as [`shape`] gives it of a file.
+///
+/// # Errors
+/// If it cannot be read or unpacked, or is an archive.
+pub fn shape_of_stream(name: &str, source: ByteSource) -> Result<FileShape, Unread> {
+    shape_in(name, None, source)
+}
+
+fn shape_in(name: &str, place: Option<&Path>, source: ByteSource) -> Result<FileShape, Unread> {
+    let Unpacked { outer, inner, source } = unpack::unpack(source).map_err(|(_, why)| Unread::Packed(why))?;
+    let file = place.filter(|place| outer == Packing::None && place.is_file());
+    Ok(match (inner, file) {
+        (Packing::Database, Some(place)) => copied::shape(place)?,
+        (Packing::Database, None) => copied::shape_of_stream(name, source)?,
+        (Packing::Archive, _) => {
+            let why = "it is an archive: unpack it, and describe the files in it";
+            return Err(Unread::Io(io::Error::other(why)));
+        }
+        _ => {
+            let bytes = beginning_of(source).map_err(Unread::Io)?;
+            let shape = match Input::new(name, &bytes) {
+                Ok(input) => FileShape::of(&input.text),
+                Err(InputError::Empty) => FileShape::default(),
+                Err(error) => return Err(ReadError::from(error).into()),
+            };
+            FileShape { bytes: bytes.len(), ..shape }
+        }
+    })
+}
+
+/// What a file in an unknown format looks like.
+#[must_use]
+pub fn likeness(place: &Path) -> Option<Likeness> {
+    let bytes = open_unpacked(place, open_file).and_then(beginning_of).ok()?;
+    Likeness::of(&Input::new("", &bytes).ok()?.text)
+}
+
+/// The bytes of a source, up to the limit of a body.
+fn beginning_of(source: ByteSource) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(limits::BODY_BYTES as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn nothing(name: &str) -> Input {
+    Input { name: name.to_owned(), text: "".into(), replaced_at: None, companions: None }
+}
+
+/// The conversations in a folder that is one unit, such as the storage of a program. `None` if no format claims it, or if it also
+/// has sessions in other formats, which would be passed over.
+fn of_folder(place: &Path, options: &SourceOptions) -> Option<Result<Vec<Session>, ReadError>> {
+    let format = options.from;
+    let folder = Folder::list(place)?;
+    if format.is_some_and(|format| format.read.as_ref().is_some_and(|read| read.files.is_some())) {
+        return Some(sessions::read_files(&folder, format));
+    }
+    let units = folder.units();
+    if let Some(unit) = units.at(place) {
+        return Some(sessions::read_files(&unit.files, Some(unit.format)));
+    }
+    let format = sessions::claim_files(&folder)?;
+    let is_alone = units.iter().all(|unit| unit.format.name == format.name) && !has_others(&folder, &units);
+    is_alone.then(|| sessions::read_files(&folder, Some(format)))
+}
+
+/// Whether a folder has sessions beside its units, judged by the beginnings of its files.
+fn has_others(folder: &Folder, units: &Units) -> bool {
+    let is_session = |path: PathBuf| {
+        let mut bytes = Vec::new();
+        let read = open_unpacked(&path, open_file)
+            .and_then(|source| source.take(READ_AT_ONCE as u64).read_to_end(&mut bytes));
+        let text = String::from_utf8_lossy(&bytes);
+        let is_document = || sessions::detect(&text).is_some_and(|format| format.agent.is_some());
+        read.is_ok()
+            && (bytes.starts_with(DATABASE) || sessions::detect_lines(&text).is_some() || is_document())
+    };
+    let mut others = folder.files().filter(|path| !units.own(path));
+    others.by_ref().take(MOST_OTHERS).any(is_session) || others.next().is_some()
+}
+
+/// The most files beside its units that are looked at in a folder. One with more is no storage of one program.
+const MOST_OTHERS: usize = 1_000;
+
+/// What a database of SQLite begins with.
+const DATABASE: &[u8] = b"SQLite format 3\0";
+
+/// Whether the files of a folder belong together and are read as one.
+pub(crate) fn is_unit(place: &Path) -> bool {
+    Folder::list(place).is_some_and(|folder| sessions::claim_files(&folder).is_some())
+}
+
+/// The folders under a root, given all files in it in order, that are a task or a storage of an agent and are read as one.
+pub(crate) fn units(root: &Path, paths: Vec<String>) -> Units {
+    Folder::of(root, paths).units()
+}
+
+/// Whether a text is the address of a database, and not a path.
+#[must_use]
+pub fn is_database_address(text: &str) -> bool {
+    text.starts_with("postgres://") || text.starts_with("postgresql://")
+}
+
+/// Why the tables of a chat bot were not read.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// It is no address of a PostgreSQL database.
+    #[error(transparent)]
+    Address(#[from] LocationError),
+    /// The server cannot be reached, or the tables cannot be read.
+    #[error("{why}")]
+    Server {
+        /// The database.
+        location: Location,
+        /// What the server said.
+        why: StoreError,
+    },
+}
+
+/// Reads the conversations in the tables of a chat bot, from its PostgreSQL database as it is now.
+///
+/// # Errors
+/// If the address is none, or the tables cannot be read.
+pub fn each_history(
+    address: &str,
+    each: &mut dyn FnMut(Result<Vec<Session>, ReadError>),
+) -> Result<(), HistoryError> {
+    let location: Location = address.parse()?;
+    let Location::Postgres(database) = &location else {
+        let why = "write `postgres://USER@HOST/DATABASE`";
+        return Err(LocationError { given: rejoin_store::hidden(address), why }.into());
+    };
+    let (name, format) = (rejoin_store::hidden(address), sessions::named("prometheus"));
+    let read = |text: String| sessions::read(&Input::new(&name, text.as_bytes())?, format);
+    rejoin_store::each_history(database, &mut |text| each(read(text)))
+        .map_err(|why| HistoryError::Server { location: location.clone(), why })
+}
+
+/// Opens a file, unpacked if it is compressed.
+pub(crate) fn open_unpacked(place: &Path, open: Open) -> io::Result<ByteSource> {
+    let unpacked = unpack::unpack(open(place)?).map_err(|(_, why)| why)?;
+    Ok(unpacked.source)
+}
+
+/// Reads the conversations in a zip archive.
+fn of_archive(
+    name: &str,
+    place: Option<&Path>,
+    mut source: ByteSource,
+    format: Option<&'static Format>,
+) -> Result<Result<Vec<Session>, ReadError>, Unread> {
+    let read = |files: &dyn Files| {
+        sessions::read_files(files, format).map_err(|error| match error {
+            ReadError::UnknownFormat => {
+                ReadError::NoConversation("no format has an archive with these files")
+            }
+            error => error,
+        })
+    };
+    if let Some(place) = place.filter(|place| place.is_file()) {
+        let file = File::open(place).map_err(Unread::Io)?;
+        return Ok(read(&Archive::open(name, io::BufReader::new(file)).map_err(Unread::Packed)?));
+    }
+    // The list of files is at the end, and a pipe is read only once.
+    let mut bytes = Vec::new();
+    (&mut source).take(UNPACKED_BYTES).read_to_end(&mut bytes).map_err(Unread::Io)?;
+    Ok(read(&Archive::open(name, io::Cursor::new(bytes)).map_err(Unread::Packed)?))
+}
+
+/// Reads a text, and the conversations in it if there are any. `place` is the path of what is no stream.
+fn look_at(
+    name: &str,
+    place: Option<&Path>,
+    source: ByteSource,
+    options: &SourceOptions,
+) -> Result<Opened, Unread> {
+    let SourceOptions { from: format, effort, .. } = *options;
+    // A failure to read what is compressed is one to unpack it.
+    let reason = |packed, why| if packed == Packing::None { Unread::Io(why) } else { Unread::Packed(why) };
+    let unpacked = unpack::unpack(source).map_err(|(packed, why)| reason(packed, why))?;
+    let Unpacked { outer: packed, inner: inside, source } = unpacked;
+    let failed = |why: io::Error| reason(packed, why);
+    let elsewhere = |sessions| Ok(Opened { input: nothing(name), sessions });
+    match (inside, place.filter(|place| packed == Packing::None && place.is_file())) {
+        (Packing::Database, Some(place)) => return elsewhere(copied::read(place, format)),
+        (Packing::Database, None) => return elsewhere(copied::read_stream(name, source, format)),
+        (Packing::Archive, _) if packed == Packing::None => {
+            return elsewhere(of_archive(name, place, source, format)?);
+        }
+        _ => {}
+    }
+    let beside = place.map(Beside::new);
+    let mut source = io::BufReader::with_capacity(READ_AT_ONCE, source);
+    let mut bytes = Vec::new();
+    if effort == ReadEffort::InPassing {
+        (&mut source).take(GLANCE_AT).read_to_end(&mut bytes).map_err(failed)?;
+        if !begins_like_json(&bytes) && bytes.contains(&0) {
+            return Err(ReadError::Input(InputError::Binary { offset: 0 }).into());
+        }
+    }
+    let rest = LOOK_AT - bytes.len() as u64;
+    (&mut source).take(rest).read_to_end(&mut bytes).map_err(failed)?;
+    // The beginning tells whether it is a file of lines: such a file need not be one text to be read. Other formats are told
+    // from the whole text.
+    let is_whole = (bytes.len() as u64) < LOOK_AT;
+    let detect = if is_whole { sessions::detect } else { sessions::detect_lines };
+    let claimed = || detect(&String::from_utf8_lossy(&bytes));
+    let detected = format.or_else(claimed);
+    // A named format does not make a session of every text in a folder: what is not JSON has to be claimed by a format.
+    let unlikely = || if format.is_some() { claimed().is_none() } else { detected.is_none() };
+    if effort == ReadEffort::InPassing && !bytes.is_empty() && !begins_like_json(&bytes) && unlikely() {
+        return Err(ReadError::NotJson { reason: "it begins like something else", line: 1, offset: 0 }.into());
+    }
+    let lines = detected.and_then(|format| format.read.as_ref()).filter(|reading| reading.is_lines());
+    if lines.is_none() {
+        // One byte more than the limit is enough to know that it is too much for one text.
+        let rest = limits::BODY_BYTES as u64 + 1 - bytes.len() as u64;
+        (&mut source).take(rest).read_to_end(&mut bytes).map_err(failed)?;
+    }
+    if lines.is_some() || bytes.len() > limits::BODY_BYTES {
+        let too_large = ReadError::Input(InputError::TooLarge { bytes: bytes.len() });
+        let beginning = || String::from_utf8_lossy(&bytes[..bytes.len().min(READ_AT_ONCE)]);
+        let detected = detected.or_else(|| sessions::detect(&beginning()));
+        let reading = detected.and_then(|format| format.read.as_ref());
+        let reading = reading.ok_or(too_large)?;
+        let mut whole = io::Cursor::new(bytes).chain(source);
+        let stream =
+            Stream { name, source: &mut whole, companions: beside.as_ref().map(|beside| beside as _) };
+        return elsewhere(Ok(reading.read_stream(stream)?));
+    }
+    let mut input = Input::new(name, &bytes).map_err(ReadError::from)?;
+    drop(bytes);
+    input.companions = beside.map(|beside| Arc::new(beside) as _);
+    let known = detected.filter(|_| is_whole && format.is_none()).and_then(|format| format.read.as_ref());
+    let sessions = match known.map(|reading| reading.read(&input)) {
+        // Why there is none takes another look at the text.
+        None | Some(Err(ReadError::NoConversation(_))) => sessions::read(&input, format),
+        Some(read) => read,
+    };
+    Ok(Opened { input, sessions })
+}
+
+/// How much is read at once.
+const READ_AT_ONCE: usize = 256 * 1024;
+
+/// How much of an input tells its format.
+const LOOK_AT: u64 = 1024 * 1024;
+
+/// How much of a file in a folder tells that it is not text.
+const GLANCE_AT: u64 = 8 * 1024;
+
+/// Whether bytes begin like JSON, in any encoding that can be read.
+fn begins_like_json(bytes: &[u8]) -> bool {
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return true;
+    }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['))
+}
