@@ -31,8 +31,9 @@ const HELP: &str = "cargo xtask COMMAND
                       and `postgres [PART]`, against pgbench (needs PostgreSQL)
   docs                write docs/reference from the registries and the command line
   loopback [OPTIONS]  start a provider on 127.0.0.1 that speaks every provider's API, for any client: `loopback --help`
-  peers [NAME]        give what rejoin writes to Codex CLI, Claude Code, Gemini CLI, opencode, pi and mistral-common; `sessions`: only
-                      Gemini CLI, opencode and pi (needs npm, python3, git, the network once)
+  peers [NAME] [N/M]  give what rejoin writes to Codex CLI, Claude Code, Gemini CLI, goose, llm, opencode, pi and mistral-common;
+                      `sessions`: only Gemini CLI, goose, llm, opencode and pi (needs npm, python3, git, the network once); `1/4`: a
+                      quarter of the conversations
   wasm                build the library for wasm32-unknown-unknown, if that target is installed
 ";
 

@@ -24,6 +24,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
+use conversations::Conversation;
 
 /// Where the peers are installed and do their work.
 const FOLDER: &str = "target/peers";
@@ -54,6 +55,27 @@ struct Failure {
     evidence: Vec<(&'static str, String)>,
 }
 
+/// What the peers are given: what rejoin makes of the conversations, or of a part of them.
+struct Given {
+    rejoin: rejoin::Rejoin,
+    /// Which part, and of how many. The conversations are dealt out in turn, so that all parts take about as long.
+    part: (usize, usize),
+}
+
+impl Given {
+    fn conversations(&self) -> Result<Vec<Conversation>> {
+        let (part, parts) = self.part;
+        Ok(conversations::all()?.into_iter().skip(part - 1).step_by(parts).collect())
+    }
+}
+
+/// `2/4` as a part and the number of parts.
+fn part(argument: &str) -> Option<(usize, usize)> {
+    let (part, parts) = argument.split_once('/')?;
+    let (part, parts) = (part.parse().ok()?, parts.parse().ok()?);
+    (1..=parts).contains(&part).then_some((part, parts))
+}
+
 /// The peers beside the programs of [`sessions`].
 const PEERS: &[&str] = &["codex", "claude-code", "mistral", "mcp"];
 
@@ -64,10 +86,12 @@ pub fn peers(arguments: &[String]) -> Result<()> {
     // Only what is written by hand here: shows that the peers can say yes and no, without rejoin.
     let (selftest, named): (Vec<&str>, Vec<&str>) =
         arguments.iter().map(String::as_str).partition(|argument| *argument == "--selftest");
+    let (parts, named): (Vec<&str>, Vec<&str>) = named.iter().partition(|name| part(name).is_some());
+    let part = parts.first().and_then(|argument| part(argument)).unwrap_or((1, 1));
     let programs = sessions::PROGRAMS.iter().map(|(name, _)| *name);
     let all: Vec<&str> = PEERS.iter().copied().chain(programs.clone()).collect();
     if let Some(other) = named.iter().find(|name| !all.contains(name) && **name != SESSIONS) {
-        bail!("no peer `{other}`: there are {}, {SESSIONS}, and --selftest", all.join(", "));
+        bail!("no peer `{other}`: there are {}, {SESSIONS}, --selftest, and parts like 1/4", all.join(", "));
     }
     let is_named = |peer: &str| {
         named.contains(&peer) || named.contains(&SESSIONS) && programs.clone().any(|name| name == peer)
@@ -79,12 +103,13 @@ pub fn peers(arguments: &[String]) -> Result<()> {
         fs::remove_dir_all(&failed)?;
     }
     fs::create_dir_all(&folder)?;
-    let rejoin = if selftest.is_empty() { Some(rejoin::Rejoin::build()?) } else { None };
+    let given =
+        if selftest.is_empty() { Some(Given { rejoin: rejoin::Rejoin::build()?, part }) } else { None };
 
     let mut verdicts = Vec::new();
     let mut missing = Vec::new();
     for peer in all.iter().filter(|peer| named.is_empty() || is_named(peer)) {
-        match ask(peer, &folder, rejoin.as_ref()) {
+        match ask(peer, &folder, given.as_ref()) {
             Ok(more) => verdicts.extend(more),
             Err(error) => missing.push(format!("{error:#}")),
         }
@@ -117,19 +142,19 @@ pub fn peers(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn ask(peer: &str, folder: &Path, rejoin: Option<&rejoin::Rejoin>) -> Result<Vec<Verdict>> {
+fn ask(peer: &str, folder: &Path, given: Option<&Given>) -> Result<Vec<Verdict>> {
     let work = folder.join(format!("{peer}-work"));
     match peer {
-        "codex" => Ok(vec![agents::ask(&codex::Codex(install::codex(folder)?), &work, rejoin)?]),
+        "codex" => Ok(vec![agents::ask(&codex::Codex(install::codex(folder)?), &work, given)?]),
         "claude-code" => {
-            Ok(vec![agents::ask(&claude::ClaudeCode(install::claude_code(folder)?), &work, rejoin)?])
+            Ok(vec![agents::ask(&claude::ClaudeCode(install::claude_code(folder)?), &work, given)?])
         }
-        "mcp" => mcp::ask(folder, rejoin),
-        "mistral" => mistral::ask(folder, rejoin),
+        "mcp" => mcp::ask(folder, given.map(|given| &given.rejoin)),
+        "mistral" => mistral::ask(folder, given.map(|given| &given.rejoin)),
         _ => {
             let (_, install) =
                 sessions::PROGRAMS.iter().find(|(name, _)| *name == peer).context("BUG: a peer is listed")?;
-            Ok(vec![sessions::ask(*install, folder, &work, rejoin)?])
+            Ok(vec![sessions::ask(*install, folder, &work, given)?])
         }
     }
 }

@@ -214,7 +214,7 @@ fn doctor_says_what_each_agent_does_about_a_broken_session() {
     }
     drop(connection);
 
-    // What Copilot CLI does is not known.
+    // Copilot CLI answers calls.
     let request = json!({"toolCallId": "c1", "name": "ls", "arguments": {}});
     file(
         "copilot/events.jsonl",
@@ -232,7 +232,7 @@ fn doctor_says_what_each_agent_does_about_a_broken_session() {
 
     let (mended, refused, unknown) = ("mended_by_its_agent", "refused", "agent_unknown");
     let expected = [
-        ("copilot/events.jsonl", unknown, Value::Null),
+        ("copilot/events.jsonl", mended, "openai-chat".into()),
         ("gemini-open.jsonl", refused, "gemini".into()),
         ("goose-late.jsonl", refused, "openai-chat".into()),
         ("goose-open.jsonl", mended, "openai-chat".into()),
@@ -269,6 +269,32 @@ fn doctor_says_what_each_agent_does_about_a_broken_session() {
     has(
         &home.run(&["check", &path("goose-late.jsonl")]).out,
         &["OpenAI would refuse the next request of goose."],
+    );
+}
+
+#[test]
+fn doctor_names_a_way_out_of_what_it_cannot_tell() {
+    let home = Home::new("sqlite");
+    let call = json!([{"type": "tool_use", "id": "c1", "name": "ls", "input": {}}]);
+    let line = |parent: Value, id: &str, role: &str, content: Value| {
+        json!({"uuid": id, "parentUuid": parent, "sessionId": "session-041101e6-2a7f-4dfd-90b0-57888a353f6b",
+            "timestamp": "2026-11-16T08:00:01.000Z", "type": role, "isSidechain": false, "userType": "external",
+            "message": {"role": role, "content": content}, "cwd": "/p", "version": "0.5.1"})
+    };
+    let lines = [
+        line(Value::Null, "1", "user", "hello there".into()),
+        line("1".into(), "2", "assistant", call),
+        line("2".into(), "3", "user", "still there?".into()),
+    ];
+    home.file("iflow.jsonl", lines_of(&lines));
+    let path = home.path("iflow.jsonl").display().to_string();
+    has(
+        &home.run(&["doctor", &path]).out,
+        &[
+            "broken; rejoin cannot tell what its agent does about that, unanswered-call",
+            "1 of 1 are broken, and rejoin cannot tell what their own agents do about that (in the table: unclear; iFlow).",
+            "rejoin move PATH --to codex ",
+        ],
     );
 }
 

@@ -13,6 +13,7 @@ use rejoin_formats::{
 };
 use rejoin_record::{Block, BlockKind, Message, Role, Timestamp, verify::verify};
 use rejoin_view::{OnBroken, Rule};
+use serde_json::json;
 use testkit::fuzz::accounted;
 
 const MARKERS: &str =
@@ -253,6 +254,25 @@ fn droid_in_its_two_forms() {
     assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo"]);
     let session = fixture("droid", "stream.jsonl");
     assert_eq!(told(&session), ["user: alfa", "assistant: LS>c1", "tool: c1=bravo", "assistant: charlie"]);
+}
+
+/// Since 0.225 at the latest, each answer names its model.
+#[test]
+fn the_model_of_droid_is_that_of_its_last_answer() {
+    let line = |model: &str| {
+        let content = json!([{"type": "text", "text": "words"}]);
+        let message = json!({"role": "assistant", "content": content, "modelId": model});
+        json!({"type": "message", "id": model, "message": message}).to_string()
+    };
+    let model = |models: &[&str]| {
+        let lines: Vec<String> = models.iter().map(|model| line(model)).collect();
+        let start = r#"{"type":"session_start","id":"d1","version":2}"#;
+        let session = read("droid", &format!("{start}\n{}\n", lines.join("\n")));
+        session.context.model().map(|model| model.to_string())
+    };
+    assert_eq!(model(&["claude-x", "gpt-x"]).as_deref(), Some("gpt-x"));
+    assert_eq!(model(&["claude-x", "custom:mine-0"]).as_deref(), Some("claude-x"));
+    assert_eq!(model(&["custom:mine-0"]), None);
 }
 
 #[test]

@@ -205,9 +205,55 @@ const ROWS: &[Row] = &[
         &[("u c1 a u a", Mended), ("u a r1 u a", Mended), ("u c1 a u r1 a", Mended)],
     ),
     row("prometheus", OpenAiChat, &[("r1 a u a", Refused), ("u c1", Refused)]),
+    // Seen with 1.0.102.
+    row(
+        "copilot-cli",
+        OpenAiChat,
+        &[
+            ("u c1 r1 a u", Sound),
+            ("u c1 a u a", Mended),
+            ("u c1", Mended),
+            ("u a r1 u a", Mended),
+            ("u c1 r1 r1 a", Mended),
+            ("u c1 u r1 a", Mended),
+            ("u c1,2 r1 a", Mended),
+            ("u r1 c1 a", Mended),
+            ("u c1 a u r1 a", Mended),
+            ("u c1 r1 a u c1 r1 a", Mended),
+        ],
+    ),
+    // Seen with 0.225.2.
+    row(
+        "droid",
+        Anthropic,
+        &[
+            ("u c1 r1 a u", Sound),
+            ("u c1 a u a", Mended),
+            ("u c1", Mended),
+            ("u a r1 u a", Mended),
+            ("u c1 r1 r1 a", Mended),
+            ("u c1 u r1 a", Mended),
+            ("u c1,2 r1 a", Mended),
+            ("u r1 c1 a", Refused),
+            ("u c1 a u r1 a", Mended),
+            ("u c1 r1 a u c1 r1 a", Mended),
+        ],
+    ),
+    // Where its versions differ, and of what its service refuses, nothing is said.
+    row(
+        "kiro",
+        Anthropic,
+        &[
+            ("u c1", Mended),
+            ("u c1,2 r1", Mended),
+            ("u c1 u a", Unknown),
+            ("u a r1 u a", Unknown),
+            ("u c1 a u", Unknown),
+        ],
+    ),
     // Nothing is known of these.
-    row("droid", Anthropic, &[("u c1 r1 a u", Sound), ("u c1 a u a", Unknown)]),
-    row("copilot-cli", OpenAiChat, &[("u c1 a u a", Unknown)]),
+    row("iflow", Anthropic, &[("u c1 r1 a u", Sound), ("u c1 a u a", Unknown)]),
+    row("antigravity", OpenAiChat, &[("u c1 a u a", Unknown)]),
 ];
 
 #[test]
@@ -236,9 +282,10 @@ fn every_agent_of_which_something_is_known_is_tested() {
     assert!(untested.is_empty(), "{untested:?}");
     for Row { format, cases, .. } in ROWS.iter().filter(|row| known.contains(row.format)) {
         let any = |wanted| cases.iter().any(|(_, health)| *health == wanted);
-        // An agent that sends everything as it is mends nothing, and one that removes until nothing is left mends everything.
+        // An agent that sends everything as it is mends nothing, and some mend all that is here.
         let mends = any(Mended) || ["llm", "prometheus"].contains(format);
-        assert!(mends && (any(Refused) || *format == "agent-orchestration"), "{format}");
+        let sends = any(Refused) || ["agent-orchestration", "copilot-cli", "kiro"].contains(format);
+        assert!(mends && sends, "{format}");
     }
 }
 
@@ -259,6 +306,13 @@ fn the_model_tells_whom_the_request_goes_to() {
         let rules: Vec<&str> = judged.refusals.iter().map(|refusal| refusal.violation.rule).collect();
         assert!(rules.contains(&rule), "{model}: {rules:?}");
     }
+}
+
+#[test]
+fn copilot_tells_calls_with_one_id_apart_only_in_chat_completions() {
+    let reused = |model| session("copilot-cli", OpenAiChat, Some(model), "u c1 r1 a u c1 r1 a");
+    let health = |model| Examined::of(&reused(model)).health;
+    assert_eq!([health("gpt-x"), health("claude-x")], [Mended, Refused]);
 }
 
 #[test]

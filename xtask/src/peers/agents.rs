@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 
 use super::{
-    Failure, Verdict,
+    Failure, Given, Verdict,
     conversations::{self, Conversation, Said, Speaker},
     provider::{Provider, REPLY},
     rejoin::{Installed, Rejoin},
@@ -105,7 +105,7 @@ impl Turn {
 
 /// Has an agent resume sessions written by hand, so that one which takes everything is noticed, then everything that rejoin
 /// writes.
-pub fn ask(agent: &impl Agent, work: &Path, rejoin: Option<&Rejoin>) -> Result<Verdict> {
+pub fn ask(agent: &impl Agent, work: &Path, given: Option<&Given>) -> Result<Verdict> {
     let mut verdict =
         Verdict { peer: agent.name(), what: "conversations", by_hand: 0, given: 0, failures: Vec::new() };
     fs::create_dir_all(work)?;
@@ -117,11 +117,11 @@ pub fn ask(agent: &impl Agent, work: &Path, rejoin: Option<&Rejoin>) -> Result<V
             "a session written by hand, sound: {sound}: {problems:?}\n{text}"
         );
     }
-    let Some(rejoin) = rejoin else { return Ok(verdict) };
-    for conversation in conversations::all()? {
+    let Some(given) = given else { return Ok(verdict) };
+    for conversation in given.conversations()? {
         verdict.given += 1;
         let mut evidence = vec![("source.json", conversation.text.clone())];
-        if let Err(reason) = resumed(agent, work, rejoin, &conversation, &mut evidence)? {
+        if let Err(reason) = resumed(agent, work, &given.rejoin, &conversation, &mut evidence)? {
             verdict.failures.push(Failure { name: conversation.name, reason, evidence });
         }
     }

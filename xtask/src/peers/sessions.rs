@@ -27,7 +27,7 @@ use pieces::{Piece, Request};
 use serde_json::Value;
 
 use super::{
-    Failure, Verdict,
+    Failure, Given, Verdict,
     agents::{PATIENCE, PROMPT, Turn, fresh_home},
     conversations::{self, Conversation, Speaker, lost},
     provider::{Provider, REPLY},
@@ -134,7 +134,7 @@ fn by_hand() -> Request {
 
 /// Has a program resume sessions written by hand, so that one which takes everything is noticed, then everything that rejoin
 /// writes.
-pub fn ask(install: Installer, folder: &Path, work: &Path, rejoin: Option<&Rejoin>) -> Result<Verdict> {
+pub fn ask(install: Installer, folder: &Path, work: &Path, given: Option<&Given>) -> Result<Verdict> {
     let program = &*install(folder)?;
     let mut verdict =
         Verdict { peer: program.name(), what: "conversations", by_hand: 0, given: 0, failures: Vec::new() };
@@ -154,15 +154,15 @@ pub fn ask(install: Installer, folder: &Path, work: &Path, rejoin: Option<&Rejoi
             "a session written by hand, sound: {sound}: {problems:?}\n{told}\n{text}"
         );
     }
-    let Some(rejoin) = rejoin else { return Ok(verdict) };
-    let conversations = conversations::all()?;
+    let Some(given) = given else { return Ok(verdict) };
+    let conversations = given.conversations()?;
     verdict.given = conversations.len();
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let worker = |number: usize| -> Result<()> {
         let work = work.join(number.to_string());
         while let Some(conversation) = conversations.get(next.fetch_add(1, Ordering::Relaxed)) {
             let mut evidence = vec![("source.json", conversation.text.clone())];
-            let problems = tried(program, &fresh_home(&work)?, rejoin, conversation, &mut evidence)
+            let problems = tried(program, &fresh_home(&work)?, &given.rejoin, conversation, &mut evidence)
                 .with_context(|| conversation.name.clone())?;
             if !problems.is_empty() {
                 let failure =

@@ -60,7 +60,7 @@ fn words(health: Health) -> &'static str {
     match health {
         Health::Sound => "sound",
         Health::MendedByItsAgent => "mended by its own agent before sending",
-        Health::Broken => "broken; what its agent does about that is not known",
+        Health::Broken => "broken; rejoin cannot tell what its agent does about that",
         Health::Refused => "refused by the provider",
         Health::CannotBeOpened => "cannot be opened by its agent",
     }
@@ -127,14 +127,26 @@ fn for_people(diagnosis: &Diagnosis, wanted: &LookFor, machine: &Machine, all: b
         ))?;
     }
     if unclear > 0 {
-        let unknown = "what their own agents do about that is not known (in the table: unclear).";
+        let agents = counts.iter().filter(|(_, counts)| counts.of(Health::Broken) > 0);
+        let agents = agents.map(|(agent, _)| *agent).collect::<Vec<_>>().join(", ");
         let more = if dead > 0 { " more" } else { "" };
-        output::data(&format!("{broken} {unclear}{more} of {sessions} are broken, and {unknown}"))?;
+        output::data(&format!(
+            "{broken} {unclear}{more} of {sessions} are broken, and rejoin cannot tell what their own agents do about \
+             that (in the table: unclear; {agents}). Resume one in its agent and see, or move it."
+        ))?;
     }
     output::data("  rejoin check PATH                                says what is wrong and where")?;
-    // The command is for a file that it can be used on.
+    // A command is named only if there is a file that it can be used on.
     let formats: BTreeSet<&str> = diagnosis.files.iter().filter_map(first_dead).collect();
-    for format in formats {
+    let is_written = |format: &str| AgentPlace::of(format).is_some_and(|agent| agent.installs.is_some());
+    let (written, others): (Vec<&str>, Vec<&str>) =
+        formats.into_iter().partition(|format| is_written(format));
+    if !others.is_empty() {
+        output::data(
+            "  rejoin move PATH --to codex                      puts a mended copy where another agent finds it",
+        )?;
+    }
+    for format in written {
         let command = format!("rejoin convert PATH --to {format} --install");
         output::data(&format!("  {command:<49}puts a mended copy where its agent finds it"))?;
     }
@@ -145,7 +157,7 @@ fn for_people(diagnosis: &Diagnosis, wanted: &LookFor, machine: &Machine, all: b
 fn first_dead(file: &FileState) -> Option<&'static str> {
     let dead =
         file.sessions.as_ref().ok()?.iter().find(|session| session.health.is_resumable() != Some(true))?;
-    AgentPlace::of(dead.format).filter(|agent| agent.installs.is_some()).map(|agent| agent.format)
+    Some(dead.format)
 }
 
 /// Lists the sessions that cannot be resumed.

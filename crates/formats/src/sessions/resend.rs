@@ -17,7 +17,7 @@ use rejoin_record::{
 };
 use serde_json::{Value, json};
 
-pub use habits::{Doubles, Habits, Late, Looks, Orphans, Speaks, Unanswered};
+pub use habits::{Doubles, Habits, Late, Looks, Orphans, Reused, Speaks, Unanswered};
 
 use crate::{parallel, session::Session};
 

@@ -237,26 +237,35 @@ pub const FORMATS: &[Format] = &[
             reading(qwen_code::sniff, None, qwen_code::read_stream, qwen_code::KNOWN),
         )
     },
-    read_only(
-        copilot_cli::FORMAT,
-        "the events of GitHub Copilot CLI, `~/.copilot/session-state/…/events.jsonl`",
-        reading(copilot_cli::sniff, None, copilot_cli::read_stream, copilot_cli::KNOWN),
-    ),
+    Format {
+        agent: known::COPILOT_CLI,
+        ..read_only(
+            copilot_cli::FORMAT,
+            "the events of GitHub Copilot CLI, `~/.copilot/session-state/…/events.jsonl`",
+            reading(copilot_cli::sniff, None, copilot_cli::read_stream, copilot_cli::KNOWN),
+        )
+    },
     read_only(
         cursor::FORMAT,
         "a transcript of Cursor, `~/.cursor/projects/…/agent-transcripts/*.jsonl`, which holds no results of tools",
         reading(cursor::sniff, None, cursor::read_stream, cursor::KNOWN),
     ),
-    read_only(
-        droid::FORMAT,
-        "a session of Droid, `~/.factory/sessions/…/*.jsonl`, or the stream of `droid exec`",
-        reading(droid::sniff, None, droid::read_stream, droid::KNOWN),
-    ),
-    read_only(
-        kiro::FORMAT,
-        "an export of Kiro, or a session of its command line",
-        reading(kiro::sniff, Some(kiro::read), kiro::read_stream, kiro::KNOWN),
-    ),
+    Format {
+        agent: known::DROID,
+        ..read_only(
+            droid::FORMAT,
+            "a session of Droid, `~/.factory/sessions/…/*.jsonl`, or the stream of `droid exec`",
+            reading(droid::sniff, None, droid::read_stream, droid::KNOWN),
+        )
+    },
+    Format {
+        agent: known::KIRO,
+        ..read_only(
+            kiro::FORMAT,
+            "an export of Kiro, or a session of its command line",
+            reading(kiro::sniff, Some(kiro::read), kiro::read_stream, kiro::KNOWN),
+        )
+    },
     read_only(
         iflow::FORMAT,
         "a session of iFlow",

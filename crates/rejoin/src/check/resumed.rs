@@ -7,7 +7,7 @@ use rejoin_formats::{
     Dialect, Session,
     sessions::{
         self, Resend, Resent,
-        resend::{self, Habits},
+        resend::{self, Habits, Speaks},
     },
 };
 use rejoin_view::{Finding, Position, Rule};
@@ -38,7 +38,11 @@ const PAIRS: &[Rule] = &[
 pub fn resumed(session: &Session) -> Option<Judged> {
     let agent = sessions::named(session.format)?.agent.as_ref();
     match agent.map(|agent| (agent.name, &agent.resend)) {
-        Some((name, Resend::Pairs { to, habits })) => pairs(session, name, to.dialect(session)?, habits),
+        Some((name, Resend::Pairs { to, habits })) => {
+            let judged = pairs(session, name, to.dialect(session)?, habits)?;
+            // What one provider refuses, another service may take.
+            (judged.accepted() || !matches!(to, Speaks::Like(_))).then_some(judged)
+        }
         _ => exactly(session),
     }
 }

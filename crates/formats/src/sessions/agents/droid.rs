@@ -173,7 +173,10 @@ impl Telling {
         }
         let session = || text_of(root, "session_id").map(|id| id.to_string());
         self.session = self.session.take().or_else(session);
-        self.model = text_of(root, "model").or(self.model.take());
+        // A model that the user added has a name that no provider knows.
+        let own = root.given("message").and_then(|message| text_of(message, "modelId"));
+        let model = text_of(root, "model").or(own).filter(|model| !model.as_str().starts_with("custom:"));
+        self.model = model.or(self.model.take());
         let Some((role, told)) = said(root, entry) else {
             let known = BOOKKEEPING.split(' ').any(|known| root.says("type", known));
             let aside = if known { Aside::Raw(text()) } else { Aside::Unknown(text()) };

@@ -26,6 +26,8 @@ pub struct Habits {
     pub doubles: Doubles,
     /// What it does with a result that something stands between its call and itself.
     pub late: Late,
+    /// What it does with a call whose id an earlier call has.
+    pub reused: Reused,
 }
 
 /// How far an agent looks for the result of a call, or for the call of a result.
@@ -39,6 +41,8 @@ pub enum Looks {
     ToNextAnswer,
     /// Only at the results directly after the call.
     Beside,
+    /// At the results directly after the call, and at everything before it.
+    BesideOrBefore,
 }
 
 /// What becomes of a call without a result.
@@ -87,11 +91,24 @@ pub enum Late {
     Sent,
 }
 
+/// What becomes of a second call with the same id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reused {
+    /// It is left out, with its result.
+    LeftOut,
+    /// In Chat Completions it gets another id, and so does its result. In other dialects it is sent.
+    RenamedInChat,
+    /// It is sent.
+    Sent,
+}
+
 /// The API that an agent sends a session to.
 #[derive(Debug, Clone, Copy)]
 pub enum Speaks {
     /// Always this one.
     Only(Dialect),
+    /// A service of its own, which takes calls and results in the order that this one asks for. What else it takes is not known.
+    Like(Dialect),
     /// The one that the session names.
     Recorded,
     /// That of the model which spoke last; this one if its name does not tell.
@@ -102,7 +119,7 @@ impl Speaks {
     /// The dialect of the next request.
     pub fn dialect(self, session: &Session) -> Option<Dialect> {
         match self {
-            Self::Only(dialect) => Some(dialect),
+            Self::Only(dialect) | Self::Like(dialect) => Some(dialect),
             Self::Recorded => session.context.dialect,
             Self::ByModel(usual) => {
                 let model = session.context.model();
@@ -118,6 +135,7 @@ impl Habits {
     pub fn resend(&self, session: &Session, dialect: Dialect) -> Option<Resent> {
         let mut turns: Vec<Turn> =
             session.messages.iter().enumerate().filter_map(|(place, message)| turn(place, message)).collect();
+        self.tell_apart(&mut turns, dialect);
         self.leave_out_results(&mut turns);
         self.settle_calls(&mut turns);
         turns.push(Turn { says: true, ..Turn::default() });
@@ -127,17 +145,45 @@ impl Habits {
         Some(resent)
     }
 
+    /// Leaves out calls whose id an earlier call has, or gives them another one.
+    fn tell_apart(&self, turns: &mut [Turn], dialect: Dialect) {
+        let renames = match self.reused {
+            Reused::LeftOut => false,
+            Reused::RenamedInChat if dialect == Dialect::OpenAiChat => true,
+            Reused::RenamedInChat | Reused::Sent => return,
+        };
+        // How often each id was called so far. From its second call on, results with it are those of that call.
+        let mut calls: HashMap<String, usize> = HashMap::new();
+        let stays = |pair: &mut Pair, count: usize| {
+            if renames && count > 1 {
+                pair.id = format!("{} {count}", pair.id);
+            }
+            renames || count < 2
+        };
+        for turn in turns {
+            turn.results.retain_mut(|result| stays(result, calls.get(&result.id).copied().unwrap_or(0)));
+            turn.calls.retain_mut(|call| {
+                let count = calls.entry(call.id.clone()).or_default();
+                *count += 1;
+                stays(call, *count)
+            });
+        }
+    }
+
     fn leave_out_results(&self, turns: &mut [Turn]) {
         let everywhere: HashSet<String> =
             turns.iter().flat_map(|turn| &turn.calls).map(|call| call.id.clone()).collect();
         let mut called: HashSet<String> = HashSet::new();
         let mut answered: HashSet<String> = HashSet::new();
+        // The calls that come later.
+        let mut later = everywhere.clone();
         for turn in turns {
             if turn.by_model {
-                if matches!(self.looks, Looks::ToNextAnswer | Looks::Beside) {
+                if !matches!(self.looks, Looks::Everywhere | Looks::Onwards) {
                     called.clear();
                 }
                 for call in &turn.calls {
+                    later.remove(&call.id);
                     called.insert(call.id.clone());
                     if self.looks != Looks::Everywhere {
                         answered.remove(&call.id);
@@ -148,6 +194,7 @@ impl Habits {
             turn.results.retain(|result| {
                 let known = match self.looks {
                     Looks::Everywhere => everywhere.contains(&result.id),
+                    Looks::BesideOrBefore if later.contains(&result.id) => true,
                     _ => called.contains(&result.id),
                 };
                 let orphan = match self.orphans {
@@ -158,7 +205,7 @@ impl Habits {
                 let first = !known || answered.insert(result.id.clone());
                 !orphan && (first || self.doubles == Doubles::Sent)
             });
-            if self.looks == Looks::Beside && turn.says {
+            if matches!(self.looks, Looks::Beside | Looks::BesideOrBefore) && turn.says {
                 called.clear();
             }
         }
@@ -229,14 +276,15 @@ impl Habits {
             Looks::Everywhere => return 0..turns.len(),
             Looks::Onwards => after.len(),
             Looks::ToNextAnswer => after.iter().take_while(|turn| !turn.by_model).count(),
-            Looks::Beside => {
+            Looks::Beside | Looks::BesideOrBefore => {
                 let beside =
                     after.iter().take_while(|turn| !turn.by_model && !turn.results.is_empty()).count();
                 // Whatever follows words of the user is not beside the call any more.
                 after[..beside].iter().position(|turn| turn.says).map_or(beside, |says| says + 1)
             }
         };
-        at + 1..at + 1 + length
+        let start = if self.looks == Looks::BesideOrBefore { 0 } else { at + 1 };
+        start..at + 1 + length
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! What an agent that is not here does about a broken session has not been found out.
 
-use super::{Doubles, Habits, Late, Looks, Orphans, Speaks, Unanswered};
+use super::{Doubles, Habits, Late, Looks, Orphans, Reused, Speaks, Unanswered};
 use crate::{
     sessions::registry::{Agent, Resend},
     wire::registry::Dialect,
@@ -21,6 +21,7 @@ const NOTHING: Habits = Habits {
     orphans: Orphans::Sent,
     doubles: Doubles::Sent,
     late: Late::Sent,
+    reused: Reused::Sent,
 };
 
 /// Seen with 0.61: it joins what one side said in a row, and changes no call and no result. Its source has a pass that would
@@ -30,6 +31,53 @@ pub(crate) const GEMINI_CLI: Option<Agent> = pairs("Gemini CLI", Speaks::Only(Di
 /// Seen with llm 0.36, whose own models are OpenAI's.
 #[cfg(feature = "sqlite")]
 pub(crate) const LLM: Option<Agent> = pairs("llm", Speaks::ByModel(Dialect::OpenAiChat), &[NOTHING]);
+
+/// Seen with 1.0.102 and requests of Chat Completions, Responses and Anthropic: it mends everything except, in the last two, an id
+/// that two calls have.
+pub(crate) const COPILOT_CLI: Option<Agent> = pairs(
+    "Copilot CLI",
+    Speaks::ByModel(Dialect::OpenAiChat),
+    &[Habits {
+        looks: Looks::Everywhere,
+        unanswered: Unanswered::Answered,
+        orphans: Orphans::LeftOut,
+        doubles: Doubles::LeftOut,
+        late: Late::Moved,
+        reused: Reused::RenamedInChat,
+    }],
+);
+
+/// Seen with 0.225.2 and requests of Chat Completions, Responses and Anthropic: it answers a call that has no result before the next
+/// message, and leaves out a result that comes later. A result before its call counts, and is sent where it stands.
+pub(crate) const DROID: Option<Agent> = pairs(
+    "Droid",
+    Speaks::ByModel(Dialect::Anthropic),
+    &[Habits {
+        looks: Looks::BesideOrBefore,
+        unanswered: Unanswered::Answered,
+        orphans: Orphans::LeftOut,
+        doubles: Doubles::LeftOut,
+        late: Late::Sent,
+        reused: Reused::LeftOut,
+    }],
+);
+
+/// The source of the program that it grew out of, Amazon Q. There, `chat/conversation.rs` answers the calls of the last answer, and
+/// makes a text of results in the first message. `agent/mod.rs`, which came later, looks at each answer and the message after it:
+/// it adds the missing results to that message, and makes texts of those that have no call.
+pub(crate) const KIRO: Option<Agent> = pairs(
+    "Kiro",
+    Speaks::Like(Dialect::Anthropic),
+    &[
+        Habits {
+            looks: Looks::Beside,
+            unanswered: Unanswered::AnsweredInNextMessage,
+            orphans: Orphans::LeftOut,
+            ..NOTHING
+        },
+        Habits { looks: Looks::Beside, unanswered: Unanswered::AnsweredAtTheEnd, ..NOTHING },
+    ],
+);
 
 /// Its loader takes the newest rows as they are, which may cut a pair in two; there is no check for that.
 pub(crate) const PROMETHEUS: Option<Agent> =
@@ -44,7 +92,7 @@ pub(crate) const GOOSE: Option<Agent> = pairs(
         unanswered: Unanswered::LeftOut,
         orphans: Orphans::LeftOut,
         doubles: Doubles::LeftOut,
-        late: Late::Sent,
+        ..NOTHING
     }],
 );
 
@@ -70,6 +118,7 @@ pub(crate) const PI: Option<Agent> = pairs(
             orphans: Orphans::LeftOut,
             doubles: Doubles::LeftOut,
             late: Late::Moved,
+            ..NOTHING
         },
     ],
 );
@@ -103,8 +152,7 @@ pub(crate) const CLINE: Option<Agent> = pairs(
         looks: Looks::Beside,
         unanswered: Unanswered::AnsweredInNextMessage,
         orphans: Orphans::LeftOutAmongResults,
-        doubles: Doubles::Sent,
-        late: Late::Sent,
+        ..NOTHING
     }],
 );
 
@@ -162,5 +210,6 @@ pub(crate) const ORCHESTRATION: Option<Agent> = pairs(
         orphans: Orphans::LeftOut,
         doubles: Doubles::LeftOut,
         late: Late::Moved,
+        ..NOTHING
     }],
 );
