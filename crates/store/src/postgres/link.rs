@@ -169,7 +169,7 @@ impl Pool {
         let (mut tries, mut new) = (0, 0);
         loop {
             tries += 1;
-            let trouble = match self.take(&mut new) {
+            let trouble = match self.take(what, &mut new) {
                 Ok(object) => match object.run(&work) {
                     Ok(done) => return Ok(done),
                     Err(trouble) => trouble,
@@ -185,19 +185,17 @@ impl Pool {
     }
 
     /// Runs something with a connection, once.
-    pub(super) fn run_once<T, F>(
+    pub(super) fn run_once<T, F: Future<Output = Result<T, Trouble>>>(
         self: &Arc<Self>,
         what: &'static str,
         work: impl Fn(Object) -> F,
-    ) -> StoreResult<T>
-    where
-        F: Future<Output = Result<T, Trouble>>,
-    {
-        self.take(&mut 0).and_then(|object| object.run(work)).map_err(|trouble| trouble.into_error(what))
+    ) -> StoreResult<T> {
+        let done = self.take(what, &mut 0).and_then(|object| object.run(work));
+        done.map_err(|trouble| trouble.into_error(what))
     }
 
     /// A connection that is not in use, or a new one. Counts those.
-    fn take(self: &Arc<Self>, new: &mut usize) -> Result<Object, Trouble> {
+    fn take(self: &Arc<Self>, what: &'static str, new: &mut usize) -> Result<Object, Trouble> {
         let begun = Instant::now();
         let object = |pooled| Object { pooled: Some(pooled), pool: Arc::clone(self) };
         let mut connections = guard(&self.connections);
@@ -210,8 +208,7 @@ impl Pool {
             }
             let left = WAITING.saturating_sub(begun.elapsed());
             if left.is_zero() {
-                let why = "all connections are in use";
-                return Err(io::Error::new(io::ErrorKind::TimedOut, why).into());
+                return Err(unreachable(what, String::from("all connections are in use")).into());
             }
             connections.waiting += 1;
             let waited = self.returned.wait_timeout(connections, left);
@@ -251,32 +248,23 @@ impl Object {
     }
 }
 
+/// The values of a statement's parameters.
+type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
+
 /// What takes statements: a connection, or a transaction on it.
 pub(super) trait Asked {
     /// The rows that a statement returns. It is prepared once for each connection.
-    async fn rows(
-        &self,
-        statement: &str,
-        values: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, tokio_postgres::Error>;
+    async fn rows(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, tokio_postgres::Error>;
 }
 
 impl Asked for Object {
-    async fn rows(
-        &self,
-        statement: &str,
-        values: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+    async fn rows(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, tokio_postgres::Error> {
         self.query(&self.prepare_cached(statement).await?, values).await
     }
 }
 
 impl Asked for Transaction<'_> {
-    async fn rows(
-        &self,
-        statement: &str,
-        values: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+    async fn rows(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, tokio_postgres::Error> {
         self.query(&self.prepare_cached(statement).await?, values).await
     }
 }

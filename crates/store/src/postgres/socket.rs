@@ -24,7 +24,10 @@ use tokio_postgres::{
     tls::MakeTlsConnect,
 };
 
-use super::{link::Trouble, tls};
+use super::{
+    link::{Trouble, refused},
+    tls,
+};
 use crate::lock::guard;
 
 /// The most bytes that are read at once.
@@ -80,14 +83,15 @@ impl Driver {
         let mut future = pin!(tokio::task::unconstrained(future));
         let mut context = Context::from_waker(Waker::noop());
         loop {
-            let polled = future.as_mut().poll(&mut context);
-            // Requests go out before anybody waits for an answer. Those without one, such as ROLLBACK, go out as well.
-            let has_work = self.gate.has_work.swap(false, Ordering::AcqRel);
-            match polled {
-                Poll::Pending => self.turn(!has_work),
+            match future.as_mut().poll(&mut context) {
+                Poll::Pending => self.turn(&mut guard(&self.connection), Waits::ForAnswers),
                 Poll::Ready(done) => {
-                    if has_work {
-                        self.turn(false);
+                    // Requests whose answer nobody waits for, such as ROLLBACK, go out as well. If somebody else uses the connection
+                    // already, they go out with theirs.
+                    if self.gate.has_work.load(Ordering::Acquire)
+                        && let Ok(mut connection) = self.connection.try_lock()
+                    {
+                        self.turn(&mut connection, Waits::Never);
                     }
                     return done;
                 }
@@ -95,17 +99,25 @@ impl Driver {
         }
     }
 
-    fn turn(&self, may_wait: bool) {
-        let mut connection = guard(&self.connection);
-        self.gate.may_wait.store(may_wait, Ordering::Release);
+    /// Sends what is to be sent, or, if there is nothing, waits for the server.
+    fn turn(&self, connection: &mut Option<Driven>, waits: Waits) {
+        let has_work = self.gate.has_work.swap(false, Ordering::AcqRel);
+        self.gate.may_wait.store(!has_work && waits == Waits::ForAnswers, Ordering::Release);
         let mut context = Context::from_waker(&self.waker);
         let has_ended =
-            connection.as_mut().is_none_or(|connection| Pin::new(connection).poll(&mut context).is_ready());
+            connection.as_mut().is_none_or(|driven| Pin::new(driven).poll(&mut context).is_ready());
         if has_ended {
             // Whoever waits for an answer learns by this that none will come.
             *connection = None;
         }
     }
+}
+
+/// Whether a thread may wait at a socket.
+#[derive(PartialEq, Eq)]
+enum Waits {
+    ForAnswers,
+    Never,
 }
 
 impl Dialer {
@@ -114,12 +126,9 @@ impl Dialer {
         let config = &self.config;
         let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
         let count = hosts.len().max(addresses.len());
-        let of_different_length = |given: usize| given > 1 && given != count;
-        if of_different_length(ports.len())
-            || (!hosts.is_empty() && of_different_length(addresses.len().max(1)))
-        {
-            let why = "the address has other numbers of hosts, hostaddrs and ports";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why).into());
+        if [hosts.len(), addresses.len(), ports.len()].iter().any(|given| *given > 1 && *given != count) {
+            let hint = "name as many ports and hostaddrs as hosts, or one port for all";
+            return Err(refused("the address has other numbers of hosts, hostaddrs and ports", hint).into());
         }
         let mut order: Vec<usize> = (0..count).collect();
         if config.get_load_balance_hosts() == LoadBalanceHosts::Random {
