@@ -550,6 +550,30 @@ fn unsaved_entries_are_read_in_parts() {
     });
 }
 
+/// An address may name several hosts, and what the server must allow.
+#[test]
+fn the_first_host_that_takes_us_is_used() {
+    with_database(|server, database, _| {
+        let folder = support::folder();
+        let at = |rest: &str| {
+            let address = server.address(database).replace("host=", "host=/nowhere&host=") + rest;
+            open(&address.parse::<Location>().unwrap().with_folder(folder.path()))
+        };
+        let (talk, entries) = Talk::of(1, 2);
+        at("").unwrap().append(talk.id, None, &entries).unwrap();
+        let store = at("&target_session_attrs=read-write&load_balance_hosts=random").unwrap();
+        assert_eq!(read(&*store, talk.id, 0).0, entries);
+        let read_only = rejoin_store::open(
+            &(server.address(database) + "&target_session_attrs=read-only").parse().unwrap(),
+            READ,
+        );
+        let (why, _) = refusal(read_only);
+        assert!(why.contains("not read only"), "{why}");
+        let (why, hint) = refusal(at("&port=1&port=2"));
+        assert!(why.contains("numbers of hosts") && hint.contains("ports"), "{why}; {hint}");
+    });
+}
+
 /// The caller's thread may belong to a runtime that knows nothing of the store.
 #[test]
 fn a_store_is_used_in_a_task_of_any_runtime() {
