@@ -168,6 +168,8 @@ impl Server {
         };
         let master = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
         let master = master.lines().next().unwrap_or_default().to_owned();
+        // A process that the master starts in between would survive, wait for a lock of a killed one, and never answer.
+        let _ = Command::new("kill").arg("-STOP").arg(&master).stderr(Stdio::null()).status();
         // All at once: without its parent, a process would end in order.
         let others = children_of(&master);
         let _ = Command::new("kill").arg("-KILL").arg(&master).args(&others).stderr(Stdio::null()).status();

@@ -112,6 +112,15 @@ fn deliver_one(store: &dyn Store, id: ConversationId, mut left: LeftUnsaved) -> 
                 let sealed = resealed(found, hashes, missing);
                 if sealed.is_empty() { found } else { store.append(id, Some(found), &sealed)? }
             }
+            // Somebody deleted the conversation. That is not undone here, and what was said here is not thrown away either.
+            Err(StoreError::TailMoved { expected: Some(_), found: None }) => {
+                let path = left.set_aside()?;
+                tracing::warn!(
+                    "{id} was deleted elsewhere; what was said in it here and could not be saved is kept in {} until you delete that file",
+                    path.display()
+                );
+                return Ok(0);
+            }
             appended => appended?,
         });
         entries = left.next_entries(AT_ONCE)?;

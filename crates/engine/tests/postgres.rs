@@ -85,3 +85,32 @@ fn what_is_said_while_the_server_is_down_is_delivered() {
     store.verify(None, &mut |problem| problems.push(problem)).unwrap();
     assert!(problems.is_empty(), "{problems:?}");
 }
+
+/// A conversation that is deleted on another machine stays deleted. What was said in it here is kept, and not delivered again and again.
+#[test]
+fn what_waits_for_a_deleted_conversation_is_set_aside() {
+    let Some(programs) = testkit::postgres::programs() else { return };
+    let server = Server::start(programs, &["fsync=off"]);
+    let [here, there] = [(), ()].map(|()| tempfile::tempdir().unwrap());
+    let location: Location = server.address(&server.database()).parse().unwrap();
+    let [near, far] = [&here, &there].map(|folder| location.clone().with_folder(folder.path()));
+    let store = opened(&near);
+    let mut conversation = Conversation::create(Arc::clone(&store), &New::default(), "test");
+    let id = conversation.id();
+    conversation.say(Message::user("saved"));
+    server.kill();
+    conversation.say(Message::user("never saved"));
+    drop(conversation);
+    assert_eq!(store.spool().unwrap().conversations(), [id]);
+    drop(store);
+    server.restart();
+    opened(&far).delete(id).unwrap();
+    for _ in 0..2 {
+        let store = opened(&near);
+        assert_eq!(store.spool().unwrap().conversations(), []);
+        assert_eq!(store.ids("", 10).unwrap(), []);
+    }
+    let folder = std::fs::read_dir(here.path()).unwrap().next().unwrap().unwrap().path();
+    let kept = std::fs::read_to_string(folder.join(format!("unsaved/{id}.deleted"))).unwrap();
+    assert!(kept.contains("never saved"), "{kept}");
+}

@@ -24,6 +24,9 @@ use crate::{
 /// How the names of the files end.
 const ENDING: &str = ".unsaved";
 
+/// How the names end of files whose conversation is not there any more.
+const SET_ASIDE: &str = ".deleted";
+
 /// The folder with the entries that a store could not take.
 #[derive(Debug, Clone)]
 pub struct Spool {
@@ -64,6 +67,30 @@ impl LeftUnsaved {
             }
         }
         Ok(entries)
+    }
+
+    /// Keeps the file under another name, under which it is not delivered. Returns its path.
+    ///
+    /// # Errors
+    /// If it cannot be renamed.
+    pub fn set_aside(self) -> StoreResult<PathBuf> {
+        let Spooled { folder, name, .. } = self.file;
+        let failed = || StoreError::io(format!("renaming {}", folder.path_of(&name).display()));
+        let mut aside = format!("{}{SET_ASIDE}", name.trim_end_matches(ENDING));
+        // It may have happened before.
+        for number in 2.. {
+            match folder.rename_new(&name, &aside) {
+                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
+                    aside = format!("{}.{number}{SET_ASIDE}", name.trim_end_matches(ENDING));
+                }
+                renamed => {
+                    renamed.map_err(failed())?;
+                    break;
+                }
+            }
+        }
+        folder.sync().map_err(failed())?;
+        Ok(folder.path_of(&aside))
     }
 
     fn next_line(&mut self) -> StoreResult<Option<String>> {

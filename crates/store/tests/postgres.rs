@@ -550,6 +550,73 @@ fn unsaved_entries_are_read_in_parts() {
     });
 }
 
+/// An address may name several hosts, and what the server must allow.
+#[test]
+fn the_first_host_that_takes_us_is_used() {
+    with_database(|server, database, _| {
+        let folder = support::folder();
+        let at = |rest: &str| {
+            let address = server.address(database).replace("host=", "host=/nowhere&host=") + rest;
+            open(&address.parse::<Location>().unwrap().with_folder(folder.path()))
+        };
+        let (talk, entries) = Talk::of(1, 2);
+        at("").unwrap().append(talk.id, None, &entries).unwrap();
+        let store = at("&target_session_attrs=read-write&load_balance_hosts=random").unwrap();
+        assert_eq!(read(&*store, talk.id, 0).0, entries);
+        let read_only = rejoin_store::open(
+            &(server.address(database) + "&target_session_attrs=read-only").parse().unwrap(),
+            READ,
+        );
+        let (why, _) = refusal(read_only);
+        assert!(why.contains("not read only"), "{why}");
+        let (why, hint) = refusal(at("&port=1&port=2"));
+        assert!(why.contains("numbers of hosts") && hint.contains("ports"), "{why}; {hint}");
+    });
+}
+
+/// The caller's thread may belong to a runtime that knows nothing of the store.
+#[test]
+fn a_store_is_used_in_a_task_of_any_runtime() {
+    with_database(|_, _, location| {
+        let location = location.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let task = runtime.spawn(async move {
+            let store = open(&location).unwrap();
+            let (mut talk, mut entries) = Talk::of(1, 2);
+            store.append(talk.id, None, &entries).unwrap();
+            // More than a task may do at once without giving others a turn.
+            for round in 0..200 {
+                let next = talk.user(&format!("round {round}"));
+                store.append(talk.id, tail(&entries), std::slice::from_ref(&next)).unwrap();
+                entries.push(next);
+            }
+            assert_eq!(read(&*store, talk.id, 0).0, entries);
+        });
+        runtime.block_on(task).unwrap();
+    });
+}
+
+/// What ends without being committed is rolled back at once, although nobody waits for the server's answer to that.
+#[test]
+fn an_erasure_that_fails_leaves_no_lock() {
+    with_database(|server, database, location| {
+        let store = open(location).unwrap();
+        let (mut talk, mut entries) = Talk::of(1, 2);
+        store.append(talk.id, None, &entries).unwrap();
+        let missing = Talk::new(2).header().id();
+        let note = talk.erased(missing);
+        let refused = store.erase(talk.id, Tail::of(&entries[2]), missing, &note);
+        assert!(matches!(refused, Err(StoreError::NoSuchEntry(_))), "{refused:?}");
+        let (address, folder) = (server.address(database), support::folder());
+        let impatient: Location = format!("{address}&options=-c%20lock_timeout=10s").parse().unwrap();
+        let other = open(&impatient.with_folder(folder.path())).unwrap();
+        let next = Talk::of(1, 2).0.user("goes on");
+        other.append(talk.id, tail(&entries), std::slice::from_ref(&next)).unwrap();
+        entries.push(next);
+        assert_eq!(read(&*store, talk.id, 0).0, entries);
+    });
+}
+
 /// A damaged body cannot be hashed. It is removed all the same.
 #[test]
 fn damaged_content_is_erased_too() {

@@ -393,6 +393,42 @@ fn the_owner_stays_the_owner() {
     });
 }
 
+/// A role that may write but does not own the tables cannot rebuild the index, so it is refused before anything is gone.
+#[test]
+fn who_cannot_rebuild_the_index_erases_nothing() {
+    with_database(|server, database, location| {
+        let owner = open(location);
+        owner.enable("search").unwrap();
+        server.psql("postgres", "CREATE ROLE writer LOGIN").unwrap();
+        server
+            .psql(
+                database,
+                "GRANT ALL ON SCHEMA rejoin TO writer; GRANT ALL ON ALL TABLES IN SCHEMA rejoin TO writer",
+            )
+            .unwrap();
+        let address = format!("postgres://writer@/{database}?host={}", server.socket().display());
+        let writer = open(&address.parse().unwrap());
+        let (mut talk, mut entries) = Talk::of(1, 2);
+        writer.append(talk.id, None, &entries).unwrap();
+        let note = talk.erased(entries[1].id());
+        let erased = writer.erase(talk.id, Tail::of(&entries[2]), entries[1].id(), &note).map(drop);
+        for refused in [erased, writer.delete(talk.id)] {
+            let Err(StoreError::Server { why, .. }) = refused else { panic!("not refused: {refused:?}") };
+            assert!(why.contains("rejoin.words") && why.contains("postgres"), "{why}");
+        }
+        assert_eq!(read(&*owner, talk.id, 0).0, entries);
+        // What the hint says helps.
+        server.psql("postgres", "GRANT postgres TO writer").unwrap();
+        writer.erase(talk.id, Tail::of(&entries[2]), entries[1].id(), &note).unwrap();
+        entries.push(note);
+        assert_eq!(hashes(&read(&*owner, talk.id, 0).0), hashes(&entries));
+        writer.delete(talk.id).unwrap();
+        drop((writer, owner));
+        server.psql(database, "DROP OWNED BY writer").unwrap();
+        server.psql("postgres", "DROP ROLE writer").unwrap();
+    });
+}
+
 #[test]
 fn only_known_options_are_enabled_and_by_no_scoped_handle() {
     with_database(|_, _, location| {

@@ -82,6 +82,13 @@ struct Drawn {
     filtered: bool,
 }
 
+/// The parts of a scope that are not empty, by their names; none if all are.
+pub fn shown_scope(scope: &Scope) -> Option<String> {
+    let named = Scope::PARTS.iter().zip(scope.parts()).filter(|(_, part)| !part.is_empty());
+    let parts: Vec<String> = named.map(|(name, part)| format!("{name} {}", harmless(part))).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
 impl Drawn {
     fn add(&mut self, summary: &Summary) {
         let mark = if self.active == Some(summary.id) { "*" } else { " " };
@@ -98,10 +105,8 @@ impl Drawn {
             updated(summary),
             plural(summary.messages, "message"),
         ));
-        if !summary.scope.is_empty() {
-            let named = Scope::PARTS.iter().zip(summary.scope.parts()).filter(|(_, part)| !part.is_empty());
-            let parts: Vec<String> = named.map(|(name, part)| format!("{name} {}", harmless(part))).collect();
-            self.text.push_str(&format!("    Scope: {}\n", parts.join(", ")));
+        if let Some(scope) = shown_scope(&summary.scope) {
+            self.text.push_str(&format!("    Scope: {scope}\n"));
         }
         if let Some(from) = &summary.forked_from {
             self.text.push_str(&format!("    Fork of: {}\n", harmless(from)));

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Scope, Tail};
 use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior};
 
-pub(crate) use self::follower::Follower;
+pub(crate) use self::follower::{Follower, Rhythm};
 use self::lost::Lost;
 use crate::{
     digest::Digester,

@@ -1,11 +1,12 @@
 //! Appends entries: one statement, and so one round trip and one transaction, for a batch.
 
-use deadpool_postgres::{GenericClient, Object};
+use std::sync::OnceLock;
+
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{
-    link::Trouble,
+    link::{Asked, Object, Trouble},
     rows::{self, Columns},
     summaries::{self, Told},
 };
@@ -25,7 +26,12 @@ pub(super) fn part(id: ConversationId) -> i32 {
 
 /// The statement that appends to a conversation. `moved` has one row if the tail is the expected one, and none otherwise; the row stays
 /// locked until the end, so writers come one after the other.
-fn statement(is_new: bool, summary: bool) -> String {
+fn statement(is_new: bool, summary: bool) -> &'static str {
+    static MADE: [OnceLock<String>; 4] = [const { OnceLock::new() }; 4];
+    MADE[usize::from(is_new) * 2 + usize::from(summary)].get_or_init(|| make_statement(is_new, summary))
+}
+
+fn make_statement(is_new: bool, summary: bool) -> String {
     let (columns, batch) = (rows::COLUMNS, Columns::unnest(5));
     let moved = if is_new {
         "INSERT INTO rejoin.conversation (id, seq, tail, hash) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING RETURNING id"
@@ -58,7 +64,7 @@ fn statement(is_new: bool, summary: bool) -> String {
 
 /// Appends a batch whose seals were checked, if the conversation ends with `after`. Says whether it did.
 pub(super) async fn append(
-    client: &impl GenericClient,
+    client: &impl Asked,
     id: ConversationId,
     after: Option<Tail>,
     entries: &[Entry],
@@ -81,8 +87,8 @@ pub(super) async fn append(
     if before.is_none() {
         values.push(&part);
     }
-    let statement = client.prepare_cached(&statement(before.is_none(), told.is_some())).await?;
-    Ok(client.query_one(&statement, &values).await?.get::<_, i64>(0) == 1)
+    let rows = client.rows(statement(before.is_none(), told.is_some()), &values).await?;
+    Ok(rows.first().is_some_and(|row| row.get::<_, i64>(0) == 1))
 }
 
 /// Asks for the newest entry of a conversation.
@@ -114,7 +120,7 @@ fn hash(row: &Row, column: usize) -> StoreResult<Hash> {
 
 /// Ids and hashes of the entries after a tail; none if that tail is not stored.
 pub(super) async fn stored_after(
-    client: &impl GenericClient,
+    client: &impl Asked,
     id: ConversationId,
     after: Option<Tail>,
     most: usize,
@@ -122,9 +128,8 @@ pub(super) async fn stored_after(
     let from = after.map_or(0, |tail| tail.seq) as i64;
     let query =
         "SELECT id, hash FROM rejoin.entry WHERE conversation = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
-    let statement = client.prepare_cached(query).await?;
     // One more than there are in the batch tells that another writer was here.
-    let rows = client.query(&statement, &[&id.to_string(), &from, &(most as i64 + 2)]).await?;
+    let rows = client.rows(query, &[&id.to_string(), &from, &(most as i64 + 2)]).await?;
     Ok(after_tail(&rows, after)?)
 }
 

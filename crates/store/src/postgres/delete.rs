@@ -1,9 +1,11 @@
 //! Removes a conversation.
 
-use deadpool_postgres::Object;
 use rejoin_record::ConversationId;
 
-use super::{append, link::Trouble};
+use super::{
+    append,
+    link::{Object, Trouble},
+};
 use crate::error::StoreError;
 
 /// Removes a conversation.

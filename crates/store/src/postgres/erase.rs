@@ -2,10 +2,13 @@
 //!
 //! The server keeps old versions of rows until it is told to clean up, which happens here. Its log and its backups are its operator's.
 
-use deadpool_postgres::Object;
 use rejoin_record::{ConversationId, Entry, Tail};
 
-use super::{append, link::Trouble, rows};
+use super::{
+    append,
+    link::{Object, Trouble},
+    rows,
+};
 use crate::{error::StoreError, scan, store::Erasure};
 
 /// Removes the salt and body of entries, and appends the notes about it.
@@ -66,6 +69,23 @@ pub(super) async fn erase(
         .await?;
     transaction.commit().await?;
     Ok(tail)
+}
+
+/// Refuses, before anything is erased, if this role could not [`clean`] up afterwards.
+pub(super) async fn check_rights(client: &Object) -> Result<(), Trouble> {
+    // Since version 17 there is a right for it; before, one must be the owner.
+    let query = "SELECT pg_get_userbyid(c.relowner)::text FROM pg_catalog.pg_class c WHERE c.oid = to_regclass('rejoin.words') \
+                 AND NOT pg_has_role(c.relowner, 'USAGE') \
+                 AND NOT CASE WHEN current_setting('server_version_num')::integer >= 170000 \
+                 THEN has_table_privilege(c.oid, 'MAINTAIN') ELSE false END";
+    let Some(row) = client.query_opt(query, &[]).await? else { return Ok(()) };
+    let owner: &str = row.get(0);
+    let why = format!(
+        "nothing was erased: the index of words must be rebuilt afterwards (REINDEX), which only {owner}, the owner of the table \
+         rejoin.words, may do"
+    );
+    let hint = "do it as that user, or let that user or a superuser grant this user the owner's role";
+    Err(StoreError::Server { what: "erasing", why, hint, unwritable: false }.into())
 }
 
 /// Lets the server free the space of old versions of rows.

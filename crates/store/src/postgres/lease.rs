@@ -8,14 +8,16 @@ use std::{
     time::Duration,
 };
 
-use deadpool_postgres::Object;
 use rejoin_record::{
     ConversationId,
     json::{Doc, Object as Json},
 };
 use tokio::task::JoinHandle;
 
-use super::{Inner, link::Trouble};
+use super::{
+    Inner,
+    link::{Object, Trouble},
+};
 use crate::{
     error::{StoreError, StoreResult},
     lock::{Holder, guard},
@@ -93,23 +95,31 @@ fn take_as(
         loop {
             tokio::time::sleep(RENEWAL).await;
             let Some(inner) = renewed.upgrade() else { return };
-            let Ok(client) = inner.link.connection().await else { continue };
-            let query = "UPDATE rejoin.lease SET until = now() + $3 * interval '1 second' WHERE conversation = $1 AND token = $2";
-            let renewed = async {
-                let statement = client.prepare_cached(query).await?;
-                client.execute(&statement, &[&conversation.to_string(), &token, &SECONDS]).await
-            };
-            match renewed.await {
-                Ok(1) => {}
-                Ok(_) => {
+            let renewed = tokio::task::spawn_blocking(move || renew(&inner, conversation, token)).await;
+            match renewed {
+                Ok(Ok(1)) => {}
+                Ok(Ok(_)) => {
                     tracing::warn!("another process has taken over the right to write to {conversation}");
                     return;
                 }
-                Err(why) => tracing::debug!("the right to write to {conversation} was not renewed: {why}"),
+                Ok(Err(why)) => {
+                    tracing::debug!("the right to write to {conversation} was not renewed: {why}");
+                }
+                // The store is being closed.
+                Err(_) => return,
             }
         }
     });
     Ok(Lease { inner: Arc::clone(inner), conversation, token, renewing })
+}
+
+/// Renews a lease. Returns the number of rows that say it is ours.
+fn renew(inner: &Inner, conversation: ConversationId, token: uuid::Uuid) -> StoreResult<u64> {
+    inner.link.run("renewing the right to write", |client| async move {
+        let query = "UPDATE rejoin.lease SET until = now() + $3 * interval '1 second' WHERE conversation = $1 AND token = $2";
+        let statement = client.prepare_cached(query).await?;
+        Ok(client.execute(&statement, &[&conversation.to_string(), &token, &SECONDS]).await?)
+    })
 }
 
 /// Takes the row, if nobody has it or its holder is gone. Otherwise returns the holder.

@@ -1,26 +1,29 @@
 //! Connections to a server, for code that is not asynchronous.
 //!
-//! The library is asynchronous, and a [`Store`](crate::Store) is not, so each store has a thread of its own in which its connections
-//! live. A caller waits in its own thread, which may belong to another runtime.
+//! Each connection is driven by the thread that uses it (`socket.rs`). A thread of the store does what nobody waits for: it listens, and
+//! starts what has to happen from time to time.
 
 use std::{
     future::Future,
-    pin::pin,
-    sync::Arc,
-    task::{Context, Poll, Wake, Waker},
-    thread::{self, Thread},
-    time::Duration,
+    io,
+    ops::{Deref, DerefMut},
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
+use deadpool_postgres::{ClientWrapper, Transaction};
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio_postgres::{Config, error::SqlState};
+use tokio_postgres::{Row, error::SqlState, types::ToSql};
 
 use super::{
     address::{Reach, reason},
+    socket::{Dialer, Driver},
     tls,
 };
-use crate::error::{StoreError, StoreResult};
+use crate::{
+    error::{StoreError, StoreResult},
+    lock::guard,
+};
 
 /// The most connections of one store. They are opened as they are needed.
 const CONNECTIONS: usize = 32;
@@ -28,19 +31,11 @@ const CONNECTIONS: usize = 32;
 /// How long a caller waits for one of them, while others use all of them.
 const WAITING: Duration = Duration::from_secs(60);
 
-/// The connections of a store.
+/// The connections of a store, and its thread.
 pub(super) struct Link {
     /// None only while it is dropped.
     runtime: Option<Runtime>,
-    pool: Pool,
-    dialer: Dialer,
-}
-
-/// What connects to the server, for a connection that is not one of the pool.
-#[derive(Clone)]
-pub(super) struct Dialer {
-    pub(super) config: Config,
-    pub(super) tls: tls::Connect,
+    pool: Arc<Pool>,
 }
 
 impl Link {
@@ -48,104 +43,229 @@ impl Link {
         let runtime =
             Builder::new_multi_thread().worker_threads(1).thread_name("rejoin-postgres").enable_all().build();
         let runtime = runtime.map_err(StoreError::io("starting a thread for PostgreSQL"))?;
-        let connect = tls::connect(&reach.trust)?;
-        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let dialer = Dialer { config: reach.config.clone(), tls: connect.clone() };
-        let manager = Manager::from_config(reach.config, connect, recycling);
-        let pool = Pool::builder(manager)
-            .max_size(CONNECTIONS)
-            .wait_timeout(Some(WAITING))
-            .runtime(deadpool_postgres::Runtime::Tokio1)
-            .build();
-        let pool = pool.map_err(|why| refused(why.to_string(), "this is a mistake in rejoin"))?;
-        Ok(Self { runtime: Some(runtime), pool, dialer })
+        let dialer = Dialer { tls: tls::connect(&reach.trust)?, config: reach.config };
+        let pool = Pool {
+            dialer,
+            handle: runtime.handle().clone(),
+            connections: Mutex::default(),
+            returned: Condvar::new(),
+        };
+        Ok(Self { runtime: Some(runtime), pool: Arc::new(pool) })
     }
 
-    pub(super) fn pool(&self) -> &Pool {
+    pub(super) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 
     pub(super) fn dialer(&self) -> &Dialer {
-        &self.dialer
+        &self.pool.dialer
     }
 
     pub(super) fn handle(&self) -> &Handle {
-        self.runtime.as_ref().expect("BUG: it is there until it is dropped").handle()
+        &self.pool.handle
     }
 
-    /// A connection, for work in a task of its own.
-    pub(super) async fn connection(&self) -> Result<Object, PoolError> {
-        self.pool.get().await
-    }
-
-    /// Runs something with a connection, and waits for it. If the connection turns out to be broken, it is run once more with a new
-    /// one, so it must be harmless to repeat.
+    /// [`Pool::run`].
     pub(super) fn run<T, F>(&self, what: &'static str, work: impl Fn(Object) -> F) -> StoreResult<T>
     where
         F: Future<Output = Result<T, Trouble>>,
     {
-        self.wait(async {
-            // Every pooled connection may be broken, after a restart for instance. A new one is tried twice.
-            let (mut tries, mut new) = (0, 0);
-            loop {
-                tries += 1;
-                let trouble = match self.pool.get().await {
-                    Ok(connection) => {
-                        new += usize::from(Object::metrics(&connection).recycle_count == 0);
-                        match work(connection).await {
-                            Ok(done) => return Ok(done),
-                            Err(trouble) => trouble,
-                        }
-                    }
-                    Err(PoolError::Backend(why)) => {
-                        new += 1;
-                        Trouble::Database(why)
-                    }
-                    Err(why) => return Err(unreachable(what, why.to_string())),
-                };
-                match trouble {
-                    Trouble::Store(why) => return Err(why),
-                    Trouble::Database(why)
-                        if new < 2 && tries <= CONNECTIONS + 1 && is_broken(&why) && !is_refused(&why) =>
-                    {
-                        self.pool.retain(|connection, _| !connection.is_closed());
-                    }
-                    Trouble::Database(why) => return Err(failed(what, &why)),
-                }
-            }
-        })
-    }
-
-    /// Waits for a future in this thread, whatever else the thread is used for.
-    pub(super) fn wait<F: Future>(&self, future: F) -> F::Output {
-        struct Unpark(Thread);
-        impl Wake for Unpark {
-            fn wake(self: Arc<Self>) {
-                self.0.unpark();
-            }
-        }
-        // Timers need to know their runtime. A task of the caller's own runtime must not count what is polled here as its own work: it
-        // would make us wait for a budget that only the task itself can renew.
-        let _entered = self.handle().enter();
-        let mut future = pin!(tokio::task::unconstrained(future));
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
-        let mut context = Context::from_waker(&waker);
-        loop {
-            match future.as_mut().poll(&mut context) {
-                Poll::Ready(done) => return done,
-                Poll::Pending => thread::park(),
-            }
-        }
+        self.pool.run(what, work)
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.pool.close();
+        let idle = {
+            let mut connections = guard(&self.pool.connections);
+            connections.are_kept = false;
+            std::mem::take(&mut connections.idle)
+        };
+        drop(idle);
         // Waiting for the thread is not allowed in a task of another runtime, and there is nothing to wait for.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
+    }
+}
+
+/// The connections of a store.
+pub(super) struct Pool {
+    dialer: Dialer,
+    handle: Handle,
+    connections: Mutex<Connections>,
+    returned: Condvar,
+}
+
+struct Connections {
+    /// Those that are not in use. The last one was used last.
+    idle: Vec<Pooled>,
+    /// The number of those that exist.
+    open: usize,
+    /// The number of callers that wait for one.
+    waiting: usize,
+    /// Whether those that are not in use any more are kept.
+    are_kept: bool,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self { idle: Vec::new(), open: 0, waiting: 0, are_kept: true }
+    }
+}
+
+struct Pooled {
+    client: ClientWrapper,
+    driver: Arc<Driver>,
+}
+
+/// A connection in use. Dropping it gives it back.
+pub(super) struct Object {
+    /// None only while it is dropped.
+    pooled: Option<Pooled>,
+    pool: Arc<Pool>,
+}
+
+impl Deref for Object {
+    type Target = ClientWrapper;
+
+    fn deref(&self) -> &ClientWrapper {
+        &self.pooled.as_ref().expect("BUG: it is there until it is dropped").client
+    }
+}
+
+impl DerefMut for Object {
+    fn deref_mut(&mut self) -> &mut ClientWrapper {
+        &mut self.pooled.as_mut().expect("BUG: it is there until it is dropped").client
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        let mut connections = guard(&self.pool.connections);
+        let kept = self.pooled.take_if(|pooled| connections.are_kept && !pooled.client.is_closed());
+        match kept {
+            Some(pooled) => connections.idle.push(pooled),
+            None => connections.open -= 1,
+        }
+        if connections.waiting > 0 {
+            self.pool.returned.notify_one();
+        }
+    }
+}
+
+impl Pool {
+    /// Runs something with a connection, and waits for it. If the connection turns out to be broken, it is run once more with a new
+    /// one, so it must be harmless to repeat.
+    pub(super) fn run<T, F>(
+        self: &Arc<Self>,
+        what: &'static str,
+        work: impl Fn(Object) -> F,
+    ) -> StoreResult<T>
+    where
+        F: Future<Output = Result<T, Trouble>>,
+    {
+        // Every pooled connection may be broken, after a restart for instance. A new one is tried twice.
+        let (mut tries, mut new) = (0, 0);
+        loop {
+            tries += 1;
+            let trouble = match self.take(what, &mut new) {
+                Ok(object) => match object.run(&work) {
+                    Ok(done) => return Ok(done),
+                    Err(trouble) => trouble,
+                },
+                Err(trouble) => trouble,
+            };
+            if new >= 2 || tries > CONNECTIONS || !trouble.is_broken() {
+                return Err(trouble.into_error(what));
+            }
+            // The others are probably broken too, which shows only when they are used.
+            self.forget_idle();
+        }
+    }
+
+    /// Runs something with a connection, once.
+    pub(super) fn run_once<T, F: Future<Output = Result<T, Trouble>>>(
+        self: &Arc<Self>,
+        what: &'static str,
+        work: impl Fn(Object) -> F,
+    ) -> StoreResult<T> {
+        let done = self.take(what, &mut 0).and_then(|object| object.run(work));
+        done.map_err(|trouble| trouble.into_error(what))
+    }
+
+    /// A connection that is not in use, or a new one. Counts those.
+    fn take(self: &Arc<Self>, what: &'static str, new: &mut usize) -> Result<Object, Trouble> {
+        let begun = Instant::now();
+        let object = |pooled| Object { pooled: Some(pooled), pool: Arc::clone(self) };
+        let mut connections = guard(&self.connections);
+        loop {
+            if let Some(pooled) = connections.idle.pop() {
+                return Ok(object(pooled));
+            }
+            if connections.open < CONNECTIONS {
+                break;
+            }
+            let left = WAITING.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Err(unreachable(what, String::from("all connections are in use")).into());
+            }
+            connections.waiting += 1;
+            let waited = self.returned.wait_timeout(connections, left);
+            (connections, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            connections.waiting -= 1;
+        }
+        connections.open += 1;
+        drop(connections);
+        *new += 1;
+        // If it fails, its place is free again.
+        let mut place = Object { pooled: None, pool: Arc::clone(self) };
+        let (client, driver) = self.dialer.connect()?;
+        // The wrapper keeps prepared statements. It wants to know the task of the connection, and there is none.
+        let client = ClientWrapper::new(client, self.handle.spawn(async {}));
+        place.pooled = Some(Pooled { client, driver: Arc::new(driver) });
+        Ok(place)
+    }
+
+    fn forget_idle(&self) {
+        let mut connections = guard(&self.connections);
+        connections.open -= connections.idle.len();
+        connections.idle.clear();
+        if connections.waiting > 0 {
+            self.returned.notify_all();
+        }
+    }
+}
+
+impl Object {
+    fn run<T, F>(self, work: impl Fn(Self) -> F) -> Result<T, Trouble>
+    where
+        F: Future<Output = Result<T, Trouble>>,
+    {
+        let pooled = self.pooled.as_ref().expect("BUG: it is there until it is dropped");
+        let driver = Arc::clone(&pooled.driver);
+        driver.run(work(self))
+    }
+}
+
+/// The values of a statement's parameters.
+type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
+
+/// What takes statements: a connection, or a transaction on it.
+pub(super) trait Asked {
+    /// The rows that a statement returns. It is prepared once for each connection.
+    async fn rows(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, tokio_postgres::Error>;
+}
+
+impl Asked for Object {
+    async fn rows(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, tokio_postgres::Error> {
+        self.query(&self.prepare_cached(statement).await?, values).await
+    }
+}
+
+impl Asked for Transaction<'_> {
+    async fn rows(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, tokio_postgres::Error> {
+        self.query(&self.prepare_cached(statement).await?, values).await
     }
 }
 
@@ -154,6 +274,8 @@ impl Drop for Link {
 pub(super) enum Trouble {
     /// The server, or the connection to it.
     Database(tokio_postgres::Error),
+    /// There is no connection.
+    Unreachable(io::Error),
     /// The store's own verdict.
     Store(StoreError),
 }
@@ -164,50 +286,45 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
+impl From<io::Error> for Trouble {
+    fn from(why: io::Error) -> Self {
+        Self::Unreachable(why)
+    }
+}
+
 impl From<StoreError> for Trouble {
     fn from(why: StoreError) -> Self {
         Self::Store(why)
     }
 }
 
-/// Whether the connection is gone, or was never there, as opposed to a statement that the server refused.
-fn is_broken(error: &tokio_postgres::Error) -> bool {
-    match error.code() {
-        None => true,
-        Some(code) => {
-            matches!(
-                code,
-                &SqlState::ADMIN_SHUTDOWN | &SqlState::CRASH_SHUTDOWN | &SqlState::CANNOT_CONNECT_NOW
-            )
+impl Trouble {
+    fn into_error(self, what: &'static str) -> StoreError {
+        match self {
+            Self::Store(why) => why,
+            Self::Database(why) => failed(what, &why),
+            Self::Unreachable(why) => unreachable(what, format!("error connecting to server: {why}")),
         }
     }
-}
 
-/// Whether nobody listens there, or the server is only starting: trying again at once is no use.
-fn is_refused(error: &tokio_postgres::Error) -> bool {
-    let mut next = std::error::Error::source(error);
-    while let Some(cause) = next {
-        if cause.downcast_ref::<std::io::Error>().is_some_and(|why| {
-            matches!(why.kind(), std::io::ErrorKind::ConnectionRefused | std::io::ErrorKind::NotFound)
-        }) {
-            return true;
+    /// Whether the connection is gone, or was never there, as opposed to a statement that the server refused, and trying again at once
+    /// may be of use: it is not if nobody listens there, or if the server is only starting.
+    fn is_broken(&self) -> bool {
+        match self {
+            Self::Store(_) => false,
+            Self::Unreachable(why) => {
+                !matches!(why.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
+            }
+            Self::Database(why) => why
+                .code()
+                .is_none_or(|code| [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(code)),
         }
-        next = cause.source();
     }
-    error.code() == Some(&SqlState::CANNOT_CONNECT_NOW)
 }
 
 /// An error before anything is asked of the server: the address or the tables are not what they should be.
 pub(super) fn refused(why: impl Into<String>, hint: &'static str) -> StoreError {
     StoreError::Server { what: "opening the database", why: why.into(), hint, unwritable: false }
-}
-
-/// The error for a connection that could not be had.
-pub(super) fn no_connection(what: &'static str, why: PoolError) -> StoreError {
-    match why {
-        PoolError::Backend(why) => failed(what, &why),
-        why => unreachable(what, why.to_string()),
-    }
 }
 
 fn unreachable(what: &'static str, why: String) -> StoreError {

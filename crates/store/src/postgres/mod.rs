@@ -16,6 +16,7 @@ mod reading;
 mod reports;
 mod rows;
 mod schema;
+mod socket;
 mod summaries;
 mod tables;
 mod tls;
@@ -165,7 +166,7 @@ impl Postgres {
             beside: address.beside().map(Beside::in_folder),
         });
         let followed = Arc::clone(&inner);
-        let follower = Follower::new(Arc::new(move || reports::follow(&followed)), reports::REST);
+        let follower = Follower::new(Arc::new(move || reports::follow(&followed)), reports::RHYTHM);
         let store = Self { follower, inner };
         match store.opened() {
             // A server that is down now may be up again for the first append, and until then a folder takes what is said.
@@ -520,6 +521,7 @@ impl Store for Postgres {
         guard(&self.inner.tallies).remove(&id);
         let entries: Vec<EntryId> = erasures.iter().map(|(entry, _)| *entry).collect();
         let sought = self.contents(id, &entries)?;
+        self.link()?.run("erasing", |client| async move { erase::check_rights(&client).await })?;
         let tail = self.link()?.run("erasing", |mut client| async move {
             erase::erase(&mut client, id, after, erasures).await
         })?;
@@ -538,6 +540,7 @@ impl Store for Postgres {
     fn delete(&self, conversation: ConversationId) -> StoreResult<()> {
         self.writable()?;
         guard(&self.inner.tallies).remove(&conversation);
+        self.link()?.run("deleting", |client| async move { erase::check_rights(&client).await })?;
         self.link()?
             .run("deleting", |mut client| async move { delete::delete(&mut client, conversation).await })?;
         self.inner.notices.tell(self.link()?, conversation);

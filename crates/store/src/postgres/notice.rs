@@ -8,16 +8,19 @@ use std::{
     collections::{BTreeSet, HashMap},
     future::{Future as _, poll_fn},
     pin::pin,
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    sync::{Arc, Condvar, Mutex, PoisonError, mpsc},
     task::Poll,
+    thread,
     time::{Duration, Instant},
 };
 
-use deadpool_postgres::Pool;
 use rejoin_record::{ConversationId, Tail};
 use tokio_postgres::AsyncMessage;
 
-use super::link::{Dialer, Link};
+use super::{
+    link::{Link, Pool},
+    socket::Dialer,
+};
 use crate::{error::StoreResult, lock::guard, store::POLL};
 
 /// The channel of the notifications. Each carries the id of a conversation.
@@ -46,7 +49,7 @@ pub(super) struct Notices {
 struct Outbox {
     unsent: Mutex<Unsent>,
     /// Held while a statement is on its way.
-    sending: tokio::sync::Mutex<()>,
+    sending: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -65,10 +68,10 @@ impl Notices {
             return;
         }
         drop(unsent);
-        let (outbox, pool) = (Arc::clone(&self.outbox), link.pool().clone());
-        link.handle().spawn(async move {
-            while outbox.send(&pool).await {
-                tokio::time::sleep(PAUSE).await;
+        let (outbox, pool) = (Arc::clone(&self.outbox), Arc::clone(link.pool()));
+        link.handle().spawn_blocking(move || {
+            while outbox.send(&pool) {
+                thread::sleep(PAUSE);
             }
         });
     }
@@ -76,8 +79,14 @@ impl Notices {
     /// Sends what is left before the store is closed.
     pub(super) fn finish(&self, link: &Link) {
         if guard(&self.outbox.unsent).has_task {
+            let (outbox, pool) = (Arc::clone(&self.outbox), Arc::clone(link.pool()));
+            let (done, is_done) = mpsc::channel();
+            link.handle().spawn_blocking(move || {
+                outbox.send(&pool);
+                done.send(())
+            });
             // What is lost here, readers see when they look the next time.
-            let _ = link.wait(async { tokio::time::timeout(CLOSING, self.outbox.send(link.pool())).await });
+            let _ = is_done.recv_timeout(CLOSING);
         }
     }
 
@@ -106,8 +115,8 @@ impl Notices {
 
 impl Outbox {
     /// Notifies others of everything that is not sent yet, in one statement. False if there is nothing.
-    async fn send(&self, pool: &Pool) -> bool {
-        let _sending = self.sending.lock().await;
+    fn send(&self, pool: &Arc<Pool>) -> bool {
+        let _sending = guard(&self.sending);
         let conversations: Vec<String> = {
             let mut unsent = guard(&self.unsent);
             unsent.has_task = !unsent.conversations.is_empty();
@@ -118,13 +127,14 @@ impl Outbox {
         }
         // There is nothing to make durable.
         let query = "SELECT pg_notify($1, id), set_config('synchronous_commit', 'off', true) FROM unnest($2::text[]) AS id";
-        let sent = async {
-            let client = pool.get().await.map_err(|why| why.to_string())?;
-            let statement = client.prepare_cached(query).await.map_err(|why| why.to_string())?;
-            let sent = client.execute(&statement, &[&CHANNEL, &conversations]).await;
-            sent.map_err(|why| why.to_string())
-        };
-        if let Err(why) = sent.await {
+        let sent = pool.run_once("notifying readers", |client| {
+            let conversations = &conversations;
+            async move {
+                let statement = client.prepare_cached(query).await?;
+                Ok(client.execute(&statement, &[&CHANNEL, conversations]).await?)
+            }
+        });
+        if let Err(why) = sent {
             tracing::debug!("readers are not notified: {why}");
         }
         true

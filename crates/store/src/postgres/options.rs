@@ -2,9 +2,12 @@
 //!
 //! Each runs once, in one transaction, under the lock of migrations, and is noted in `rejoin.setting`.
 
-use deadpool_postgres::{Object, Transaction};
+use deadpool_postgres::Transaction;
 
-use super::{link::Trouble, schema};
+use super::{
+    link::{Object, Trouble},
+    schema,
+};
 use crate::{
     error::StoreError,
     store::{Enabled, StoreOption},

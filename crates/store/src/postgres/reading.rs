@@ -5,11 +5,7 @@ use std::ops::ControlFlow;
 use rejoin_record::{ConversationId, Entry};
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{
-    append,
-    link::{Link, refused},
-    rows,
-};
+use super::{append, link::Link, rows};
 use crate::{
     error::{StoreError, StoreResult},
     row::{self, InOrder, UnverifiedRow},
@@ -36,23 +32,16 @@ pub(super) fn read(link: &Link, id: ConversationId, from: u64, each: Each<'_>) -
     let (mut next, mut most) = (from, FIRST);
     let mut newest = None;
     loop {
-        // Both go out at once, the page first: the newest entry is that of this moment or of a later one. The rows are put together in
-        // the thread of the connections, so that this one is woken only once.
-        let (page, tail) =
-            link.run("reading the conversation", |client| {
-                let (query, name, next) = (query.clone(), name.clone(), next as i64);
-                let page = link.handle().spawn(async move {
-                    let page = client.prepare_cached(&query).await?;
-                    let tail = client.prepare_cached(append::TAIL).await?;
-                    let values: [&(dyn ToSql + Sync); 3] = [&name, &next, &most];
-                    tokio::try_join!(client.query(&page, &values), client.query_opt(&tail, &values[..1]))
-                });
-                async move {
-                    Ok(page
-                        .await
-                        .map_err(|why| refused(why.to_string(), "this is a mistake in rejoin"))??)
-                }
-            })?;
+        // Both go out at once, the page first: the newest entry is that of this moment or of a later one.
+        let (page, tail) = link.run("reading the conversation", |client| {
+            let (query, name, next) = (&query, &name, next as i64);
+            async move {
+                let page = client.prepare_cached(query).await?;
+                let tail = client.prepare_cached(append::TAIL).await?;
+                let values: [&(dyn ToSql + Sync); 3] = [name, &next, &most];
+                Ok(tokio::try_join!(client.query(&page, &values), client.query_opt(&tail, &values[..1]))?)
+            }
+        })?;
         let whole = page.len() as i64 == most;
         let bytes: usize = page.iter().map(Row::raw_size_bytes).sum();
         for row in &page {

@@ -3,23 +3,27 @@
 //! A conversation is behind if its newest entry is not reported (`summary.reported`). Whoever appends next makes its rows, also if the process
 //! that appended was killed before it could.
 
-use std::{collections::HashSet, ops::ControlFlow};
+use std::{collections::HashSet, ops::ControlFlow, time::Duration};
 
-use deadpool_postgres::Object;
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId};
 use tokio_postgres::types::ToSql;
 
-use super::{Inner, link::Trouble, reading, words};
+use super::{
+    Inner,
+    link::{Asked as _, Object, Trouble},
+    reading, words,
+};
 use crate::{
     error::{StoreError, StoreResult},
+    index::Rhythm,
     lock::guard,
     report::{CallRow, MessageRow, ReportRows},
     store::Item,
 };
 
-/// How many times as long as it took the next pause is at least: other programs use the server, too.
-pub(super) const REST: u32 = 10;
+/// The pauses are long, because other programs use the server, too. But a service that never rests gets its rows as well.
+pub(super) const RHYTHM: Rhythm = Rhythm { rest: 10, longest: Duration::from_secs(5) };
 
 /// The most conversations that are brought up to date at a time.
 const AT_ONCE: i64 = 200;
@@ -262,18 +266,24 @@ async fn put(
     let name = id.to_string();
     let transaction = client.transaction().await?;
     // Locked, so that two processes that do this at once do it one after the other. An erasure removes this row before the rows of reports.
-    let query = format!("SELECT {HAS_SCOPE}, reported FROM rejoin.summary WHERE id = $1 FOR UPDATE");
-    let Some(row) = transaction.query_opt(&query, &[&name]).await? else { return Ok(()) };
+    // The rows follow from the entries, so they need not wait for the disk: if they are lost, it shows in `reported`, and they are made again.
+    let query = format!(
+        "SELECT {HAS_SCOPE}, reported, set_config('synchronous_commit', 'off', true) FROM rejoin.summary WHERE id = $1 FOR UPDATE"
+    );
+    let locked = transaction.rows(&query, &[&name]).await?;
+    let Some(row) = locked.first() else { return Ok(()) };
     let (has_scope, reported): (bool, i64) = (row.get(0), row.get(1));
     let query =
         "SELECT count(*) FROM rejoin.entry WHERE conversation = $1 AND seq = ANY($2) AND body IS NOT NULL";
-    let still: i64 = transaction.query_one(query, &[&name, &read.told]).await?.get(0);
+    let counted = transaction.prepare_cached(query).await?;
+    let still: i64 = transaction.query_one(&counted, &[&name, &read.told]).await?.get(0);
     // Something was erased or reported since the entries were read. What is still to be done is done the next time.
     if reported != read.reported || still != read.told.len() as i64 {
         return Ok(());
     }
     let query = "SELECT coalesce(max(seq), -1) FROM rejoin.said WHERE conversation = $1";
-    let there: i64 = transaction.query_one(query, &[&name]).await?.get(0);
+    let newest = transaction.prepare_cached(query).await?;
+    let there: i64 = transaction.query_one(&newest, &[&name]).await?.get(0);
     let new: Vec<&MessageRow> =
         rows.messages.iter().filter(|row| has_scope && row.seq as i64 > there).collect();
     if !new.is_empty() {
@@ -283,7 +293,8 @@ async fn put(
         calls(&transaction, &name, &rows.calls, with_arguments).await?;
     }
     let done = "UPDATE rejoin.summary SET reported = $2 WHERE id = $1 AND reported < $2";
-    transaction.execute(done, &[&name, &read.newest]).await?;
+    let done = transaction.prepare_cached(done).await?;
+    transaction.execute(&done, &[&name, &read.newest]).await?;
     transaction.commit().await?;
     Ok(())
 }
@@ -318,7 +329,7 @@ async fn messages(
         &text(|row| &row.tool_name),
         &times,
     ];
-    transaction.execute(insert, &values).await?;
+    transaction.execute(&transaction.prepare_cached(insert).await?, &values).await?;
     Ok(())
 }
 
@@ -378,6 +389,6 @@ async fn calls(
         &name, &requests, &numbers, &ids, &tools, &statuses, &started, &ended, &kinds, &hashes, &arguments,
         &errors, &outcomes, &seqs,
     ];
-    transaction.execute(insert, &values).await?;
+    transaction.execute(&transaction.prepare_cached(insert).await?, &values).await?;
     Ok(())
 }

@@ -3,9 +3,7 @@
 //! Everything is in the schema `rejoin`, so a database may hold tables of other programs too. Migrations run once, in one transaction
 //! each, under a lock of the server; they only add.
 
-use deadpool_postgres::Object;
-
-use super::link::{Trouble, refused};
+use super::link::{Object, Trouble, refused};
 
 /// The migrations, from the first on.
 const MIGRATIONS: [&str; 3] = [

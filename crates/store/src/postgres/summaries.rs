@@ -3,12 +3,11 @@
 //! The row follows from the entries. Where an append cannot work it out, or something was removed, the conversation is noted in `stale`,
 //! and the next list makes its row again.
 
-use deadpool_postgres::Object;
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, EntryId, Hash, Scope, Tail};
 use tokio_postgres::{Row, types::ToSql};
 
-use super::link::Trouble;
+use super::link::{Object, Trouble};
 use crate::{
     digest::Digester,
     scope::ScopeFilter,

@@ -1,8 +1,6 @@
 //! Reads tables in which a chat bot keeps its history, in a database that is not a store of ours. Nothing is changed there.
 
-use deadpool_postgres::Object;
-
-use super::link::{Trouble, refused};
+use super::link::{Object, Trouble, refused};
 use crate::{error::StoreResult, location::Address};
 
 /// The tables, and the columns that tell which rows belong together.
@@ -21,14 +19,9 @@ pub fn each_history(address: &Address, each: &mut dyn FnMut(String)) -> StoreRes
     let link = super::connect(address)?;
     let each = std::cell::RefCell::new(each);
     // It is not repeated where a connection breaks: what was handed out would come twice.
-    link.wait(async {
-        let client =
-            link.connection().await.map_err(|why| super::link::no_connection("reading the tables", why))?;
-        let done = read(client, &mut |text| (*each.borrow_mut())(text)).await;
-        done.map_err(|why| match why {
-            Trouble::Store(why) => why,
-            Trouble::Database(why) => super::link::failed("reading the tables", &why),
-        })
+    link.pool().run_once("reading the tables", |client| {
+        let each = &each;
+        async move { read(client, &mut |text| (*each.borrow_mut())(text)).await }
     })
 }
 

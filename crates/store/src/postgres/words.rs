@@ -9,11 +9,16 @@ use std::{
     ops::ControlFlow,
 };
 
-use deadpool_postgres::Object;
 use rejoin_record::{ConversationId, Entry};
 use tokio_postgres::types::ToSql;
 
-use super::{Inner, Postgres, link::Trouble, options, reading, reports::Meant, schema, summaries};
+use super::{
+    Inner, Postgres,
+    link::{Object, Trouble},
+    options, reading,
+    reports::Meant,
+    schema, summaries,
+};
 use crate::{
     digest::Summarize,
     error::StoreResult,

@@ -47,7 +47,7 @@ use crate::{
     drafts::Drafts,
     error::{StoreError, StoreResult},
     files,
-    index::{Feed, Follower, Index},
+    index::{Feed, Follower, Index, Rhythm},
     location::Location,
     lock::{Holder, Lock, Locks, guard as lock},
     open::{Access, Options},
@@ -216,7 +216,8 @@ impl Sqlite {
             path: path.to_owned(),
         });
         let followed = Arc::clone(&inner);
-        let follower = Follower::new(Arc::new(move || followed.index.catch_up(&*followed)), 0);
+        let rhythm = Rhythm { rest: 0, longest: std::time::Duration::MAX };
+        let follower = Follower::new(Arc::new(move || followed.index.catch_up(&*followed)), rhythm);
         scrub::finish_if_left(&inner);
         if inner.read_only.is_none() && options.access == Access::Write {
             inner.index.prepare(&*inner);

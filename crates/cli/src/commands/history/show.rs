@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     args::ShowArguments,
-    commands::report,
+    commands::{list::shown_scope, report},
     desk::{self, Desk, Flags},
     failure::Failure,
     json,
@@ -47,7 +47,8 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
         change::entry(&shown, number)?;
     }
     let part = |shown| window(shown, arguments.limit, arguments.message);
-    let head = Head { id: id.to_string(), title, model, count, limit: arguments.limit };
+    let scope = shown_scope(&summary.scope);
+    let head = Head { id: id.to_string(), title, model, scope, count, limit: arguments.limit };
     if arguments.tokens {
         let model = arguments.model.clone().or_else(|| head.model.clone());
         let used = tokens::used(&desk, &recorded, &shown, model.as_deref());
@@ -99,6 +100,8 @@ pub struct Head {
     id: String,
     title: String,
     model: Option<String>,
+    /// None if it has none.
+    scope: Option<String>,
     count: usize,
     limit: Option<usize>,
 }
@@ -113,6 +116,9 @@ impl Head {
             harmless(self.model.as_deref().unwrap_or("unknown")),
             self.count
         );
+        if let Some(scope) = &self.scope {
+            text.push_str(&format!("Scope: {scope}\n"));
+        }
         if let Some(limit) = self.limit {
             text.push_str(&format!("Showing: last {limit} {what}\n"));
         }
