@@ -1,20 +1,18 @@
 //! What Ollama gets: contents as strings, arguments as objects, no ids.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod translation;
-
 use rejoin_formats::Dialect;
 use rejoin_formats::wire::stream::{End, Stop, Usage};
 use rejoin_record::BlockKind;
-use rejoin_view::{Fate, KnownCall};
 use serde_json::{Value, json};
-use translation::{A, B, assistant, calls, from_anthropic, from_chat, result, short, system, user};
 
-const TO: Dialect = Dialect::Ollama;
+use crate::translation::{
+    A, B, assistant, calls, from_anthropic, from_chat, picture, result, short, system, user, uses,
+};
+
+pub const TO: Dialect = Dialect::Ollama;
 
 /// `user: go / assistant: + read{} / tool read: one`; images after the text.
-fn sketch(body: &Value) -> String {
+pub fn sketch(body: &Value) -> String {
     let line = |message: &Value| {
         let said = short(message["content"].as_str().unwrap());
         let mut line = match message["role"].as_str().unwrap() {
@@ -35,14 +33,11 @@ fn sketch(body: &Value) -> String {
 }
 
 #[test]
-fn a_plain_chat() {
-    let out = from_chat(&json!([system("be brief"), user("hi"), assistant("hello")]), TO);
-    assert_eq!(
-        out.body,
-        json!({"messages":[
-            {"role":"system","content":"be brief"},{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]})
-    );
-    assert_eq!(out.rules(), [""; 0], "a trailing assistant message stays");
+fn a_trailing_answer_stays() {
+    let list = json!([system("be brief"), user("hi"), assistant("hello")]);
+    let out = from_chat(&list, TO);
+    assert_eq!(out.body, json!({"messages":list}));
+    assert_eq!(out.rules(), [""; 0]);
 }
 
 #[test]
@@ -68,129 +63,8 @@ fn a_tool_loop() {
 }
 
 #[test]
-fn arguments_go_out_as_they_were_written() {
-    let text = "{ \"n\": 12345678901234567890.50, \"n\": 1e3 }";
-    let list = json!([user("go"), calls(None, &[(A, "read", text)]), result(A, "one")]);
-    let input = rejoin_formats::Input::new("body", list.to_string().as_bytes()).unwrap();
-    let session = rejoin_formats::sessions::read(&input, None).unwrap().remove(0);
-    let out = rejoin_formats::convert(&session, TO, None, rejoin_view::OnBroken::Keep).unwrap();
-    assert!(out.body.contains(&format!("\"arguments\":{text}")), "{}", out.body);
-}
-
-#[test]
-fn parallel_results_stand_in_call_order() {
-    let batch = calls(None, &[(A, "read", "{}"), (B, "run", "{}")]);
-    let out = from_chat(&json!([user("go"), batch, result(B, "two"), result(A, "one"), assistant("ok")]), TO);
-    assert_eq!(
-        sketch(&out.body),
-        "user: go / assistant:  + read{} + run{} / tool read: one / tool run: two / assistant: ok"
-    );
-}
-
-#[test]
-fn broken_states() {
-    let label = "[tool result for call call0000X, whose call is not in this conversation]\nlost";
-    let bare = "[tool result, whose call is not in this conversation]\nlost";
-    translation::check_broken(
-        TO,
-        sketch,
-        &[
-            (
-                "unanswered call",
-                "user: go / assistant:  + read{\"p\":1} / tool read: NONE / user: next",
-                "user: go / user: next",
-            ),
-            (
-                "partial batch",
-                "user: go / assistant: both + read{} + run{} / tool read: one / tool run: NONE / user: next",
-                "user: go / assistant: both / user: next",
-            ),
-            (
-                "orphan",
-                &format!("user: go / assistant: ok / user: {label} / user: next"),
-                "user: go / assistant: ok / user: next",
-            ),
-            (
-                "orphan in a batch",
-                &format!("user: go / assistant:  + read{{}} / tool read: one / user: {label} / user: next"),
-                "user: go / assistant:  + read{} / tool read: one / user: next",
-            ),
-            (
-                "result without id",
-                &format!("user: go / assistant: ok / user: {bare} / user: next"),
-                "user: go / assistant: ok / user: next",
-            ),
-            (
-                "result before its call",
-                "user: go / assistant:  + read{} / tool read: early / user: next",
-                "user: go / user: next",
-            ),
-            (
-                "detached result",
-                "user: go / assistant:  + read{} / tool read: late / user: wait / assistant: ok / user: next",
-                "user: go / assistant:  + read{} / tool read: late / user: wait / assistant: ok / user: next",
-            ),
-            (
-                "two results",
-                "user: go / assistant:  + read{} / tool read: one\n\ntwo / user: next",
-                "user: go / assistant:  + read{} / tool read: one / user: next",
-            ),
-            (
-                "reused id",
-                "user: go / assistant:  + read{\"n\":1} / tool read: one / assistant:  + read{\"n\":2} / tool read: two / user: next",
-                "user: go / assistant:  + read{\"n\":1} / tool read: one / assistant:  + read{\"n\":2} / tool read: two / user: next",
-            ),
-            (
-                "malformed and answered",
-                r#"user: go / assistant:  + read{"_raw_arguments":"{\"p\":"} / tool read: bad / user: next"#,
-                r#"user: go / assistant:  + read{"_raw_arguments":"{\"p\":"} / tool read: bad / user: next"#,
-            ),
-            (
-                "malformed and unanswered",
-                "user: go / assistant: hm / user: next",
-                "user: go / assistant: hm / user: next",
-            ),
-            (
-                "no arguments",
-                "user: go / assistant:  + read{} / tool read: one / user: next",
-                "user: go / assistant:  + read{} / tool read: one / user: next",
-            ),
-        ],
-    );
-}
-
-#[test]
-fn calls_that_never_ran() {
-    let list = json!([user("go"), calls(Some("let me"), &[(A, "read", "{}")]), user("next")]);
-    for fate in [Fate::NotStarted, Fate::AwaitingApproval] {
-        let known = vec![KnownCall { message: 1, block: 1, fate }];
-        assert_eq!(
-            sketch(&translation::with_known(&list, known, TO)),
-            "user: go / assistant: let me / user: next"
-        );
-    }
-}
-
-#[test]
-fn system_texts_stand_anywhere() {
-    let developer =
-        json!({"role":"developer","content":[{"type":"text","text":"two"},{"type":"text","text":"three"}]});
-    let list = json!([
-        system("one"),
-        user("a"),
-        developer,
-        system(" "),
-        calls(None, &[(A, "read", "{}")]),
-        result(A, "r"),
-        system("four"),
-        assistant("b")
-    ]);
-    let out = from_chat(&list, TO);
-    assert_eq!(
-        sketch(&out.body),
-        "system: one / user: a / system: two\n\nthree / assistant:  + read{} / tool read: r / system: four / assistant: b"
-    );
-    assert_eq!(out.rules(), ["irregular-content", "empty-message"]);
+fn system_texts_become_one_string() {
+    assert_eq!(from_chat(&crate::system_texts(), TO).rules(), ["irregular-content", "empty-message"]);
     let anthropic =
         json!({"system":[{"type":"text","text":"x"},{"type":"text","text":"y"}],"messages":[user("a")]});
     assert_eq!(sketch(&from_anthropic(&anthropic, TO).body), "system: x\n\ny / user: a");
@@ -203,29 +77,6 @@ fn texts_are_joined_and_words_are_not() {
     let out = from_chat(&list, TO);
     assert_eq!(out.messages()[0]["content"], "one\n\ntwo");
     assert_eq!(out.rules(), ["irregular-content"]);
-}
-
-#[test]
-fn empties() {
-    for (list, expected) in [
-        (json!([]), "user: [conversation resumed]"),
-        (json!([system("s")]), "system: s"),
-        (json!([user("a"), {"role":"assistant","content":null,"reasoning_content":"hm"}]), "user: a"),
-        (json!([user("a"), assistant(""), user("b")]), "user: a / user: b"),
-        (json!([user(""), {"role":"user","content":[]}]), "user:  / user: "),
-        (json!([{"role":"weird","content":[]}, user("a")]), "user: a"),
-        (json!([assistant("a")]), "assistant: a"),
-        (
-            json!([user("a"), calls(None, &[(A, "read", "{}")]), result(A, "")]),
-            "user: a / assistant:  + read{} / tool read: ",
-        ),
-    ] {
-        assert_eq!(sketch(&from_chat(&list, TO).body), expected);
-    }
-    let blank = json!([user("go"),
-        {"role":"assistant","content":[{"type":"tool_use","id":A,"name":"read","input":{}}]},
-        {"role":"user","content":[{"type":"tool_result","tool_use_id":A,"content":"one"},{"type":"text","text":" "}]}]);
-    assert_eq!(sketch(&from_anthropic(&blank, TO).body), "user: go / assistant:  + read{} / tool read: one");
 }
 
 #[test]
@@ -257,14 +108,10 @@ fn media() {
 
 #[test]
 fn media_in_results() {
-    let picture =
-        |data: &str| json!({"type":"image","source":{"type":"base64","media_type":null,"data":data}});
-    let list = json!([user("shoot"),
-        {"role":"assistant","content":[
-            {"type":"tool_use","id":A,"name":"shot","input":{}},{"type":"tool_use","id":B,"name":"scan","input":{}}]},
+    let list = json!([user("shoot"), uses(&[(A, "shot"), (B, "scan")]),
         {"role":"user","content":[
-            {"type":"tool_result","tool_use_id":A,"content":[{"type":"text","text":"done"},picture("iVBORw0KGgo=")]},
-            {"type":"tool_result","tool_use_id":B,"content":[picture("R0lGODlh")]},
+            {"type":"tool_result","tool_use_id":A,"content":[{"type":"text","text":"done"},picture(None, "iVBORw0KGgo=")]},
+            {"type":"tool_result","tool_use_id":B,"content":[picture(None, "R0lGODlh")]},
             {"type":"text","text":"nice"}]}]);
     let out = from_anthropic(&list, TO);
     assert_eq!(
@@ -279,7 +126,7 @@ fn media_in_results() {
 #[test]
 fn a_failed_result_says_so() {
     let list = |content: Value| {
-        json!([user("go"), {"role":"assistant","content":[{"type":"tool_use","id":A,"name":"run","input":{}}]},
+        json!([user("go"), uses(&[(A, "run")]),
             {"role":"user","content":[{"type":"tool_result","tool_use_id":A,"content":content,"is_error":true}]}])
     };
     let out = from_anthropic(
@@ -332,36 +179,6 @@ fn reasoning_is_left_out() {
     let out = from_anthropic(&thinking, TO);
     assert_eq!(out.body["messages"], json!([user("a"), assistant("b")]));
     assert_eq!(out.rules(), ["foreign-reasoning"]);
-}
-
-#[test]
-fn lone_surrogates() {
-    let body = r#"[{"role":"user","content":"a\ud83d"},{"role":"assistant","content":null,"tool_calls":[
-        {"id":"call0000A","type":"function","function":{"name":"read","arguments":"{\"s\":\"\\ud83d\"}"}}]},
-        {"role":"tool","tool_call_id":"call0000A","content":"b\ud83d"}]"#;
-    let input = rejoin_formats::Input::new("body", body.as_bytes()).unwrap();
-    let session = rejoin_formats::sessions::read(&input, None).unwrap().remove(0);
-    let out = rejoin_formats::convert(&session, TO, None, rejoin_view::OnBroken::Keep).unwrap();
-    assert!(out.body.contains(r#""arguments":{"s":"\ufffd"}"#), "{}", out.body);
-    assert_eq!(
-        sketch(&serde_json::from_str(&out.body).unwrap()),
-        "user: a\u{fffd} / assistant:  + read{\"s\":\"\u{fffd}\"} / tool read: b\u{fffd}"
-    );
-    assert_eq!(out.findings.iter().filter(|finding| finding.rule.name() == "lone-surrogate").count(), 3);
-    let system = br#"{"system":"s\ud83d","messages":[{"role":"user","content":"a"}]}"#;
-    let input = rejoin_formats::Input::new("body", system).unwrap();
-    let session = rejoin_formats::sessions::read(&input, None).unwrap().remove(0);
-    let out = rejoin_formats::convert(&session, TO, None, rejoin_view::OnBroken::Keep).unwrap();
-    assert!(out.body.contains("s\u{fffd}"));
-    assert_eq!(out.findings[0].rule.name(), "lone-surrogate");
-}
-
-#[test]
-fn what_was_sent_stays() {
-    fn pieces(body: &Value) -> Vec<String> {
-        body["messages"].as_array().unwrap().iter().map(Value::to_string).collect()
-    }
-    translation::check_stable(&translation::growing(), TO, pieces);
 }
 
 #[test]
