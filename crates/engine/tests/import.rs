@@ -69,10 +69,10 @@ fn importing_twice_adds_nothing() {
         let summary = store.summary(session.id).unwrap();
         assert_eq!(summary.title.as_deref(), Some("one"));
         assert_eq!(
-            summary.model.as_deref(),
+            summary.about.model.as_deref(),
             if session.format == "openai-chat" { Some("m-1") } else { Some("m") }
         );
-        assert_eq!(summary.format.as_deref(), Some(session.format));
+        assert_eq!(summary.about.format.as_deref(), Some(session.format));
     }
 }
 

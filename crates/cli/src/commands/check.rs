@@ -13,10 +13,8 @@ use rejoin::{
 use super::report;
 use crate::{
     args::CheckArguments,
-    desk::Flags,
-    failure::{FAILED, Failure, UNREADABLE},
+    commands::prelude::*,
     meaning::quoted,
-    output::{self, harmless, paint, plural},
     source,
     subject::{self, ReadOptions},
 };

@@ -9,11 +9,8 @@ use rejoin::{
 
 use crate::{
     args::DoctorArguments,
-    commands::installation,
-    desk::Flags,
-    failure::{FAILED, Failure, UNREADABLE},
+    commands::{installation, prelude::*},
     home::Home,
-    output::{self, harmless, paint},
     places::{self, AgentPlace, Candidate, Candidates, FolderFiles, LookFor},
     settings::Settings,
 };

@@ -19,9 +19,7 @@ use self::journal::Journal;
 use super::report;
 use crate::{
     args::ImportArguments,
-    desk::{self, Desk, Flags},
-    failure::{Failure, UNREADABLE},
-    output::{self, harmless, paint, plural},
+    commands::prelude::*,
     places::{self, Candidate, Candidates, FolderFiles, LookFor},
     source,
 };

@@ -1,6 +1,6 @@
 //! Connections to a server, for code that is not asynchronous.
 //!
-//! The library is asynchronous, and a [`Store`](crate::Store) is not, so each store has a thread of its own in which its connections
+//! The library is asynchronous, and a [`Store`](crate::Store) is not, so each store has a separate thread in which its connections
 //! live. A caller waits in its own thread, which may belong to another runtime.
 
 use std::{
@@ -73,7 +73,7 @@ impl Link {
         self.runtime.as_ref().expect("BUG: it is there until it is dropped").handle()
     }
 
-    /// A connection, for work in a task of its own.
+    /// A connection for work in a separate task.
     pub(super) async fn connection(&self) -> Result<Object, PoolError> {
         self.pool.get().await
     }
@@ -183,7 +183,7 @@ fn is_broken(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-/// Whether nobody listens there, or the server is only starting: trying again at once is no use.
+/// Whether no server listens there, or it is only starting, so that trying again at once is no use.
 fn is_refused(error: &tokio_postgres::Error) -> bool {
     let mut next = std::error::Error::source(error);
     while let Some(cause) = next {
