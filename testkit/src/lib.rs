@@ -28,6 +28,26 @@ pub fn refusals(dialect: impl std::fmt::Display, body: &[u8]) -> Vec<rejoin_chec
     checker.check_draft(body).violations
 }
 
+/// A new folder with these files, by their paths in it; a path that ends with `/` is an empty folder.
+///
+/// # Panics
+/// If they cannot be made.
+#[cfg(feature = "faults")]
+#[must_use]
+pub fn folder_with(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, content) in files {
+        let path = folder.path().join(name);
+        if name.ends_with('/') {
+            std::fs::create_dir_all(path).expect("a folder");
+        } else {
+            std::fs::create_dir_all(path.parent().expect("BUG: it is in the folder")).expect("a folder");
+            std::fs::write(path, content).expect("a file");
+        }
+    }
+    folder
+}
+
 /// How often a law is tried: `REJOIN_LAW_CASES` times, or a share of that for a law that takes long.
 #[must_use]
 pub fn law_cases(share: u32) -> proptest::test_runner::Config {

@@ -26,8 +26,6 @@ pub struct Suite {
     pub holder: &'static str,
     /// How many levels of arrays fit into that place before the whole is nested too deep.
     pub levels: usize,
-    /// The pairs of bodies.
-    pub cases: fn() -> Vec<Case>,
 }
 
 impl Suite {
@@ -39,6 +37,12 @@ impl Suite {
     /// The rules that a body breaks.
     pub fn rules_broken(&self, body: &[u8]) -> Vec<&'static str> {
         self.check(body).iter().map(|violation| violation.rule).collect()
+    }
+
+    /// A body of the greatest allowed size breaks no rule, and one that is larger by one breaks this one.
+    pub fn limits(&self, most: usize, rule: &str, body: impl Fn(usize) -> Value) {
+        assert_eq!(self.rules_broken(body(most).to_string().as_bytes()), [""; 0]);
+        assert_eq!(self.rules_broken(body(most + 1).to_string().as_bytes()), [rule]);
     }
 
     /// Everything that is reported, as it is printed.
@@ -54,9 +58,9 @@ impl Suite {
 
     /// Of each pair of bodies, one is accepted and the other breaks just these rules. Together, the pairs and the rules
     /// that are judged elsewhere are all the rules that the checker knows.
-    pub fn each_rule_refuses_one_body_and_accepts_its_neighbour(&self) {
+    pub fn each_rule_refuses_one_body_and_accepts_its_neighbour(&self, cases: Vec<Case>) {
         let mut judged: BTreeSet<&str> = self.elsewhere.iter().copied().collect();
-        for (expected, accepted, refused) in (self.cases)() {
+        for (expected, accepted, refused) in cases {
             assert_eq!(self.check(accepted.to_string().as_bytes()), [], "{expected:?}: {accepted}");
             let broken = self.rules_broken(refused.to_string().as_bytes());
             assert_eq!(broken, expected, "{refused}\n{:#?}", self.reported(&refused));
@@ -138,11 +142,11 @@ impl Suite {
 
     /// Any type of value in any place of the bodies: a checker answers. Large bodies are left out; they have the same
     /// places.
-    pub fn no_type_in_any_place_makes_it_panic(&self) {
+    pub fn no_type_in_any_place_makes_it_panic(&self, cases: Vec<Case>) {
         let deep = "[".repeat(900) + &"]".repeat(900);
         let strange =
             [json!(null), json!(true), json!(7), json!(""), json!([]), json!([[]]), json!({}), json!("DEEP")];
-        let bodies = (self.cases)().into_iter().flat_map(|(_, accepted, refused)| [accepted, refused]);
+        let bodies = cases.into_iter().flat_map(|(_, accepted, refused)| [accepted, refused]);
         for body in bodies.filter(|body| places(body).len() < 100) {
             for place in places(&body) {
                 for value in &strange {
@@ -179,21 +183,31 @@ fn places(body: &Value) -> Vec<String> {
     places.into_iter().map(|(place, _)| place).collect()
 }
 
-/// Runs the suite of a dialect, a test for each part.
+/// An object with a field more, or with another value of it.
+pub fn with(mut object: Value, field: &str, value: Value) -> Value {
+    object[field] = value;
+    object
+}
+
+/// Runs the suite of a dialect with the pairs of bodies of these functions, a test for each part.
 macro_rules! conformance {
-    ($suite:ident: $($part:ident)*) => {
+    (tests of $suite:ident: $($part:ident($($cases:expr)?))*) => {
         $(#[test]
         fn $part() {
-            $suite.$part();
+            $suite.$part($($cases)?);
         })*
     };
-    ($suite:ident) => {
-        conformance! { $suite:
-            each_rule_refuses_one_body_and_accepts_its_neighbour
-            every_fixture_has_its_verdict
-            no_bytes_make_it_panic
-            no_type_in_any_place_makes_it_panic
-            what_cannot_be_read_is_one_violation
+    ($suite:ident: $($family:ident)*) => {
+        fn cases() -> Vec<Case> {
+            [$($family()),*].concat()
+        }
+
+        conformance! { tests of $suite:
+            each_rule_refuses_one_body_and_accepts_its_neighbour(cases())
+            every_fixture_has_its_verdict()
+            no_bytes_make_it_panic()
+            no_type_in_any_place_makes_it_panic(cases())
+            what_cannot_be_read_is_one_violation()
         }
     };
 }

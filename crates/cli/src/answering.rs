@@ -7,7 +7,7 @@ pub use rejoin::answering::{Answering, Outcome};
 use rejoin::{
     answering::{AnsweringError, Asking},
     engine::{
-        Effort, Wanted,
+        AnswerSettings, Effort, Wanted,
         auth::{Key, KeyFile, KeySource as _, Keys, SecretString, redact},
         provider::{
             ProviderError,
@@ -131,8 +131,7 @@ fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> 
         conversation: recorded.cloned().unwrap_or_default(),
         environment: layer(SettingOrigin::Environment),
         settings: Wanted {
-            max_tokens: settings.number("limits.answer_tokens"),
-            effort,
+            answer: AnswerSettings { max_tokens: settings.number("limits.answer_tokens"), effort },
             ..layer(SettingOrigin::File)
         },
         trusted,

@@ -162,7 +162,8 @@ pub fn newest_of(store: &dyn Store, folder: &str) -> Result<Option<ConversationI
     let mut after = None;
     loop {
         let page = store.list(&Query { limit: Some(100), after, ..Query::default() })?;
-        let here = page.conversations.iter().find(|summary| summary.directory.as_deref() == Some(folder));
+        let here =
+            page.conversations.iter().find(|summary| summary.about.directory.as_deref() == Some(folder));
         match (here, page.next) {
             (Some(summary), _) => return Ok(Some(summary.id)),
             (None, None) => return Ok(None),

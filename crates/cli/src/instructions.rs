@@ -145,14 +145,14 @@ mod tests {
     /// S3-68: from the working folder up to the root of the repository, outermost first; AGENTS.md before CLAUDE.md.
     #[test]
     fn files_are_read_up_to_the_root() {
-        let top = tempfile::tempdir().unwrap();
+        let top = testkit::folder_with(&[
+            ("AGENTS.md", "outside"),
+            ("repo/.git/", ""),
+            ("repo/CLAUDE.md", "root \u{1b}[31mred"),
+            ("repo/a/b/AGENTS.md", "inner"),
+            ("repo/a/b/CLAUDE.md", "not this"),
+        ]);
         let inner = top.path().join("repo/a/b");
-        fs::create_dir_all(&inner).unwrap();
-        fs::create_dir(top.path().join("repo/.git")).unwrap();
-        fs::write(top.path().join("AGENTS.md"), "outside").unwrap();
-        fs::write(top.path().join("repo/CLAUDE.md"), "root \u{1b}[31mred").unwrap();
-        fs::write(inner.join("AGENTS.md"), "inner").unwrap();
-        fs::write(inner.join("CLAUDE.md"), "not this").unwrap();
         let found = read(&inner);
         assert_eq!(found.in_words().unwrap(), "CLAUDE.md (8 characters), a/b/AGENTS.md (5 characters)");
         let system = compose("Be kind.", &found);
@@ -170,11 +170,8 @@ mod tests {
 
     #[test]
     fn files_are_bounded_and_not_followed_outside() {
-        let top = tempfile::tempdir().unwrap();
+        let top = testkit::folder_with(&[("secret", "secret"), ("repo/.git/", ""), ("repo/a/b/c/", "")]);
         let repo = top.path().join("repo");
-        fs::create_dir_all(repo.join(".git")).unwrap();
-        fs::create_dir_all(repo.join("a/b/c")).unwrap();
-        fs::write(top.path().join("secret"), "secret").unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink(top.path().join("secret"), repo.join("AGENTS.md")).unwrap();
         for folder in ["a", "a/b", "a/b/c"] {

@@ -57,7 +57,7 @@ fn lines(home: &Home) -> Vec<String> {
 
 /// What a line of a model begins with; none for names that do not fit a line.
 fn key(endpoint: &Endpoint, model: &str) -> Option<String> {
-    let address = endpoint.base_url.as_deref().map_or_else(|| OWN.to_owned(), public);
+    let address = endpoint.address.base_url.as_deref().map_or_else(|| OWN.to_owned(), public);
     let parts = [endpoint.provider.as_str(), &address, model];
     let fits = |part: &str| !part.is_empty() && !part.contains(|c: char| c.is_control() || c.is_whitespace());
     parts.iter().all(|part| fits(part)).then(|| format!("{} ", parts.join(" ")))

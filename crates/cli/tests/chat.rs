@@ -43,7 +43,7 @@ fn the_obvious_test() {
         assert_eq!(home.out(&["chat", "What's my name?"]), "Your name is Alice.\n");
         assert_eq!(home.out(&["resume", &id, "What's my name?"]), "Your name is Alice.\n");
         assert_eq!(home.out(&["chat", "--session", &id[..9], "2*3"]), "2*3 = 6\n");
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     });
 }
 

@@ -434,6 +434,13 @@ fn too_large_for_the_provider_is_an_error_with_a_hint() {
     assert!(err(&output).contains("ANT-28") && err(&output).contains("hint: "), "{}", err(&output));
 }
 
+/// A rollout whose call has no result, in a new home.
+fn with_rollout() -> (Home, String) {
+    let home = Home::new();
+    let source = home.file("rollout.jsonl", format!("{ROLLOUT}{CALL}\n"));
+    (home, source)
+}
+
 const ROLLOUT: &str = concat!(
     r#"{"timestamp":"t","type":"session_meta","payload":{"id":"0199aaaa-0000-7000-8000-000000000001","timestamp":"t","cwd":"/p","originator":"x","cli_version":"0"}}"#,
     "\n",
@@ -535,8 +542,7 @@ fn doctor_in_an_empty_home() {
 /// A mended copy is a session of its own; the source stays.
 #[test]
 fn convert_writes_session_files() {
-    let home = Home::new();
-    let source = home.file("rollout.jsonl", format!("{ROLLOUT}{CALL}\n"));
+    let (home, source) = with_rollout();
     for format in ["codex", "claude-code", "turns", "jsonl", "markdown"] {
         let done = rejoin(&["convert", &source, "--to", format]);
         assert_eq!(code(&done), 0, "{format} {}", err(&done));
@@ -561,8 +567,7 @@ fn convert_writes_session_files() {
 /// A database goes to a file or into a pipe, and what was written is read like any other source.
 #[test]
 fn convert_writes_databases() {
-    let home = Home::new();
-    let source = home.file("rollout.jsonl", format!("{ROLLOUT}{CALL}\n"));
+    let (home, source) = with_rollout();
     for format in ["goose", "llm", "xzatoma"] {
         let piped = rejoin(&["convert", &source, "--to", format]);
         assert_eq!(code(&piped), 0, "{format} {}", err(&piped));

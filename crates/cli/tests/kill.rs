@@ -470,7 +470,7 @@ fn killed_in_a_call_of_a_server() {
         let ran = Ran::of(self::command(&home, &server, None, &arguments, None).output().unwrap());
         assert_eq!(ran.code, 0, "{}", ran.err);
         assert!(server.violations().is_empty(), "{:#?}", server.violations());
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
         server.forget();
     }
 }
@@ -557,7 +557,7 @@ fn words_that_were_shown_survive_a_kill() {
         let listed = &home.lines(&["list", "--json"])[0];
         assert_eq!((listed["state"].as_str(), listed["messages"].as_u64()), (Some("interrupted"), Some(2)));
         assert_eq!(std::fs::read(&drafts(home)[0]).unwrap(), before);
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
         // The next writer records it, and shows where the conversation was.
         let resumed = home.run(&["resume", &cut.id]);
         let beginning: String = shown.chars().take(20).collect();
@@ -572,7 +572,7 @@ fn words_that_were_shown_survive_a_kill() {
         let body = String::from_utf8(server.requests().last().unwrap().body.to_vec()).unwrap();
         assert_eq!(times(&body, shown), 1, "the next request has it: {body}");
         assert!(server.violations().is_empty(), "{:?}", server.violations());
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
         server.forget();
     });
 }

@@ -100,7 +100,7 @@ fn a_tool_of_a_server_is_called_on_every_provider() {
         let sent = String::from_utf8(server.requests().last().unwrap().body.to_vec()).unwrap();
         has(&sent, &["kit__echo", "value 0 (", "and then?"]);
         assert!(server.violations().is_empty(), "{:#?}", server.violations());
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     }
 }
 
@@ -195,7 +195,7 @@ fn pictures_and_resources_are_kept() {
     has(&output, &parts);
     let record = home.out(&["history", "export", "@", "--to", "jsonl"]);
     has(&record, &["iVBORw0KGgo", "UklGRg==", "AAECAw=="]);
-    assert_eq!(home.run(&["verify"]).code, 0);
+    home.verifies();
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_call_is_interrupted() {
     has(&String::from_utf8(ran.stdout).unwrap(), &["[interrupted: the turn was stopped while this ran"]);
     let record = home.out(&["history", "export", "@", "--to", "jsonl"]);
     has(&record, &["[interrupted: the turn was stopped while this ran"]);
-    assert_eq!(home.run(&["verify"]).code, 0);
+    home.verifies();
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn a_flood_ends_the_call_and_not_the_turn() {
             &["the MCP server `kit` ended while this ran: it sent a message of more than 67108864 bytes"],
         );
     }
-    assert_eq!(home.run(&["verify"]).code, 0);
+    home.verifies();
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn tools_are_renamed_in_the_middle() {
     assert!(server.violations().is_empty(), "{:#?}", server.violations());
     let history = home.lines(&["history", "calls", "@", "--json"]);
     assert_eq!(history.len(), 4, "{history:?}");
-    assert_eq!(home.run(&["verify"]).code, 0);
+    home.verifies();
 }
 
 /// The prompt is there while a server is still starting, and says so when it is asked.

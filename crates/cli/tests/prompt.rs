@@ -6,8 +6,11 @@ mod support;
 
 use std::time::Duration;
 
-use support::{BROKEN, Home, screen::Screen, services::PROVIDERS};
-use testkit::loopback::{Config, Fault, Loopback};
+use support::{
+    BROKEN, Home,
+    screen::Screen,
+    services::{PROVIDERS, slow_server},
+};
 
 /// Ctrl-C and Ctrl-D.
 const STOP: &str = "\u{3}";
@@ -87,7 +90,7 @@ fn what_people_try_by_hand() {
         assert_eq!(home.out(&["resume", &id, "What's my name?"]), "Your name is Alice.\n");
         let broken = home.import("broken.json", BROKEN);
         assert_eq!(home.run(&["resume", &broken, "go on", "--provider", "offline"]).code, 0);
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     }
 }
 
@@ -99,8 +102,7 @@ fn resume_asks_about_calls_without_a_result() {
         ("k", false, "shown to the model as interrupted"),
         ("l", true, "left out from now on; the history keeps them"),
     ] {
-        let home = Home::new("sqlite");
-        let id = home.import("broken.json", BROKEN);
+        let (home, id) = Home::broken("sqlite");
         let mut session = on_terminal(&home, &["resume", &id, "--provider", "offline"]);
         session.expect("you:   still there?");
         session.expect("1 call without a result:");
@@ -157,8 +159,7 @@ fn control_c_leaves_when_pressed_twice_on_an_empty_line() {
 /// While a turn runs, Ctrl-C stops the turn, and the prompt is there again.
 #[test]
 fn control_c_stops_a_turn() {
-    let server = Loopback::start(Config::default());
-    server.always(Fault::Slow(Duration::from_millis(20)));
+    let server = slow_server();
     let home = Home::new("sqlite");
     let provider = &PROVIDERS[2];
     let mut session = spawn(provider.command(&home, &server, &["--color", "never", "chat"]));
@@ -224,7 +225,7 @@ fn two_prompts_take_turns_in_one_conversation() {
                 "2+2"
             ]
         );
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
         assert_eq!(home.lines(&["list", "--json"]).len(), 1);
     });
 }
@@ -297,8 +298,7 @@ fn giving_up_a_key_leaves_the_terminal_as_it_was() {
 /// The terminal changes its size while an answer arrives and while the list of conversations is open: nothing is lost or drawn twice.
 #[test]
 fn sizes_change_in_the_middle() {
-    let server = Loopback::start(Config::default());
-    server.always(Fault::Slow(Duration::from_millis(20)));
+    let server = slow_server();
     let home = Home::new("sqlite");
     let mut command = PROVIDERS[2].command(&home, &server, &["chat"]);
     command.env("TERM", "xterm").env_remove("NO_COLOR");
@@ -373,8 +373,7 @@ fn erased_messages_are_forgotten_by_the_prompt() {
 /// On a terminal, `--yes` with the beginning of an id shows the conversation and asks.
 #[test]
 fn a_beginning_of_an_id_is_asked_about() {
-    let home = Home::new("sqlite");
-    let id = home.import("broken.json", BROKEN);
+    let (home, id) = Home::broken("sqlite");
     for (answer, then) in [("n", "Nothing was changed"), ("y", "Deleted conversation")] {
         let mut session = on_terminal(&home, &["history", "delete", &id[..10], "--yes"]);
         session.expect(&format!("Delete {id} (List the files, please, 5 messages)? This cannot"));

@@ -48,7 +48,7 @@ fn a_turn_works_on_every_provider() {
         assert_eq!(third.code, 0, "{label}: {}", third.err);
         nothing_was_refused(&server, &label);
         assert!(third.out.contains("once more"), "{label}: {}", third.out);
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     }
 }
 
@@ -64,7 +64,7 @@ fn one_conversation_goes_through_all_providers() {
             assert_eq!(ran.code, 0, "{number} {label}: {}\n{:#?}", ran.err, server.violations());
             nothing_was_refused(&server, &label);
         }
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     });
 }
 

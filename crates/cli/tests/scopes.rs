@@ -56,7 +56,7 @@ fn users_do_not_see_each_other() {
             has(&ran.err, &["not found"]);
         }
         has(&home.out(&with(BOB, &["history", "show", &bobs])), &["my name is Bob", "\nScope: user bob\n"]);
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     });
 }
 

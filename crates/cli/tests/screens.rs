@@ -5,12 +5,16 @@
 
 mod support;
 
-use std::{os::unix::fs::PermissionsExt as _, sync::Arc, time::Duration};
+use std::{os::unix::fs::PermissionsExt as _, sync::Arc};
 
 use ptyprocess::Signal;
-use support::{Home, has, screen::Screen, services::PROVIDERS};
+use support::{
+    Home, has,
+    screen::Screen,
+    services::{PROVIDERS, slow_server},
+};
 use testkit::loopback::{
-    Config, Fault, Loopback, Say,
+    Config, Loopback, Say,
     brain::{Call, Said},
 };
 
@@ -44,6 +48,19 @@ fn said(home: &Home) -> Vec<String> {
     by_person.map(|one| one["content"].as_str().unwrap().to_owned()).collect()
 }
 
+/// A prompt in a new home.
+fn opened() -> (Home, Screen) {
+    let home = Home::new("sqlite");
+    let screen = prompt(&home, SIZE, &[]);
+    (home, screen)
+}
+
+/// Leaves the prompt, and gives the messages of people in the active conversation.
+fn left(screen: &Screen, home: &Home) -> Vec<String> {
+    leave(screen);
+    said(home)
+}
+
 fn leave(screen: &Screen) {
     screen.prompt();
     screen.send(LEAVE);
@@ -54,27 +71,21 @@ fn leave(screen: &Screen) {
 /// Keys edit the line, wide characters included, and the record gets what the screen shows.
 #[test]
 fn a_line_is_edited() {
-    let home = Home::new("sqlite");
-    let screen = prompt(&home, SIZE, &[]);
+    let (home, screen) = opened();
     // Ctrl-A, Ctrl-E, Ctrl-W, the arrow keys and Backspace.
-    screen.send("name is Bob\u{1}my \u{5}by\u{17}Älïce日本");
-    screen.until("› my name is Älïce日本");
-    screen.send(format!("{LEFT}\u{7f}{LEFT}語\r"));
-    screen.until("› my name is Älïc語e本");
+    screen.shows("name is Bob\u{1}my \u{5}by\u{17}Älïce日本", "› my name is Älïce日本");
+    screen.shows(format!("{LEFT}\u{7f}{LEFT}語\r"), "› my name is Älïc語e本");
     screen.prompt();
     // Keys that mean nothing here leave nothing behind.
-    screen.send("\u{1b}[15~\u{1b}OP\u{1b}[1;5Hplain\u{b}");
-    screen.until("› plain");
+    screen.shows("\u{1b}[15~\u{1b}OP\u{1b}[1;5Hplain\u{b}", "› plain");
     screen.send("\r");
-    leave(&screen);
-    assert_eq!(said(&home), ["my name is Älïc語e本", "plain"]);
+    assert_eq!(left(&screen, &home), ["my name is Älïc語e本", "plain"]);
 }
 
 /// What was sent before comes back with the arrow keys, as a hint and by search, in this folder, and never a key.
 #[test]
 fn messages_come_back() {
-    let home = Home::new("sqlite");
-    let screen = prompt(&home, SIZE, &[]);
+    let (home, screen) = opened();
     for line in ["2+2", "my name is Alice", "my key is sk-ant-api03-abcdefghijklmnop"] {
         screen.say(line);
         screen.prompt();
@@ -88,26 +99,21 @@ fn messages_come_back() {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "\"2+2\"\n\"my name is Alice\"\n");
     }
     let screen = prompt(&home, SIZE, &[]);
-    screen.send(UP);
-    screen.until("› my name is Alice");
+    screen.shows(UP, "› my name is Alice");
     screen.send(UP);
     screen.until_it(|screen| screen.ends_with("› 2+2"));
-    screen.send(STOP);
-    screen.prompt();
+    screen.enter(STOP);
     // A hint is dim, and the right arrow takes it.
     screen.send("my n");
     screen.until_it(|screen| screen.ends_with("› my name is Alice"));
     assert!(screen.styled(|cell| cell.dim()).contains("ame is Alice"));
-    screen.send(format!("{RIGHT}\r"));
-    screen.until("your name is Alice");
+    screen.shows(format!("{RIGHT}\r"), "your name is Alice");
     screen.prompt();
     // Ctrl-R.
-    screen.send("\u{12}2+");
-    screen.until("search (2+) › 2+2");
+    screen.shows("\u{12}2+", "search (2+) › 2+2");
     screen.send("\r");
     screen.until_it(|screen| screen.ends_with("› 2+2"));
-    screen.send("\r");
-    screen.until("2+2 = 4");
+    screen.shows("\r", "2+2 = 4");
     leave(&screen);
 }
 
@@ -119,17 +125,12 @@ fn words_are_completed() {
     let screen = prompt(&home, SIZE, &[]);
     screen.send("/he\t");
     screen.until_it(|screen| screen.ends_with("› /help"));
-    screen.send("\r");
-    screen.until("Ctrl-C stops a turn");
+    screen.shows("\r", "Ctrl-C stops a turn");
     screen.prompt();
-    screen.send("see @no\t");
-    screen.until("› see @notes/");
-    screen.send("\t");
-    screen.until("› see @notes/long-name.txt");
-    screen.send(STOP);
-    screen.prompt();
-    screen.say("2+2");
-    screen.until("2+2 = 4");
+    screen.shows("see @no\t", "› see @notes/");
+    screen.shows("\t", "› see @notes/long-name.txt");
+    screen.enter(STOP);
+    screen.answers("2+2", "2+2 = 4");
     screen.prompt();
     let id = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().to_owned();
     for (typed, completed) in [
@@ -140,8 +141,7 @@ fn words_are_completed() {
     ] {
         screen.send(typed);
         screen.until_it(|screen| screen.trim_end().ends_with(&completed));
-        screen.send(STOP);
-        screen.prompt();
+        screen.enter(STOP);
     }
     leave(&screen);
 }
@@ -149,35 +149,27 @@ fn words_are_completed() {
 /// Alt-Enter, a backslash and an open fence begin another line; what is sent is one message.
 #[test]
 fn messages_have_lines() {
-    let home = Home::new("sqlite");
-    let screen = prompt(&home, SIZE, &[]);
-    screen.send(format!("one{ALT_ENTER}two\\\rthree"));
-    screen.until("› one\n· two\\\n· three");
-    screen.send("\r");
-    screen.prompt();
-    screen.send("```\rcode\r");
-    screen.until("› ```\n· code\n·");
+    let (home, screen) = opened();
+    screen.shows(format!("one{ALT_ENTER}two\\\rthree"), "› one\n· two\\\n· three");
+    screen.enter("\r");
+    screen.shows("```\rcode\r", "› ```\n· code\n·");
     screen.send("```\r");
-    leave(&screen);
-    assert_eq!(said(&home), ["one\ntwo\nthree", "```\ncode\n```"]);
+    assert_eq!(left(&screen, &home), ["one\ntwo\nthree", "```\ncode\n```"]);
 }
 
 /// A paste is one message, however long; a long one is a mark in the line. Nothing in it steers the terminal or reaches the record
 /// as an escape sequence, and what is not UTF-8 has a replacement.
 #[test]
 fn pastes_are_one_message() {
-    let home = Home::new("sqlite");
-    let mut screen = prompt(&home, SIZE, &[]);
+    let (home, mut screen) = opened();
     screen.paste("short\r\nwith \u{1b}[31mcolour\u{1b}[0m\u{7}");
     screen.until("› short\n· with colour");
-    screen.send("\r");
-    screen.prompt();
+    screen.enter("\r");
     let long: String = (0..5000).map(|number| format!("line {number} of a long paste\n")).collect();
     screen.send("before ");
     screen.paste(&long);
     screen.until("› before [pasted 128 KB, 5,000 lines]");
-    screen.send(" after\r");
-    screen.prompt();
+    screen.enter(" after\r");
     screen.paste(b"caf\xe9 \xff\xfe end");
     // The screen of the tests does not show the replacement.
     screen.expect("› caf\u{fffd} \u{fffd}\u{fffd} end");
@@ -196,8 +188,7 @@ fn pastes_are_one_message() {
 /// Ten megabytes are pasted and sent; the prompt stays usable.
 #[test]
 fn a_paste_of_ten_megabytes() {
-    let home = Home::new("sqlite");
-    let screen = prompt(&home, SIZE, &[]);
+    let (home, screen) = opened();
     let long =
         "eighty bytes of text that a person copied from somewhere, and a line break end.\n".repeat(125_000);
     assert_eq!(long.len(), 10_000_000);
@@ -205,49 +196,40 @@ fn a_paste_of_ten_megabytes() {
     screen.until("› [pasted 10 MB, 125,000 lines]");
     screen.send("x\u{7f}");
     screen.send("\r");
-    leave(&screen);
-    assert_eq!(said(&home), [long]);
+    assert_eq!(left(&screen, &home), [long]);
 }
 
 /// Bytes that are not UTF-8 have a replacement when they are typed, too, and take nothing with them.
 #[test]
 fn typed_bytes_that_are_not_text() {
-    let home = Home::new("sqlite");
-    let mut screen = prompt(&home, SIZE, &[]);
+    let (home, mut screen) = opened();
     screen.send(b"caf\xe9 \xff\xe9x");
     screen.expect("› caf\u{fffd} \u{fffd}\u{fffd}x");
-    screen.send(b"\xe9\r");
-    screen.prompt();
-    screen.say("2+2");
-    screen.until("2+2 = 4");
-    leave(&screen);
-    assert_eq!(said(&home), ["caf\u{fffd} \u{fffd}\u{fffd}x\u{fffd}", "2+2"]);
+    screen.enter(b"\xe9\r");
+    screen.answers("2+2", "2+2 = 4");
+    assert_eq!(left(&screen, &home), ["caf\u{fffd} \u{fffd}\u{fffd}x\u{fffd}", "2+2"]);
 }
 
 /// What was typed while a turn ran is there afterwards, line by line.
 #[test]
 fn typing_ahead_is_not_lost() {
-    let server = Loopback::start(Config::default());
-    server.always(Fault::Slow(Duration::from_millis(20)));
+    let server = slow_server();
     let home = Home::new("sqlite");
     let mut command = PROVIDERS[2].command(&home, &server, &["chat"]);
     command.env("TERM", "xterm");
     let screen = Screen::start(command, SIZE);
     screen.prompt();
-    screen.say("hello words:50");
-    screen.until("word10");
+    screen.answers("hello words:50", "word10");
     screen.send("second\rthird\rhalf");
     screen.until_it(|screen| screen.ends_with("› half"));
     screen.send(" done\r");
-    leave(&screen);
-    assert_eq!(said(&home), ["hello words:50", "second", "third", "half done"]);
+    assert_eq!(left(&screen, &home), ["hello words:50", "second", "third", "half done"]);
 }
 
 /// Ctrl-C at a question stops the turn, and the next line is a message again; an answer lets the call run.
 #[test]
 fn questions_and_messages_take_turns() {
-    let home = Home::new("sqlite");
-    let mut screen = prompt(&home, SIZE, &[]);
+    let (home, mut screen) = opened();
     for _ in 0..2 {
         screen.say("write `hello` to notes/a.txt");
         screen.expect("[s]top? ");
@@ -282,8 +264,7 @@ fn a_file_gets_only_the_answers() {
     }
     let screen = Screen::start(shell, SIZE);
     screen.prompt();
-    screen.send("2+2\r");
-    screen.until(" s · ");
+    screen.shows("2+2\r", " s · ");
     leave(&screen);
     assert_eq!(std::fs::read_to_string(home.path("here/answers.txt")).unwrap(), "2+2 = 4\n");
 }
@@ -291,18 +272,14 @@ fn a_file_gets_only_the_answers() {
 /// Signals of others end the prompt, and the terminal is as it was.
 #[test]
 fn others_can_end_the_prompt() {
-    let home = Home::new("sqlite");
-    let mut screen = prompt(&home, SIZE, &[]);
-    screen.say("my name is Alice");
-    screen.until("your name is Alice");
+    let (_home, mut screen) = opened();
+    screen.answers("my name is Alice", "your name is Alice");
     screen.prompt();
-    screen.send("half a line");
-    screen.until("› half a line");
+    screen.shows("half a line", "› half a line");
     screen.signal(Signal::SIGINT);
     screen.until("Press Ctrl-C again to leave.");
     screen.prompt();
-    screen.send("more");
-    screen.until("› more");
+    screen.shows("more", "› more");
     screen.signal(Signal::SIGTERM);
     assert_eq!(screen.end(), 130);
     assert!(!screen.marks_pastes());
@@ -322,8 +299,7 @@ fn others_can_end_the_picker() {
     assert!(!screen.now().contains("Resume:"), "{}", screen.now());
     let mut screen = start(&home, &["resume", &here, "--provider", "offline"], SIZE, &[]);
     screen.until("›");
-    screen.send("/resume\r");
-    screen.until("3 of 3\n");
+    screen.shows("/resume\r", "3 of 3\n");
     screen.signal(Signal::SIGTERM);
     assert_eq!(screen.end(), 130);
     assert!(screen.is_given_back());
@@ -349,8 +325,7 @@ fn markdown(size: (u16, u16), environment: &[(&str, &str)]) -> (Home, Screen) {
         .envs(environment.iter().copied());
     let screen = Screen::start(command, size);
     screen.prompt();
-    screen.send("go\r");
-    screen.until("% of");
+    screen.shows("go\r", "% of");
     screen.prompt();
     (home, screen)
 }
@@ -366,18 +341,16 @@ fn answer(screen: &Screen) -> String {
 
 #[test]
 fn answers_are_markdown() {
-    let (_home, screen) = markdown(SIZE, &[]);
-    assert_eq!(
-        answer(&screen),
-        "Title
+    let shown = |paragraph: &str| {
+        format!(
+            "Title
 
-Some bold words and code in a paragraph that is long enough to need two rows
-here.
+{paragraph}
 
 ```rust
-fn main() {
+fn main() {{
     println!(\"日本\");
-}
+}}
 ```
 
 k │ what
@@ -386,6 +359,12 @@ a │ first
 
 • one
 • two [31m"
+        )
+    };
+    let (_home, screen) = markdown(SIZE, &[]);
+    assert_eq!(
+        answer(&screen),
+        shown("Some bold words and code in a paragraph that is long enough to need two rows\nhere.")
     );
     assert!(screen.styled(|cell| cell.bold()).contains("Title"));
     assert!(screen.styled(|cell| cell.fgcolor() != vt100::Color::Default).contains("fn"));
@@ -394,24 +373,7 @@ a │ first
     let (_home, screen) = markdown((40, 12), &[]);
     assert_eq!(
         answer(&screen),
-        "Title
-
-Some bold words and code in a paragraph
-that is long enough to need two rows
-here.
-
-```rust
-fn main() {
-    println!(\"日本\");
-}
-```
-
-k │ what
-──┼──────
-a │ first
-
-• one
-• two [31m"
+        shown("Some bold words and code in a paragraph\nthat is long enough to need two rows\nhere.")
     );
 }
 
@@ -435,12 +397,10 @@ fn plain_terminals_get_plain_text() {
 fn a_dumb_terminal_has_plain_lines() {
     let home = Home::new("sqlite");
     let screen = prompt(&home, (40, 24), &[("TERM", "dumb")]);
-    screen.send("my name is Alice\r");
-    screen.until("your name is Alice");
+    screen.shows("my name is Alice\r", "your name is Alice");
     screen.prompt();
     screen.send(b"caf\xe9 \x1b[A\x1b[D2+2\r");
-    leave(&screen);
-    assert_eq!(said(&home), ["my name is Alice", "caf\u{fffd} 2+2"]);
+    assert_eq!(left(&screen, &home), ["my name is Alice", "caf\u{fffd} 2+2"]);
     assert!(!screen.written().windows(4).any(|window| window == b"\x1b[6n"));
 }
 
@@ -450,18 +410,13 @@ fn narrow_terminals_and_new_sizes() {
     let home = Home::new("sqlite");
     let mut screen = prompt(&home, (40, 12), &[]);
     let line = "a line that is longer than forty columns and wraps 日本語";
-    screen.send(line);
-    screen.until("wraps 日本語");
+    screen.shows(line, "wraps 日本語");
     has(&screen.all(), &["› a line that is longer than forty colum\nns and wraps 日本語"]);
     screen.resize((60, 20));
-    screen.send("!");
-    screen.until("wraps 日本語!");
-    screen.send("\r");
-    screen.prompt();
-    screen.say("2+2");
-    screen.until("2+2 = 4");
-    leave(&screen);
-    assert_eq!(said(&home), [format!("{line}!").as_str(), "2+2"]);
+    screen.shows("!", "wraps 日本語!");
+    screen.enter("\r");
+    screen.answers("2+2", "2+2 = 4");
+    assert_eq!(left(&screen, &home), [format!("{line}!").as_str(), "2+2"]);
 }
 
 /// A call is one line with the number of its result in the history.
@@ -482,8 +437,7 @@ fn a_call_is_one_line_with_a_number() {
     command.env("TERM", "xterm").env_remove("NO_COLOR").env_remove("REJOIN_EFFORT");
     let screen = Screen::start(command, SIZE);
     screen.prompt();
-    screen.say("go");
-    screen.until("Done.");
+    screen.answers("go", "Done.");
     let shown = screen.prompt();
     has(&shown, &["I look.\n← [2] list_dir {\"path\":\".\"}: a.txt\nDone.\n"]);
     leave(&screen);
@@ -527,13 +481,11 @@ fn a_conversation_is_picked() {
         // Tab leaves only what belongs to this folder, and brings the rest back.
         screen.send("\t");
         screen.until_it(|screen| screen.contains("of 3, this folder only") && !screen.contains("pears"));
-        screen.send("\t");
-        screen.until("3 of 3\n");
+        screen.shows("\t", "3 of 3\n");
         screen.send("tlkprs");
         let shown = screen.until("Resume: tlkprs▏\n1 of 3\n");
         has(&shown, &["› ", "a talk about pears"]);
-        screen.send("\u{15}");
-        screen.until("3 of 3\n");
+        screen.shows("\u{15}", "3 of 3\n");
         screen.send("\u{1b}");
         assert_eq!(screen.end(), 0);
         assert!(!screen.now().contains("pears"), "the screen is as it was: {}", screen.now());
@@ -542,10 +494,8 @@ fn a_conversation_is_picked() {
     for (search, id) in [("pears", &other), ("gpt-y files", &imported)] {
         let screen = start(&home, &["resume", "--provider", "offline"], SIZE, &[]);
         screen.until("3 of 3\n");
-        screen.send(search);
-        screen.until("1 of 3");
-        screen.send("\r");
-        screen.until(&format!("Resumed conversation: {id}"));
+        screen.shows(search, "1 of 3");
+        screen.shows("\r", &format!("Resumed conversation: {id}"));
         leave(&screen);
     }
 }
@@ -558,18 +508,13 @@ fn commands_in_the_editor() {
     let screen = start(&home, &["resume", &here, "--provider", "offline"], SIZE, &[]);
     screen.until(&format!("Resumed conversation: {here}"));
     screen.until("›");
-    screen.send("/resume\r");
-    screen.until("3 of 3\n");
-    screen.send("pears");
-    screen.until("1 of 3");
-    screen.send("\r");
-    screen.until(&format!("Resumed conversation: {other}"));
+    screen.shows("/resume\r", "3 of 3\n");
+    screen.shows("pears", "1 of 3");
+    screen.shows("\r", &format!("Resumed conversation: {other}"));
     screen.send("/clear\r");
     screen.until_it(|screen| !screen.contains("Resumed"));
-    screen.send("/hepl\r");
-    screen.until("There is no command /hepl. Did you mean `/help`?");
-    screen.send("/mo\t");
-    screen.until("/models");
+    screen.shows("/hepl\r", "There is no command /hepl. Did you mean `/help`?");
+    screen.shows("/mo\t", "/models");
     screen.send("\u{3}");
     leave(&screen);
 }

@@ -9,8 +9,11 @@ mod support;
 use std::{fs, time::Duration};
 
 use expectrl::{ControlCode, Eof, Expect as _, session::OsSession};
-use support::{BROKEN, Home, Ran, has, services::PROVIDERS};
-use testkit::loopback::{Config, Fault, Loopback};
+use support::{
+    Home, Ran, has,
+    services::{PROVIDERS, slow_server},
+};
+use testkit::loopback::{Config, Loopback};
 
 /// A prompt that a test types at.
 struct Prompt(OsSession);
@@ -19,6 +22,11 @@ impl Prompt {
     /// Starts one with the built-in responder, and waits for it.
     fn start(home: &Home) -> Self {
         Self::with(home.command(&["--color", "never", "chat", "--provider", "offline"]))
+    }
+
+    /// Runs a test at a prompt on every kind of store.
+    fn each(test: impl Fn(&Home, Self)) {
+        Home::each(|home| test(home, Self::start(home)));
     }
 
     fn with(command: std::process::Command) -> Self {
@@ -51,6 +59,12 @@ impl Prompt {
         has(&self.say(line).replace("\r\n", "\n"), parts);
     }
 
+    /// Replies to a question, and waits for a text.
+    fn replies(&mut self, line: impl AsRef<str>, text: &str) {
+        self.0.send_line(line.as_ref()).unwrap();
+        self.expect(text);
+    }
+
     fn leave(mut self) {
         self.0.send_line("/exit").unwrap();
         self.0.expect(Eof).unwrap();
@@ -65,8 +79,7 @@ fn contents(home: &Home) -> Vec<String> {
 /// S0-08, S0-10, S0-11, S0-12, S0-13, S0-44, S0-45: every command does its work, and is recorded with its result; no model sees it.
 #[test]
 fn commands_work_and_are_recorded() {
-    Home::each(|home| {
-        let mut prompt = Prompt::start(home);
+    Prompt::each(|home, mut prompt| {
         prompt.says("my name is Alice", &["your name is Alice"]);
         prompt.say(&"A long story about a dog. ".repeat(40));
         for (line, parts) in [
@@ -125,15 +138,14 @@ fn commands_work_and_are_recorded() {
         assert!(commands.iter().filter(|one| one["type"] == "command").all(|one| one["role"] == "system"));
         let sent = home.out(&["convert", "@", "--to", "openai-chat"]);
         assert!(!sent.contains("/models") && !sent.contains("/help"), "{sent}");
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     });
 }
 
 /// S0-54: commands alone can be looked up; help and leaving alone leave nothing behind.
 #[test]
 fn commands_before_the_first_message_are_recorded() {
-    Home::each(|home| {
-        let mut prompt = Prompt::start(home);
+    Prompt::each(|home, mut prompt| {
         prompt.says("/help", &["/models"]);
         prompt.leave();
         assert_eq!(home.lines(&["list", "--json"]).len(), 0, "help begins no conversation");
@@ -224,8 +236,7 @@ fn failures_are_recorded_and_keys_are_not() {
 /// S1-02: going back makes a branch and loses nothing; branches are listed, and each can be gone on in.
 #[test]
 fn branches_can_be_made_and_visited() {
-    Home::each(|home| {
-        let mut prompt = Prompt::start(home);
+    Prompt::each(|home, mut prompt| {
         prompt.say("my name is Alice");
         prompt.say("my dog is called Rex");
         prompt.says("/rewind 1", &["follows message 1", "stay in the record"]);
@@ -248,15 +259,14 @@ fn branches_can_be_made_and_visited() {
         assert_eq!(home.out(&["chat", "What's my name?"]), "Your name is Bob.\n");
         let record = home.out(&["history", "export", "@"]);
         has(&record, &["Rex", "went back to message 1"]);
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     });
 }
 
 /// A long conversation of which only the end is read when it is opened can be gone back in, to before its compaction and back.
 #[test]
 fn going_back_to_before_a_compaction() {
-    Home::each(|home| {
-        let mut prompt = Prompt::start(home);
+    Prompt::each(|home, mut prompt| {
         prompt.say("my name is Alice");
         for number in 1..=12 {
             prompt.say(&format!("{number}+1"));
@@ -275,7 +285,7 @@ fn going_back_to_before_a_compaction() {
         prompt.says("What's my name?", &["Your name is Alice"]);
         prompt.leave();
         has(&home.out(&["convert", "@", "--to", "openai-chat"]), &["Summary of earlier", "40+2"]);
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     });
 }
 
@@ -323,14 +333,13 @@ fn rewinding_restores_files() {
     assert!(home.path("here/z.txt").exists(), "it was written before");
     assert_eq!(fs::read_to_string(home.path("here/b.txt")).unwrap(), "mine");
     prompt.leave();
-    assert_eq!(home.run(&["verify"]).code, 0);
+    home.verifies();
 }
 
 /// S3-03: `/new`, `/fork` and `/resume` switch the conversation of a running prompt, and the active one with it.
 #[test]
 fn the_prompt_switches_conversations() {
-    Home::each(|home| {
-        let mut prompt = Prompt::start(home);
+    Prompt::each(|home, mut prompt| {
         prompt.says("/new", &["new already"]);
         prompt.says("/title The first", &["is now called: The first"]);
         prompt.say("my name is Alice");
@@ -346,21 +355,18 @@ fn the_prompt_switches_conversations() {
         prompt.leave();
         assert_eq!(home.lines(&["list", "--json"]).len(), 3);
         assert_eq!(home.out(&["chat", "What's my name?"]), "Your name is Alice.\n");
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     });
 }
 
 /// `/resume` asks about calls without a result, as `rejoin resume` does.
 #[test]
 fn resuming_at_the_prompt_asks_about_open_calls() {
-    let home = Home::new("jsonl");
-    let id = home.import("broken.json", BROKEN);
+    let (home, id) = Home::broken("jsonl");
     let mut prompt = Prompt::start(&home);
-    prompt.0.send_line(format!("/resume {}", &id[..12])).unwrap();
-    prompt.expect("1 call without a result:");
+    prompt.replies(format!("/resume {}", &id[..12]), "1 call without a result:");
     prompt.expect("[k]eep as interrupted, [l]eave out? [k]");
-    prompt.0.send_line("l").unwrap();
-    prompt.expect("left out from now on");
+    prompt.replies("l", "left out from now on");
     prompt.expect("›");
     prompt.says("my name is Alice", &["your name is Alice"]);
     prompt.leave();
@@ -378,8 +384,7 @@ fn commands_by_hand() {
     let mut prompt = Prompt::with(PROVIDERS[2].command(&home, &server, &["--color", "never", "chat"]));
     prompt.says("!echo one; printf '\\033[31mtwo\\n' >&2; exit 3", &["one", "two", "[exit code 3]"]);
     prompt.says("!!echo token=hunter2hunter2", &["The model sees this"]);
-    prompt.0.send_line("!echo begun; sleep 100").unwrap();
-    prompt.expect("begun");
+    prompt.replies("!echo begun; sleep 100", "begun");
     prompt.0.send(ControlCode::EndOfText).unwrap();
     prompt.expect("[stopped]");
     prompt.expect("›");
@@ -485,7 +490,7 @@ fn instructions_of_the_project() {
     home.out(&["config", "set", "agents_md", "false"]);
     home.out(&["chat", "8+8"]);
     assert!(!home.out(&["convert", "@", "--to", "openai-chat"]).contains("captain"));
-    assert_eq!(home.run(&["verify"]).code, 0);
+    home.verifies();
 }
 
 /// The `system` setting replaces the usual instructions, also in a conversation that had them.
@@ -513,40 +518,33 @@ fn the_first_start_asks_who_answers() {
     let mut prompt = Prompt::spawn(chat(&home));
     prompt.expect("Who should answer?");
     prompt.expect("[b] ");
-    prompt.0.send_line("m").unwrap();
-    prompt.expect("ollama pull");
+    prompt.replies("m", "ollama pull");
     prompt.expect("[b] ");
-    prompt.0.send_line("x").unwrap();
-    prompt.expect("Please answer l, m or b.");
-    prompt.0.send_line("").unwrap();
-    prompt.expect("offline responder");
+    prompt.replies("x", "Please answer l, m or b.");
+    prompt.replies("", "offline responder");
     prompt.expect("›");
     prompt.says("my name is Alice", &["Alice"]);
     prompt.leave();
     let mut prompt = Prompt::spawn(chat(&home));
     assert!(!prompt.expect("›").contains("Who should answer?"));
     prompt.leave();
+    let at_the_key = |home: &Home| {
+        let mut prompt = Prompt::spawn(chat(home));
+        prompt.expect("[b] ");
+        prompt.replies("l", "Provider: [anthropic] ");
+        prompt.replies("", "it is not shown");
+        prompt
+    };
     // A key that is given is used at once.
     let other = Home::new("sqlite");
-    let mut prompt = Prompt::spawn(chat(&other));
-    prompt.expect("[b] ");
-    prompt.0.send_line("l").unwrap();
-    prompt.expect("Provider: [anthropic] ");
-    prompt.0.send_line("").unwrap();
-    prompt.expect("it is not shown");
-    prompt.0.send_line("sk-ant-not-a-key").unwrap();
-    prompt.expect("The key for anthropic is stored");
+    let mut prompt = at_the_key(&other);
+    prompt.replies("sk-ant-not-a-key", "The key for anthropic is stored");
     prompt.expect("new conversation with anthropic");
     prompt.expect("›");
     prompt.leave();
     // Ctrl-C at the key leaves: nothing waits for an answer behind it.
     let left = Home::new("sqlite");
-    let mut prompt = Prompt::spawn(chat(&left));
-    prompt.expect("[b] ");
-    prompt.0.send_line("l").unwrap();
-    prompt.expect("Provider: [anthropic] ");
-    prompt.0.send_line("").unwrap();
-    prompt.expect("it is not shown");
+    let mut prompt = at_the_key(&left);
     prompt.0.send("\u{3}").unwrap();
     prompt.0.expect(Eof).unwrap();
     let script = Home::new("sqlite");
@@ -558,12 +556,10 @@ fn the_first_start_asks_who_answers() {
 /// A folder with an interrupted conversation offers it.
 #[test]
 fn an_interrupted_conversation_is_offered() {
-    let server = Loopback::start(Config::default());
-    server.always(Fault::Slow(Duration::from_millis(20)));
+    let server = slow_server();
     let home = Home::new("sqlite");
     let mut prompt = Prompt::with(PROVIDERS[2].command(&home, &server, &["--color", "never", "chat"]));
-    prompt.0.send_line("hello words:500").unwrap();
-    prompt.expect("word");
+    prompt.replies("hello words:500", "word");
     prompt.0.send(ControlCode::EndOfText).unwrap();
     prompt.expect("everything so far is recorded");
     prompt.expect("›");
@@ -579,14 +575,12 @@ fn an_interrupted_conversation_is_offered() {
     fs::remove_dir_all(home.path("home/active")).unwrap();
     let mut prompt = chat();
     prompt.expect("here was interrupted: hello words:500. Continue it? [Y/n] ");
-    prompt.0.send_line("n").unwrap();
-    prompt.expect("new conversation with");
+    prompt.replies("n", "new conversation with");
     prompt.expect("›");
     prompt.leave();
     let mut prompt = chat();
     prompt.expect("Continue it? [Y/n] ");
-    prompt.0.send_line("").unwrap();
-    prompt.expect("The last turn was interrupted: Enter continues it.");
+    prompt.replies("", "The last turn was interrupted: Enter continues it.");
     prompt.expect("›");
     prompt.say("");
     prompt.leave();
@@ -594,5 +588,5 @@ fn an_interrupted_conversation_is_offered() {
     let said = home.lines(&["history", "show", "@", "--json"]);
     let answers = said.iter().filter(|one| one["role"] == "assistant").count();
     assert!(answers > 1, "{said:#?}");
-    assert_eq!(home.run(&["verify"]).code, 0);
+    home.verifies();
 }

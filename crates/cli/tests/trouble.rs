@@ -409,14 +409,13 @@ fn a_limit_of_the_system_ends_nothing() {
     assert_eq!((ran.code, ran.out.as_str()), (1, "Your name is Alice.\n"), "{}", ran.err);
     assert_eq!(ran.err.matches("Failed to save turn").count(), 1, "{}", ran.err);
     assert_eq!(home.out(&["chat", "What's my name?"]), "Your name is Alice.\n");
-    assert_eq!(home.run(&["verify"]).code, 0);
+    home.verifies();
 }
 
 /// S2-48: calls are run again where they were made; a conversation that may not be repaired is not resumed.
 #[test]
 fn where_and_whether_calls_run_again() {
-    let home = Home::new("sqlite");
-    let id = home.import("broken.json", BROKEN);
+    let (home, id) = Home::broken("sqlite");
     let refused = home.run(&["resume", &id, "--on-broken", "refuse"]);
     assert_eq!((refused.code, refused.out.as_str()), (1, ""), "{}", refused.err);
     support::has(&refused.err, &["[unanswered-call]", "repairing it is turned off"]);

@@ -47,7 +47,7 @@ fn importing_again_adds_only_what_is_new() {
         has(&ran.out, &[&id, "added", "6 messages", "chat.json"]);
         has(&ran.err, &["1 conversation read: 0 new, 1 grown, 0 as before."]);
         has(&home.out(&["history", "show", &id]), &["Messages: 6 total", "[5] USER"]);
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     });
 }
 
@@ -301,7 +301,7 @@ fn a_torn_tail_is_a_note() {
     assert_eq!(home.run(&["history", "show", &id]).code, 0);
     home.out(&["history", "rename", &id, "Goes on"]);
     has(&home.out(&["history", "show", &id]), &["Conversation: Goes on", "Messages: 5 total"]);
-    assert_eq!(home.run(&["verify"]).code, 0);
+    home.verifies();
 }
 
 /// S0-55: before its schema changes a database is copied, and the copy put back is the store as it was.
@@ -327,7 +327,7 @@ fn the_backup_of_an_old_schema_restores_the_store() {
         let _ = fs::remove_file(home.path(name));
     }
     fs::copy(&backup, home.place()).unwrap();
-    assert_eq!(home.run(&["verify"]).code, 0);
+    home.verifies();
     assert_eq!(home.out(&["history", "export", &id]), before);
     assert_eq!(home.lines(&["list", "--json"]).len(), 1, "what came after the backup is not in it");
 }
@@ -392,7 +392,7 @@ fn what_is_gone_for_good_needs_a_yes() {
         let shown = home.out(&["history", "show", &id]);
         has(&shown, &["Messages: 5 total", "\n[0] ERASED\n", "\n[2] ERASED\n", "\n[4] ASSISTANT\n"]);
         assert!(!shown.contains("a.txt"), "{shown}");
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
         has(&home.out(&["history", "export", &id]), &["a password"]);
         let ran = home.run(&["history", "erase", &id, "--message", "9", "--yes"]);
         assert_eq!(ran.code, 1);
@@ -402,7 +402,7 @@ fn what_is_gone_for_good_needs_a_yes() {
         // Forks keep what they share.
         let shown = home.out(&["history", "show", fork]);
         has(&shown, &["Messages: 4 total", "a.txt b.txt", "Conversation: How many files?"]);
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     });
 }
 
@@ -882,7 +882,7 @@ fn a_fork_is_active_and_marked() {
                 (&second.as_str().into(), &fork.into())
             );
         }
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     });
 }
 

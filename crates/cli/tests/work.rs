@@ -33,7 +33,7 @@ fn a_task_in_mode_auto() {
         let edits = home.lines(&["history", "edits", "--json"]);
         assert_eq!((&edits[0]["path"], &edits[0]["state"]), (&"notes/a.txt".into(), &"applied".into()));
         assert_eq!((&edits[0]["by"], &edits[0]["tool"]), (&"mode".into(), &"write_file".into()));
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     });
 }
 
@@ -198,7 +198,7 @@ fn a_question_survives_a_kill() {
         session.send_line("/exit").unwrap();
         session.expect(Eof).unwrap();
         assert_eq!(fs::read_to_string(home.path("here/notes/a.txt")).unwrap(), "hello\n");
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     });
 }
 
@@ -249,7 +249,7 @@ fn undo_restores_and_leaves_alone() {
         let line: Value = serde_json::from_str(&left.out).unwrap();
         assert_eq!((left.code, &line["outcome"]), (1, &"left_alone".into()));
         assert_eq!(fs::read_to_string(home.path("here/c.txt")).unwrap(), "mine");
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     });
 }
 
@@ -265,7 +265,7 @@ fn erasing_a_call_erases_the_file_before() {
         assert!(!home.out(&["history", "export", "@", "--to", "jsonl"]).contains("swordfish"));
         let edits = home.run(&["history", "edits"]);
         assert_eq!(edits.code, 0, "{}", edits.err);
-        assert_eq!(home.run(&["verify"]).code, 0);
+        home.verifies();
     });
 }
 

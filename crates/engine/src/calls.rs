@@ -96,11 +96,8 @@ pub struct CallRecord {
     pub status: CallStatus,
     /// Why it failed or was interrupted; none if it was not.
     pub error_kind: Option<CallErrorKind>,
-    /// When the call began to run, where that is recorded; else when it was asked for. None if the source of an imported
-    /// conversation has no times.
-    pub started: Option<Timestamp>,
-    /// When the result arrived.
-    pub ended: Option<Timestamp>,
+    /// When it ran.
+    pub times: CallTimes,
     /// The tool's name.
     pub tool: String,
     /// The keyed hash of the arguments in canonical form, in hexadecimal: see [`CallKey::hash`]. An audit shows it in the place
@@ -115,11 +112,6 @@ pub struct CallRecord {
 }
 
 impl CallRecord {
-    /// The time from start to end, in milliseconds.
-    pub fn latency_ms(&self) -> Option<i64> {
-        Some((self.ended?.as_millisecond() - self.started?.as_millisecond()).max(0))
-    }
-
     /// Whether it has a result.
     pub fn is_answered(&self) -> bool {
         self.error.is_some() || self.outcome.is_some()
@@ -143,7 +135,24 @@ impl CallRecord {
             }
             _ => return,
         }
-        self.ended = at;
+        self.times.ended = at;
+    }
+}
+
+/// When a call ran.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallTimes {
+    /// When the call began to run, where that is recorded; else when it was asked for. None if the source of an imported
+    /// conversation has no times.
+    pub started: Option<Timestamp>,
+    /// When the result arrived.
+    pub ended: Option<Timestamp>,
+}
+
+impl CallTimes {
+    /// The time from start to end, in milliseconds.
+    pub fn latency_ms(self) -> Option<i64> {
+        Some((self.ended?.as_millisecond() - self.started?.as_millisecond()).max(0))
     }
 }
 
@@ -381,8 +390,7 @@ impl Audit {
                 tool: call.name.to_string(),
                 status: CallStatus::Requested,
                 error_kind: None,
-                started: time_of(entry),
-                ended: None,
+                times: CallTimes { started: time_of(entry), ended: None },
                 args_sha256: key.hash(&call.arguments),
                 arguments: call.arguments.text().to_string(),
                 error: None,
@@ -407,7 +415,7 @@ impl Audit {
         match (turn.state, &turn.call) {
             (TurnState::CallRunning, Some(call)) => {
                 if let Some(&place) = self.places.get(&(call.entry, call.block)) {
-                    self.calls[place].started = time_of(entry);
+                    self.calls[place].times.started = time_of(entry);
                     self.facts[place].has_begun = true;
                     self.begun.insert(entry.id(), (entry.envelope().seq, place));
                 }

@@ -37,10 +37,8 @@ pub struct FileEdit {
     pub state: ChangeState,
     /// When the last step was recorded.
     pub time: Timestamp,
-    /// Who decided: `person`, `program`, `rule` or `mode`.
-    pub by: Option<String>,
-    /// Why it was denied.
-    pub reason: Option<String>,
+    /// Who decided about it.
+    pub decision: EditDecision,
     /// The number of the turn, from 1.
     pub turn: usize,
     /// The content before; none if the file did not exist. Erased content counts as empty.
@@ -73,6 +71,15 @@ impl FileEdit {
     fn may_hold(&self) -> bool {
         matches!(self.state, ChangeState::Applied | ChangeState::Approved)
     }
+}
+
+/// Who decided about a change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EditDecision {
+    /// Who: `person`, `program`, `rule` or `mode`.
+    pub by: Option<String>,
+    /// Why it was denied.
+    pub reason: Option<String>,
 }
 
 /// A step of a turn that changed files: a change, or a delegated task with its turn and its call.
@@ -136,8 +143,7 @@ impl FileEdit {
             path: change.path.as_ref().map(ToString::to_string).unwrap_or_default(),
             state: change.state,
             time: entry.envelope().timestamp,
-            by: None,
-            reason: None,
+            decision: EditDecision::default(),
             turn,
             before: before(change),
             after: None,
@@ -151,10 +157,11 @@ impl FileEdit {
     }
 
     fn step(&mut self, change: &Change, entry: &Entry) {
-        (self.state, self.time) = (change.state, entry.envelope().timestamp);
         let text = |text: &Option<rejoin_record::Text>| text.as_ref().map(ToString::to_string);
-        self.by = text(&change.by).or(self.by.take());
-        self.reason = text(&change.reason).or(self.reason.take());
+        (self.state, self.time) = (change.state, entry.envelope().timestamp);
+        let decided = &mut self.decision;
+        decided.by = text(&change.by).or(decided.by.take());
+        decided.reason = text(&change.reason).or(decided.reason.take());
         // The proposal counts: a person may have edited the change since, or checked out another commit.
         self.commit = self.commit.take().or(text(&change.commit));
         self.confidence = self.confidence.or(change.confidence);

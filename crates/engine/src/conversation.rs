@@ -222,6 +222,11 @@ impl Conversation {
 
     fn begun(id: ConversationId, clock: Arc<dyn Clock>, new: &New) -> Self {
         let entries = new.entries(id, &*clock);
+        Self::of(id, clock, entries)
+    }
+
+    /// A conversation with these entries, none of which is stored.
+    fn of(id: ConversationId, clock: Arc<dyn Clock>, entries: Vec<Entry>) -> Self {
         Self {
             id,
             clock,
@@ -393,27 +398,16 @@ impl Conversation {
         let head = newest.or(after).map(|tail| (tail.id, tail.hash));
         let locked = lock.is_some();
         let mut conversation = Self {
-            id,
-            clock,
             numbering: Numbering::of(store.location()),
             home: Some(Home { store, command, lock }),
             head,
-            entries,
-            #[cfg(feature = "agent")]
-            part: None,
-            #[cfg(feature = "agent")]
-            wants_checkpoint: false,
-            #[cfg(feature = "agent")]
-            walk: None,
             damage: recorded.damage,
             stored,
             after,
-            saved: Saved::Durable,
             draft: (locked && recorded.drafted > 0).then_some(Drafted(None)),
-            waiting: None,
             findings: OnceLock::from(recorded.session.findings.clone()),
             session: OnceLock::from(recorded.session),
-            added_messages: 0,
+            ..Self::of(id, clock, entries)
         };
         if locked {
             conversation.keep_left_draft();

@@ -6,7 +6,7 @@ use rejoin_record::{
     json::{Doc, Value},
     limits,
 };
-use rejoin_store::{Digest, ReportRows, SessionState, Summarize, Title, Words};
+use rejoin_store::{About, Digest, ReportRows, SessionState, Summarize, Title, Words};
 use rejoin_view::PathState;
 
 use crate::{calls::CallKey, report};
@@ -50,10 +50,12 @@ pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
     let mut digest = Digest { time: counted_time(entry), ..Digest::default() };
     match content {
         Content::Header(header) => {
-            digest.provider = own(header.provider);
-            digest.model = own(header.model);
-            digest.directory = own(header.directory);
-            digest.format = own(header.format);
+            digest.about = About {
+                provider: own(header.provider),
+                model: own(header.model),
+                directory: own(header.directory),
+                format: own(header.format),
+            };
         }
         Content::Message(message) => {
             digest.title = title_from(&message).map(Title::Said);
@@ -68,7 +70,7 @@ pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
             digest.forked_from = meta.scope.as_ref().and_then(|scope| forked_from(scope.as_str()));
             digest.scope = meta.scope.as_ref().and_then(Scope::read);
         }
-        Content::Context(context) => (digest.provider, digest.model) = target(&context),
+        Content::Context(context) => (digest.about.provider, digest.about.model) = target(&context),
         Content::Command(command) => {
             digest.words = words("command", format!("{}\n{}", command.command, command.output));
         }

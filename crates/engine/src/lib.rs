@@ -45,7 +45,7 @@ mod writer;
 
 #[cfg(feature = "agent")]
 pub use agent::Agent;
-pub use calls::{CallErrorKind, CallKey, CallRecord, CallStatus};
+pub use calls::{CallErrorKind, CallKey, CallRecord, CallStatus, CallTimes};
 pub use clock::{Clock, SystemClock};
 #[cfg(feature = "agent")]
 pub use conversation::Hold;
@@ -61,7 +61,7 @@ pub use rejoin_store::SessionState;
 pub use removal::{Removal, Sharer, removal};
 pub use resolve::{NamedConversation, names_exactly, resolve, resolve_id};
 #[cfg(feature = "agent")]
-pub use wanted::{Effort, Wanted};
+pub use wanted::{AnswerSettings, Effort, Wanted};
 pub use writer::{Copied, Growth, Imported, New, TakenBack, Writer};
 
 #[cfg(feature = "agent")]

@@ -6,7 +6,7 @@ use rejoin_record::{
     CallId, Content, Entry, EntryId, Message, Text, ToolCall,
     json::{Object, list},
 };
-use rejoin_store::{CallRow, MessageRow, ReportRows};
+use rejoin_store::{AnsweredCall, CallRow, MessageRow, ReportRows};
 
 use crate::{
     calls::{CallKey, calls_in},
@@ -37,8 +37,8 @@ pub(crate) fn of(entries: &[Entry], key: &CallKey) -> ReportRows {
             call_id: call.call_id,
             tool: call.tool,
             status: call.status.name(),
-            started: call.started,
-            ended: call.ended,
+            started: call.times.started,
+            ended: call.times.ended,
             error_kind: call.error_kind.map(|kind| kind.name()),
             args_sha256: call.args_sha256,
             arguments: call.arguments,
@@ -62,8 +62,7 @@ fn rows(entry: &Entry, message: &Message, names: &HashMap<CallId, Text>) -> Vec<
             role: said.role,
             content: said.content,
             tool_calls: (!calls.is_empty()).then(|| list(&calls)),
-            tool_call_id: said.tool_call_id,
-            tool_name: said.tool_name,
+            answers: said.tool_call_id.map(|id| AnsweredCall { id, tool: said.tool_name }),
             at,
         }
     };

@@ -22,10 +22,25 @@ pub struct Wanted {
     /// The provider's base address; `None` is its own. A conversation may come from another machine, so a key is sent to an
     /// address that only the conversation names only if the user has named it on this machine, too.
     pub base_url: Option<String>,
+    /// How it is to answer.
+    pub answer: AnswerSettings,
+}
+
+/// How a model is to answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AnswerSettings {
     /// The most tokens that an answer may have.
     pub max_tokens: Option<u64>,
     /// The reasoning effort; `None` leaves it to the provider.
     pub effort: Option<Effort>,
+}
+
+impl AnswerSettings {
+    /// The same, with the other's values where this one has none.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self { max_tokens: self.max_tokens.or(other.max_tokens), effort: self.effort.or(other.effort) }
+    }
 }
 
 /// How much a model reasons before it answers.

@@ -364,7 +364,10 @@ fn in_memory_until_a_store_is_attached() {
     assert_eq!(stored(&*store, id), agent.conversation().entries());
     assert_eq!(agent.messages().len(), 4);
     let summary = store.summary(id).unwrap();
-    assert_eq!((summary.provider.as_deref(), summary.model.as_deref()), (Some("scripted"), Some("scripted")));
+    assert_eq!(
+        (summary.about.provider.as_deref(), summary.about.model.as_deref()),
+        (Some("scripted"), Some("scripted"))
+    );
 }
 
 /// The same tools again are no new context; other tools are, and the model is offered those.
@@ -555,7 +558,10 @@ fn an_agent_is_built_step_by_step() {
     assert_eq!(agent.window().max_tokens, 1_000);
     let id = agent.conversation().id();
     let summary = store.summary(id).unwrap();
-    assert_eq!((summary.title.as_deref(), summary.directory.as_deref()), (Some("Weather"), Some("/work")));
+    assert_eq!(
+        (summary.title.as_deref(), summary.about.directory.as_deref()),
+        (Some("Weather"), Some("/work"))
+    );
     drop(agent);
 
     // Another process goes on with it.

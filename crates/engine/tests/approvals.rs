@@ -168,7 +168,7 @@ fn a_person_says_yes() {
         _ => None,
     });
     let wanted = wanted.unwrap();
-    assert_eq!((wanted.call_id.as_str(), wanted.preview.as_str()), ("a", "paint it \"red\""));
+    assert_eq!((wanted.call.id.as_str(), wanted.preview.as_str()), ("a", "paint it \"red\""));
     assert_eq!(**wanted, person.asked.lock().unwrap()[0]);
 }
 
@@ -240,12 +240,12 @@ fn a_program_replies_by_call_id() {
     );
     let mut sink = |event: Event| {
         if let Event::ApprovalWanted(request) = event {
-            let answer = if request.call_id == "a" {
+            let answer = if request.call.id.as_str() == "a" {
                 ApprovalAnswer::Yes
             } else {
                 ApprovalAnswer::No { reason: None }
             };
-            replies.reply(request.call_id, answer);
+            replies.reply(request.call.id.to_string(), answer);
         }
     };
     run(worker.turn(TurnInput::from("go"), &mut sink, &Stop::new())).unwrap();

@@ -42,9 +42,9 @@ fn from_requested_to_completed() {
     let asked = conversation.say(Message::assistant_with_tools(calls)).entry;
     let all = audit(&conversation);
     assert_eq!(all.iter().map(|call| call.status).collect::<Vec<_>>(), [CallStatus::Requested; 2]);
-    assert!(all.iter().all(|call| call.request == asked.id() && call.ended.is_none()));
-    assert_eq!(all[0].latency_ms(), None);
-    assert_eq!(all[0].started, Some(asked.envelope().timestamp));
+    assert!(all.iter().all(|call| call.request == asked.id() && call.times.ended.is_none()));
+    assert_eq!(all[0].times.latency_ms(), None);
+    assert_eq!(all[0].times.started, Some(asked.envelope().timestamp));
 
     let call = CallAt { entry: asked.id(), block: 1 };
     let turn = Turn::new(TurnState::CallRunning, Some(call));
@@ -62,11 +62,11 @@ fn from_requested_to_completed() {
         (CallStatus::Completed, Some("ok"), None)
     );
     assert_eq!(
-        (all[1].started, all[1].ended),
+        (all[1].times.started, all[1].times.ended),
         (Some(running.envelope().timestamp), Some(ended.envelope().timestamp))
     );
     let took = ended.envelope().timestamp.as_millisecond() - running.envelope().timestamp.as_millisecond();
-    assert_eq!(all[1].latency_ms(), Some(took));
+    assert_eq!(all[1].times.latency_ms(), Some(took));
     assert!(took > 0);
     assert_eq!((all[0].tool.as_str(), all[0].arguments.as_str()), ("read", "{\"path\":\"a\"}"));
 }
@@ -108,7 +108,7 @@ fn interrupted_calls() {
     let requested = (CallStatus::Requested, None);
     assert_eq!(states(&conversation), [failure, stopped, stopped, requested]);
     assert_eq!(audit(&conversation)[1].error.as_deref(), Some("it was stopped"));
-    assert!(audit(&conversation)[1].ended.is_some() && audit(&conversation)[2].ended.is_none());
+    assert!(audit(&conversation)[1].times.ended.is_some() && audit(&conversation)[2].times.ended.is_none());
 
     // A killed process says nothing. What the next request says about the call is the last word, unless it is run again.
     let entry = asked(&mut conversation, vec![run("d1"), run("d2"), run("d3")]);
@@ -275,12 +275,12 @@ fn times_of_the_source() {
     writer(&store, &*clock()).import(&turns).unwrap();
     let all = calls(&read(&store, turns.id, Mode::Recover).unwrap(), &KEY);
     assert_eq!(all.len(), 1);
-    assert_eq!(all[0].latency_ms(), Some(5000));
+    assert_eq!(all[0].times.latency_ms(), Some(5000));
     let chat = session(
         "x.json",
         r#"[{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"run","arguments":"{}"}}]}]"#,
     );
     writer(&store, &*clock()).import(&chat).unwrap();
     let all = calls(&read(&store, chat.id, Mode::Recover).unwrap(), &KEY);
-    assert_eq!((all.len(), all[0].started), (1, None));
+    assert_eq!((all.len(), all[0].times.started), (1, None));
 }

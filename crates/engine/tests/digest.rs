@@ -87,7 +87,11 @@ fn targets_name_the_model() {
     ] {
         let context = content::Context { system: None, tools: None, target: Some(Raw::new(target)) };
         let digest = digest(&own(Kind::Context, &Content::Context(context)));
-        assert_eq!((digest.provider.as_deref(), digest.model.as_deref()), (provider, model), "{target}");
+        assert_eq!(
+            (digest.about.provider.as_deref(), digest.about.model.as_deref()),
+            (provider, model),
+            "{target}"
+        );
     }
 }
 

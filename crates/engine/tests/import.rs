@@ -69,10 +69,10 @@ fn importing_twice_adds_nothing() {
         let summary = store.summary(session.id).unwrap();
         assert_eq!(summary.title.as_deref(), Some("one"));
         assert_eq!(
-            summary.model.as_deref(),
+            summary.about.model.as_deref(),
             if session.format == "openai-chat" { Some("m-1") } else { Some("m") }
         );
-        assert_eq!(summary.format.as_deref(), Some(session.format));
+        assert_eq!(summary.about.format.as_deref(), Some(session.format));
     }
 }
 
@@ -114,7 +114,7 @@ fn a_context_that_changed_is_appended() {
     assert_eq!(writer(&store, &clock).import(&with("m-3", tail)).unwrap().added, 1);
     assert_eq!(writer(&store, &clock).import(&with("m-3", tail)).unwrap().added, 0);
     let id = with("m-3", "").id;
-    assert_eq!(store.summary(id).unwrap().model.as_deref(), Some("m-3"));
+    assert_eq!(store.summary(id).unwrap().about.model.as_deref(), Some("m-3"));
     assert_eq!(read(&store, id, Mode::Recover).unwrap().session.context.model().as_deref(), Some("m-3"));
     assert_verifies(&store, id);
 }

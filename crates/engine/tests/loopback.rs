@@ -19,22 +19,21 @@ use rejoin_engine::{
     approval::{ApprovalMode, Approvals},
     auth::{Keys, SecretString},
     provider::{
-        Doing, Provider, ProviderError,
+        Provider, ProviderError,
         choose::connector,
         decide::{Sources, TrustedAddress},
         http::HttpOptions,
         registry::account_elsewhere,
     },
-    tools::{Plan, RunningCall, Tool, ToolOutput, Tools, WriteFile},
+    tools::{FunctionTool, Tools, WriteFile},
     turn::{
         Ending, Event, Limit, Limits, OnBroken, Stop, TurnError, TurnInput, TurnSettings, WindowSettings,
         Worker,
     },
 };
-use rejoin_formats::context::ToolDeclaration;
-use rejoin_record::{Message, Raw, ToolCall};
+use rejoin_record::{Message, ToolCall};
 use rejoin_store::{Store, memory::Memory};
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 use support::assert_verifies;
 use talk::{reach, reach_within};
 use testkit::loopback::{
@@ -60,36 +59,19 @@ fn label(which: &(&str, Option<&str>, Service, &str)) -> String {
     format!("{} {}", which.0, which.1.unwrap_or_default())
 }
 
-/// A tool that takes its time, and counts how often it ran.
-struct Slow {
-    name: &'static str,
-    time: Duration,
-    ran: Arc<AtomicUsize>,
-}
-
-impl Tool for Slow {
-    fn declaration(&self) -> ToolDeclaration {
-        let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
-        ToolDeclaration::function(self.name, "Takes its time.", Raw::new(schema))
-    }
-
-    fn plan<'a>(&'a self, _arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
-        Plan::reads()
-    }
-
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
-        let arguments = call.arguments;
-        self.ran.fetch_add(1, Ordering::Relaxed);
-        Box::pin(async move {
-            tokio::time::sleep(self.time).await;
-            ToolOutput::of(format!("{} got {arguments}", self.name))
-        })
-    }
-}
-
-fn slow(name: &'static str, millis: u64) -> (Arc<Slow>, Arc<AtomicUsize>) {
+/// A tool that takes its time, and the number of times that it ran.
+fn slow(name: &'static str, millis: u64) -> (Arc<FunctionTool>, Arc<AtomicUsize>) {
     let ran = Arc::new(AtomicUsize::new(0));
-    (Arc::new(Slow { name, time: Duration::from_millis(millis), ran: Arc::clone(&ran) }), ran)
+    let parameters = json!({"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]});
+    let count = Arc::clone(&ran);
+    let tool = FunctionTool::new(name, "Takes its time.", parameters, move |arguments| {
+        count.fetch_add(1, Ordering::Relaxed);
+        async move {
+            tokio::time::sleep(Duration::from_millis(millis)).await;
+            Ok(format!("{name} got {}", arguments.text()))
+        }
+    });
+    (Arc::new(tool), ran)
 }
 
 fn memory() -> Arc<Memory> {
@@ -296,7 +278,8 @@ fn some_of_three_tools() {
             tools.add(tool);
         }
         // One times out.
-        let limits = Limits { tool_time: Duration::from_millis(60), ..Limits::default() };
+        let mut limits = Limits::default();
+        limits.tool.time = Duration::from_millis(60);
         let store = memory();
         let settings = TurnSettings { limits, ..TurnSettings::default() };
         let mut first = worker(&store, reach(&server, which), tools.clone(), settings);

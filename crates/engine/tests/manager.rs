@@ -216,7 +216,10 @@ fn the_recorded_provider_answers() {
     run(other.resume_conversation(&id, Mode::Strict).unwrap().process_message("you?")).unwrap();
     let listed = other.list_conversations().unwrap();
     let listed = listed.iter().find(|summary| summary.id.to_string() == id).unwrap();
-    assert_eq!((listed.provider.as_deref(), listed.model.as_deref()), (Some("ollama"), Some("llama2")));
+    assert_eq!(
+        (listed.about.provider.as_deref(), listed.about.model.as_deref()),
+        (Some("ollama"), Some("llama2"))
+    );
     // No provider: an error, and nothing changes.
     let nobody = ConversationManager::new(jsonl(folder.path()), |_| {
         Err(ProviderError::NoKey { provider: "anthropic".into(), hint: "set one".into() })
@@ -234,7 +237,7 @@ fn conversations_are_listed() {
     let listed = manager.list_conversations().unwrap();
     let ids: Vec<_> = listed.iter().map(|summary| summary.id).collect();
     assert_eq!(ids, begun.iter().rev().map(|conversation| conversation.id()).collect::<Vec<_>>());
-    assert!(listed.iter().all(|summary| summary.model.as_deref() == Some("gpt-x")));
+    assert!(listed.iter().all(|summary| summary.about.model.as_deref() == Some("gpt-x")));
     assert!(listed[0].updated > listed[2].updated);
 }
 

@@ -97,7 +97,8 @@ fn audited(store: &dyn Store) -> String {
         let mut own: Vec<String> = Vec::new();
         for call in calls(&read(store, id, Mode::Recover).unwrap(), &key) {
             let kind = call.error_kind.map_or("-", |kind| kind.name());
-            let latency = call.latency_ms().map_or_else(|| String::from("-"), |latency| latency.to_string());
+            let latency =
+                call.times.latency_ms().map_or_else(|| String::from("-"), |latency| latency.to_string());
             own.push(format!(
                 "{}|{}|{}|{}|{}|{kind}|{latency}",
                 call.request,

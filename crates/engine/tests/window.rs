@@ -556,19 +556,15 @@ fn pins_and_undone_compactions() {
 /// A pruned result is a tombstone that says how to get it back; `recall` gives it back in full.
 #[test]
 fn a_pruned_result_is_read_again() {
-    let provider = Arc::new(
-        ScriptedProvider::new([
-            Step::calls(vec![ToolCall::new("a", "look", "{}")]),
-            Step::says("Seen."),
-            Step::calls(vec![ToolCall::new("b", "recall", r#"{"message":2}"#)]),
-            Step::calls(vec![
-                ToolCall::new("c", "recall", r#"{"message":99}"#),
-                ToolCall::new("d", "recall", "{}"),
-            ]),
-            Step::says("Read."),
-        ])
-        .speaking(Dialect::Anthropic),
-    );
+    let call = |id: &str, tool: &str, arguments: &str| ToolCall::new(id, tool, arguments);
+    let steps = [
+        Step::calls(vec![call("a", "look", "{}")]),
+        Step::says("Seen."),
+        Step::calls(vec![call("b", "recall", r#"{"message":2}"#)]),
+        Step::calls(vec![call("c", "recall", r#"{"message":99}"#), call("d", "recall", "{}")]),
+        Step::says("Read."),
+    ];
+    let provider = Arc::new(ScriptedProvider::new(steps).speaking(Dialect::Anthropic));
     let tools = Tools::default().with(look(3_000, |_| Some(String::from("the word is zebra")))).with(Recall);
     let prune = PrunePolicy { keep_last: Some(0), batch: Some(1), ..PrunePolicy::default() };
     let fitting = WindowSettings { context_window: Some(100_000), prune, ..WindowSettings::default() };

@@ -44,8 +44,11 @@ fn a_new_conversation_is_listed_at_once() {
     let summary = &listed[0];
     assert_eq!(summary.id, id);
     assert_eq!(summary.title.as_deref(), Some("Plans"));
-    assert_eq!((summary.provider.as_deref(), summary.model.as_deref()), (Some("offline"), Some("tiny")));
-    assert_eq!((summary.directory.as_deref(), summary.state), (Some("/work"), SessionState::Empty));
+    assert_eq!(
+        (summary.about.provider.as_deref(), summary.about.model.as_deref()),
+        (Some("offline"), Some("tiny"))
+    );
+    assert_eq!((summary.about.directory.as_deref(), summary.state), (Some("/work"), SessionState::Empty));
     assert_verifies(&*store, id);
 }
 

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod sketching;
+
 use std::{fs, path::PathBuf};
 
 use rejoin_formats::{
@@ -91,13 +93,17 @@ fn told(session: &Session) -> Vec<String> {
     session.messages.iter().map(|message| told_in(message)).collect()
 }
 
+/// Reads a fixture that tells this.
+fn tells(file: &str, expected: &[&str]) -> Session {
+    let (format, name) = file.split_once('/').unwrap();
+    let session = fixture(format, name);
+    assert_eq!(told(&session), expected, "{file}");
+    session
+}
+
 /// The messages that are kept and not sent.
 fn hidden(session: &Session) -> Vec<String> {
-    let asides = session.set_aside.iter().filter_map(|item| match &item.what {
-        Aside::Hidden(message, _) => Some(told_in(message)),
-        _ => None,
-    });
-    asides.collect()
+    sketching::hidden_as(session, told_in)
 }
 
 fn is_compacted(session: &Session) -> bool {
@@ -115,15 +121,14 @@ fn rules(session: &Session) -> Vec<&'static str> {
 
 #[test]
 fn gemini_cli_reads_each_result_once() {
-    let session = fixture("gemini-cli", "sound.jsonl");
-    assert_eq!(
-        told(&session),
-        [
+    let session = tells(
+        "gemini-cli/sound.jsonl",
+        &[
             "user: alfa",
             "assistant: (charlie+delta) bravo shell>shell__c1",
             "tool: shell__c1=echo",
-            "assistant: foxtrot"
-        ]
+            "assistant: foxtrot",
+        ],
     );
     assert_eq!(session.title().unwrap().as_str(), "Listing the files marker golf");
     assert_eq!(session.context.model().as_deref(), Some("gemini-x"));
@@ -133,106 +138,95 @@ fn gemini_cli_reads_each_result_once() {
 
 #[test]
 fn gemini_cli_replays_its_log() {
-    let session = fixture("gemini-cli", "rewound.jsonl");
-    assert_eq!(told(&session), ["user: alfa", "assistant: bravo", "user: echo"]);
+    let session = tells("gemini-cli/rewound.jsonl", &["user: alfa", "assistant: bravo", "user: echo"]);
     assert_eq!(hidden(&session), ["user: charlie", "assistant: delta"]);
 
-    let session = fixture("gemini-cli", "compacted.jsonl");
-    assert_eq!(told(&session), ["user: charlie", "assistant: delta", "user: echo"]);
+    let session = tells("gemini-cli/compacted.jsonl", &["user: charlie", "assistant: delta", "user: echo"]);
     assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo"]);
     assert!(is_compacted(&session));
 
-    let session = fixture("gemini-cli", "restated.jsonl");
-    assert_eq!(
-        told(&session),
-        ["user: alfa", "assistant: (zulu) bravo read>c1", "tool: c1=charlie", "user: delta"]
+    let session = tells(
+        "gemini-cli/restated.jsonl",
+        &["user: alfa", "assistant: (zulu) bravo read>c1", "tool: c1=charlie", "user: delta"],
     );
     assert_eq!(hidden(&session), ["assistant: bravo read>c1", "tool: c1=charlie"]);
     assert!(!is_compacted(&session));
 
-    let session = fixture("gemini-cli", "legacy.json");
-    assert_eq!(told(&session), ["user: alfa", "assistant: bravo read>c1"]);
+    let session = tells("gemini-cli/legacy.json", &["user: alfa", "assistant: bravo read>c1"]);
     assert_eq!(session.title().unwrap().as_str(), "An older file marker golf");
 }
 
 #[test]
 fn pi_follows_the_last_line() {
-    let session = fixture("pi", "sound.jsonl");
-    assert_eq!(
-        told(&session),
-        [
+    let session = tells(
+        "pi/sound.jsonl",
+        &[
             "system: alfa",
             "user: bravo [image]",
             "assistant: (charlie) delta bash>c1",
             "tool: c1=echo",
-            "user: foxtrot"
-        ]
+            "user: foxtrot",
+        ],
     );
     assert_eq!(session.title().unwrap().as_str(), "Listing files marker golf");
     assert_eq!(session.directory().as_deref(), Some("/p"));
 
-    let session = fixture("pi", "branches.jsonl");
-    assert_eq!(told(&session), ["user: alfa", "user: charlie", "user: echo foxtrot", "assistant: bash>c1"]);
+    let session = tells(
+        "pi/branches.jsonl",
+        &["user: alfa", "user: charlie", "user: echo foxtrot", "assistant: bash>c1"],
+    );
     assert_eq!(hidden(&session), ["assistant: bravo", "assistant: delta"]);
 }
 
 #[test]
 fn pi_keeps_what_a_compaction_keeps() {
-    let session = fixture("pi", "compacted.jsonl");
-    assert_eq!(told(&session), ["user: delta", "user: charlie", "assistant: echo"]);
+    let session = tells("pi/compacted.jsonl", &["user: delta", "user: charlie", "assistant: echo"]);
     assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo"]);
     assert!(is_compacted(&session));
-    let session = fixture("pi", "first-version.jsonl");
-    assert_eq!(told(&session), ["user: delta", "user: charlie"]);
+    let session = tells("pi/first-version.jsonl", &["user: delta", "user: charlie"]);
     assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo"]);
 }
 
 #[test]
 fn qwen_code_follows_the_last_line() {
-    let session = fixture("qwen-code", "sound.jsonl");
-    assert_eq!(
-        told(&session),
-        ["user: alfa", "assistant: (bravo)", "assistant: charlie list>c1", "tool: c1=delta"]
+    let session = tells(
+        "qwen-code/sound.jsonl",
+        &["user: alfa", "assistant: (bravo)", "assistant: charlie list>c1", "tool: c1=delta"],
     );
     assert_eq!(session.title().unwrap().as_str(), "Listing files marker golf");
-    let session = fixture("qwen-code", "branches.jsonl");
-    assert_eq!(told(&session), ["user: alfa", "assistant: list>c1"]);
+    let session = tells("qwen-code/branches.jsonl", &["user: alfa", "assistant: list>c1"]);
     assert_eq!(hidden(&session), ["assistant: bravo"]);
-    let session = fixture("qwen-code", "compressed.jsonl");
-    assert_eq!(told(&session), ["user: charlie", "assistant: delta", "user: echo"]);
+    let session = tells("qwen-code/compressed.jsonl", &["user: charlie", "assistant: delta", "user: echo"]);
     assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo"]);
     assert!(is_compacted(&session));
 }
 
 #[test]
 fn copilot_cli_keeps_sub_agents_beside() {
-    let session = fixture("copilot-cli", "sound.jsonl");
-    assert_eq!(
-        told(&session),
-        [
+    let session = tells(
+        "copilot-cli/sound.jsonl",
+        &[
             "system: alfa",
             "user: bravo",
             "assistant: (delta) charlie shell>c1 task>c2",
             "tool: c1=echo",
-            "tool: c2=foxtrot!"
-        ]
+            "tool: c2=foxtrot!",
+        ],
     );
     assert_eq!(hidden(&session), ["assistant: hotel"]);
     assert_eq!(session.title().unwrap().as_str(), "Listing files marker golf");
-    let session = fixture("copilot-cli", "compacted.jsonl");
-    assert_eq!(told(&session), ["system: alfa", "user: charlie", "user: echo"]);
+    let session = tells("copilot-cli/compacted.jsonl", &["system: alfa", "user: charlie", "user: echo"]);
     assert_eq!(hidden(&session), ["system: alfa", "user: bravo", "user: delta"]);
-    let session = fixture("copilot-cli", "started.jsonl");
-    assert_eq!(
-        told(&session),
-        [
+    tells(
+        "copilot-cli/started.jsonl",
+        &[
             "user: alfa",
             "assistant: bravo shell>c1",
             "tool: c1=charlie",
             "assistant: shell>c2",
             "tool: c2=delta",
-            "assistant: shell>c3"
-        ]
+            "assistant: shell>c3",
+        ],
     );
 }
 
@@ -246,14 +240,12 @@ fn cursor_records_no_results() {
 
 #[test]
 fn droid_in_its_two_forms() {
-    let session = fixture("droid", "sound.jsonl");
-    assert_eq!(told(&session), ["user: alfa", "assistant: (bravo) charlie LS>c1", "user: c1=delta"]);
+    let session =
+        tells("droid/sound.jsonl", &["user: alfa", "assistant: (bravo) charlie LS>c1", "user: c1=delta"]);
     assert_eq!(session.title().unwrap().as_str(), "Listing files marker golf");
-    let session = fixture("droid", "compacted.jsonl");
-    assert_eq!(told(&session), ["user: delta", "user: charlie", "assistant: echo"]);
+    let session = tells("droid/compacted.jsonl", &["user: delta", "user: charlie", "assistant: echo"]);
     assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo"]);
-    let session = fixture("droid", "stream.jsonl");
-    assert_eq!(told(&session), ["user: alfa", "assistant: LS>c1", "tool: c1=bravo", "assistant: charlie"]);
+    tells("droid/stream.jsonl", &["user: alfa", "assistant: LS>c1", "tool: c1=bravo", "assistant: charlie"]);
 }
 
 /// Since 0.225 at the latest, each answer names its model.
@@ -277,64 +269,60 @@ fn the_model_of_droid_is_that_of_its_last_answer() {
 
 #[test]
 fn kiro_in_its_two_forms() {
-    let session = fixture("kiro", "export.json");
-    assert_eq!(
-        told(&session),
-        ["user: echo", "user: alfa", "assistant: bravo fs_ls>c1", "tool: c1=charlie!", "assistant: delta"]
+    tells(
+        "kiro/export.json",
+        &["user: echo", "user: alfa", "assistant: bravo fs_ls>c1", "tool: c1=charlie!", "assistant: delta"],
     );
-    let session = fixture("kiro", "session.jsonl");
-    assert_eq!(told(&session), ["user: bravo", "user: charlie", "assistant: delta ls>c1", "tool: c1=echo"]);
+    let session = tells(
+        "kiro/session.jsonl",
+        &["user: bravo", "user: charlie", "assistant: delta ls>c1", "tool: c1=echo"],
+    );
     assert_eq!(hidden(&session), ["user: alfa"]);
 }
 
 #[test]
 fn iflow_and_antigravity() {
-    let session = fixture("iflow", "sound.jsonl");
-    assert_eq!(told(&session), ["user: alfa", "assistant: bravo list_directory>c1", "user: c1=charlie"]);
-    let session = fixture("antigravity", "export.json");
-    assert_eq!(told(&session), ["user: alfa", "assistant: bravo shell>c1", "tool: c1=charlie"]);
+    tells("iflow/sound.jsonl", &["user: alfa", "assistant: bravo list_directory>c1", "user: c1=charlie"]);
+    let session =
+        tells("antigravity/export.json", &["user: alfa", "assistant: bravo shell>c1", "tool: c1=charlie"]);
     assert_eq!(session.title().unwrap().as_str(), "Listing files marker golf");
 }
 
 #[test]
 fn cline_and_roo_code_read_histories() {
-    let session = fixture("cline", "history.json");
-    assert_eq!(
-        told(&session),
-        [
+    let session = tells(
+        "cline/history.json",
+        &[
             "user: alfa",
             "assistant: (bravo) charlie list_files>c1",
             "user: c1=delta",
-            "assistant: (echo) foxtrot"
-        ]
+            "assistant: (echo) foxtrot",
+        ],
     );
     assert_eq!(session.context.model().as_deref(), Some("claude-x"));
     // What the provider signed goes back to it as it came.
     let out = convert(&session, Dialect::Anthropic, None, OnBroken::Keep).unwrap();
     assert!(out.body.contains("\"signature\": \"c2ln\""), "{}", out.body);
-    let session = fixture("cline", "session.json");
-    assert_eq!(told(&session), ["user: bravo", "assistant: charlie list_files>c1"]);
+    let session = tells("cline/session.json", &["user: bravo", "assistant: charlie list_files>c1"]);
     assert_eq!(marker(&session.context.system()[0].text), "alfa");
 
-    let session = fixture("roo-code", "condensed.json");
-    assert_eq!(told(&session), ["user: charlie", "user: echo", "assistant: foxtrot read_file>c1"]);
+    let session =
+        tells("roo-code/condensed.json", &["user: charlie", "user: echo", "assistant: foxtrot read_file>c1"]);
     assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo", "assistant: delta"]);
     assert!(is_compacted(&session));
-    let session = fixture("roo-code", "older.json");
-    assert_eq!(told(&session), ["user: alfa", "assistant: charlie", "user: delta"]);
+    let session = tells("roo-code/older.json", &["user: alfa", "assistant: charlie", "user: delta"]);
     assert_eq!(hidden(&session), ["assistant: bravo"]);
-    let session = fixture("roo-code", "plain.json");
-    assert_eq!(told(&session), ["user: alfa", "assistant: (bravo)", "assistant: charlie"]);
+
+    tells("roo-code/plain.json", &["user: alfa", "assistant: (bravo)", "assistant: charlie"]);
 }
 
 /// A display log is read if it is all that there is, and a finding says that it is not everything. A request answers the call before
 /// it, unless it only repeats what a person said.
 #[test]
 fn display_logs_of_cline_and_roo_code_are_read_with_losses() {
-    let session = fixture("roo-code", "displayed.json");
-    assert_eq!(
-        told(&session),
-        [
+    let session = tells(
+        "roo-code/displayed.json",
+        &[
             "user: alfa",
             "assistant: (bravo)",
             "assistant: charlie",
@@ -348,24 +336,22 @@ fn display_logs_of_cline_and_roo_code_are_read_with_losses() {
             "assistant: juliett",
             "user: kilo",
             "assistant: lima",
-        ]
+        ],
     );
     assert_eq!(rules(&session), ["foreign-block"]);
     assert_eq!(session.details[0].time.as_deref(), Some("1760000000001"));
-    let session = fixture("roo-code", "displayed-condensed.json");
-    assert_eq!(told(&session), ["user: charlie", "assistant: delta"]);
+    let session = tells("roo-code/displayed-condensed.json", &["user: charlie", "assistant: delta"]);
     assert_eq!(hidden(&session), ["user: alfa", "assistant: bravo"]);
-    let session = fixture("cline", "displayed.json");
-    assert_eq!(
-        told(&session),
-        [
+    let session = tells(
+        "cline/displayed.json",
+        &[
             "user: alfa",
             "assistant: bravo",
             "assistant: listFilesTopLevel>shown_3",
             "tool: shown_3=charlie",
             "assistant: delta",
             "user: echo",
-        ]
+        ],
     );
     assert_eq!(rules(&session), ["foreign-block"]);
 }
@@ -393,10 +379,9 @@ fn unknown_items_of_a_display_log_are_reported() {
 
 #[test]
 fn codex_exec_prints_what_the_model_did() {
-    let session = fixture("codex-exec", "sound.jsonl");
-    assert_eq!(
-        told(&session),
-        [
+    tells(
+        "codex-exec/sound.jsonl",
+        &[
             "assistant: (alfa)",
             "assistant: command_execution>item_1",
             "tool: item_1=bravo!",
@@ -404,8 +389,8 @@ fn codex_exec_prints_what_the_model_did() {
             "tool: item_2=charlie",
             "assistant: file_change>item_3",
             "tool: item_3=",
-            "assistant: delta"
-        ]
+            "assistant: delta",
+        ],
     );
     let half: String =
         text("codex-exec", "sound.jsonl").lines().take(4).map(|line| format!("{line}\n")).collect();

@@ -20,27 +20,27 @@ use testkit::{bodies, corpus};
 
 const POLICIES: [OnBroken; 2] = [OnBroken::Keep, OnBroken::Drop];
 
-/// Files whose counts differ from those of the simple counter that made the corpus, and why: orphans, unanswered calls,
-/// lines that cannot be read.
+/// Files whose counts differ from those of the simple counter that made the corpus, by the reason: orphans, unanswered calls,
+/// lines that cannot be read, and parts of the names of the files.
 const DIFFERENCES: &[(&str, [u64; 3], &str)] = &[
     (
-        "d730b4f857",
-        [0, 1, 0],
         "the orphan ends the conversation before: this one begins at a root of its own",
+        [0, 1, 0],
+        "d730b4f857",
     ),
     (
-        "731ef847c5",
-        [0, 0, 0],
         "the orphan ends the conversation before: this one begins at a root of its own",
+        [0, 0, 0],
+        "731ef847c5",
     ),
-    ("af5cd60a7f", [0, 0, 0], "the call's line repeats the id of another one and is set aside"),
-    ("d6093260b9", [0, 0, 0], "the call's line repeats the id of another one and is set aside"),
-    ("f70b144cae", [0, 0, 0], "the call's line repeats the id of another one and is set aside"),
-    ("fab69eb61f", [0, 0, 0], "the call's line repeats the id of another one and is set aside"),
-    ("1307def8ac", [0, 1, 0], "the result has no id and stands in a message of the model"),
-    ("59d3812dc5", [0, 1, 0], "the result has no id and stands in a message of the model"),
-    ("76597bb6c0", [0, 2, 5], "two more lines have no message that could be read"),
-    ("ac635601f5", [0, 0, 4], "one more line has no message that could be read"),
+    (
+        "the call's line repeats the id of another one and is set aside",
+        [0, 0, 0],
+        "af5cd60a7f d6093260b9 f70b144cae fab69eb61f",
+    ),
+    ("the result has no id and stands in a message of the model", [0, 1, 0], "1307def8ac 59d3812dc5"),
+    ("two more lines have no message that could be read", [0, 2, 5], "76597bb6c0"),
+    ("one more line has no message that could be read", [0, 0, 4], "ac635601f5"),
 ];
 
 /// Files that the counter took for transcripts: another tool's, with Gemini's messages in lines that look alike.
@@ -174,7 +174,8 @@ fn counts_agree_with_the_corpus() {
             found(&session, &["unanswered-call"]),
             found(&session, &["damaged-entry", "torn-tail"]),
         ];
-        let known = DIFFERENCES.iter().find(|(part, ..)| input.name.contains(part));
+        let known =
+            DIFFERENCES.iter().find(|(.., parts)| parts.split(' ').any(|part| input.name.contains(part)));
         assert_eq!(ours, known.map_or(counted, |(_, ours, _)| *ours), "{}", input.name);
         assert!(known.is_none_or(|(_, ours, _)| *ours != counted), "{} differs no more", input.name);
     }

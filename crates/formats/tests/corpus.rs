@@ -124,19 +124,20 @@ fn same_ids(session: &Session, again: &Session, path: &Path) {
     assert_eq!(ids(session), ids(again), "{}", path.display());
 }
 
-/// Rollouts whose counts differ from those of the simple counter that made the corpus, and why: orphans, unanswered calls,
-/// lines that cannot be read.
+/// Rollouts whose counts differ from those of the simple counter that made the corpus, by the reason: orphans, unanswered calls,
+/// lines that cannot be read, and parts of the names of the files.
 const DIFFERENCES: &[(&str, [usize; 3], &str)] = &[
     (
-        "4d6d231898",
-        [0, 0, 1],
         "the orphan stands before the last compaction; its mode of history is not known",
+        [0, 0, 1],
+        "4d6d231898",
     ),
-    ("d5dd64811e", [0, 0, 1], "its mode of history is not known, and Codex refuses it"),
-    ("0635d7bfe3", [0, 0, 0], "the result has a type of its own and no id; it pairs by place"),
-    ("43bb1eb28a", [0, 0, 0], "the result has a type of its own and no id; it pairs by place"),
-    ("80e1a6e35c", [0, 0, 0], "the result has a type of its own and no id; it pairs by place"),
-    ("ab593a2a6f", [0, 0, 0], "the result has a type of its own and no id; it pairs by place"),
+    ("its mode of history is not known, and Codex refuses it", [0, 0, 1], "d5dd64811e"),
+    (
+        "the result has a type of its own and no id; it pairs by place",
+        [0, 0, 0],
+        "0635d7bfe3 43bb1eb28a 80e1a6e35c ab593a2a6f",
+    ),
 ];
 
 #[test]
@@ -165,7 +166,7 @@ fn rollouts_hold_what_was_counted_in_them() {
             names.iter().map(|name| row[name].as_u64().unwrap_or(0) as usize).sum()
         };
         let counted = [counted(&["orphan"]), counted(&["unans_tail", "unans_mid"]), counted(&["bad_line"])];
-        let known = DIFFERENCES.iter().find(|(part, ..)| name.contains(part));
+        let known = DIFFERENCES.iter().find(|(.., parts)| parts.split(' ').any(|part| name.contains(part)));
         assert_eq!(found, known.map_or(counted, |(_, ours, _)| *ours), "{name}");
         assert!(known.is_none_or(|(_, ours, _)| *ours != counted), "{name}: a difference that is none");
     }

@@ -5,7 +5,10 @@
 
 mod sketching;
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use rejoin_formats::{ReadError, Session, accounting::FileShape, sessions};
 use rejoin_view::Rule;
@@ -18,8 +21,10 @@ struct Made {
 }
 
 impl Made {
-    fn new(name: &str, sql: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("rejoin-databases-{}-{name}", std::process::id()));
+    fn new(sql: &str) -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("rejoin-databases-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let made = Self { folder };
         Connection::open(made.path()).unwrap().execute_batch(sql).unwrap();
@@ -53,7 +58,6 @@ impl Drop for Made {
 #[test]
 fn opencode() {
     let made = Made::new(
-        "opencode",
         r#"
         CREATE TABLE session(id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, directory TEXT, title TEXT, revert TEXT);
         CREATE TABLE message(id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, time_updated INTEGER, data TEXT);
@@ -85,7 +89,6 @@ fn opencode() {
 #[test]
 fn goose() {
     let made = Made::new(
-        "goose",
         r#"
         CREATE TABLE sessions(id TEXT PRIMARY KEY, description TEXT, working_dir TEXT, model_config_json TEXT);
         CREATE TABLE messages(id INTEGER PRIMARY KEY, message_id TEXT, session_id TEXT, role TEXT, content_json TEXT, created_timestamp INTEGER, metadata_json TEXT);
@@ -106,7 +109,6 @@ fn goose() {
 #[test]
 fn crush() {
     let made = Made::new(
-        "crush",
         r#"
         CREATE TABLE sessions(id TEXT PRIMARY KEY, parent_session_id TEXT, title TEXT, message_count INTEGER, created_at INTEGER, summary_message_id TEXT);
         CREATE TABLE messages(id TEXT PRIMARY KEY, session_id TEXT, role TEXT, parts TEXT, model TEXT, provider TEXT, created_at INTEGER);
@@ -132,7 +134,6 @@ fn crush() {
 #[test]
 fn llm() {
     let made = Made::new(
-        "llm",
         r#"
         CREATE TABLE threads(id TEXT PRIMARY KEY, name TEXT, tip_message_hash TEXT, forked_from TEXT, datetime_utc TEXT);
         CREATE TABLE messages(hash TEXT PRIMARY KEY, parent_hash TEXT, role TEXT, provider_metadata TEXT);
@@ -182,7 +183,6 @@ fn llm() {
 #[test]
 fn openai_agents() {
     let made = Made::new(
-        "agents",
         r#"
         CREATE TABLE agent_sessions(session_id TEXT PRIMARY KEY);
         CREATE TABLE agent_messages(id INTEGER PRIMARY KEY, session_id TEXT, message_data TEXT, created_at TEXT);
@@ -199,7 +199,7 @@ fn openai_agents() {
 
 #[test]
 fn a_database_of_another_program_is_refused() {
-    let made = Made::new("other", "CREATE TABLE bookmarks(id INTEGER, address TEXT)");
+    let made = Made::new("CREATE TABLE bookmarks(id INTEGER, address TEXT)");
     assert_eq!(made.read().unwrap_err(), ReadError::UnknownFormat);
     std::fs::write(made.path(), b"SQLite format 3\0 and nothing else").unwrap();
     assert!(matches!(made.read().unwrap_err(), ReadError::Io(_)));
@@ -222,7 +222,7 @@ fn words_in_unknown_columns_are_reported() {
         INSERT INTO messages VALUES ('1', 's', 'user', '[{"type":"text","data":{"text":"QUESTION about files"}}]', 'm', 1,
             'four words of it');"#;
     for (format, sql, name) in [("goose", goose, r#"new "column"#), ("crush", crush, "note")] {
-        let sessions = Made::new(&format!("newer-{format}"), sql).read().unwrap();
+        let sessions = Made::new(sql).read().unwrap();
         assert_eq!(sessions[0].format, format);
         let unread = sessions[0].findings.iter().find(|finding| finding.rule == Rule::UnreadText).unwrap();
         assert!(unread.to_string().contains(name), "{unread}");
@@ -244,7 +244,7 @@ fn rows_are_read_in_the_order_of_their_times() {
             r#"INSERT INTO messages VALUES ({number}, '{session}', 'user', '[{{"type":"text","text":"{number}"}}]', {time});"#
         )
     });
-    let made = Made::new("order", &(sql.to_owned() + &rows.collect::<String>()));
+    let made = Made::new(&(sql.to_owned() + &rows.collect::<String>()));
     let read = made.all("goose");
     let said = |session: &Session| {
         let said = session.messages.iter().filter_map(|message| message.content());
@@ -263,7 +263,6 @@ fn rows_are_read_in_the_order_of_their_times() {
 #[test]
 fn the_shape_of_a_database_has_no_values() {
     let made = Made::new(
-        "shape",
         r#"
         CREATE TABLE notes(id INTEGER PRIMARY KEY, body TEXT, "alice's column" BLOB);
         INSERT INTO notes VALUES (1, '{"role":"user","text":"secret words","by":{"alice":1,"bob":2}}', x'00ff');

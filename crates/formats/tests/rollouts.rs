@@ -2,16 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
+mod sketching;
+
 use std::sync::Arc;
 
 use rejoin_formats::{
     Dialect, Input, ReadError, Session, convert,
     input::{Companions, InputError, Stream},
     session::Aside,
-    sessions::{self, Writing},
+    sessions,
 };
 use rejoin_record::{BlockKind, Role, Timestamp};
 use rejoin_view::{OnBroken, Rule};
+use sketching::written;
 
 fn read_as(text: &str, format: &str) -> Result<Vec<Session>, ReadError> {
     let input = Input::new("session.jsonl", text.as_bytes())?;
@@ -30,16 +33,6 @@ fn texts(session: &Session) -> Vec<String> {
 fn rules(session: &Session) -> Vec<Rule> {
     let repaired = rejoin_view::repair(&session.history(), rejoin_view::OnBroken::Keep);
     session.findings.iter().chain(&repaired.findings).map(|finding| finding.rule).collect()
-}
-
-fn written(session: &Session, format: &str) -> String {
-    let now = Timestamp::from_second(1_763_200_000).unwrap();
-    let writing = Writing { model: None, now, directory: "/w" };
-    sessions::write(session, sessions::named(format).unwrap(), OnBroken::Keep, &writing)
-        .unwrap()
-        .content
-        .into_text()
-        .unwrap()
 }
 
 fn line(kind: &str, payload: &str) -> String {

@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut decide = |event: Event| {
         if let Event::ApprovalWanted(request) = event {
             println!("? {}", request.preview);
-            replies.reply(request.call_id, ApprovalAnswer::Yes);
+            replies.reply(request.call.id.to_string(), ApprovalAnswer::Yes);
         }
     };
     println!("{}", agent.ask_with("What is 6 * 7?", &mut decide).await?.response);

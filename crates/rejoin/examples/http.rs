@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let keys = Keys::in_variables(move |name| variable(name));
     let provider = connect(&wanted, &keys, &HttpOptions::default())?;
-    println!("asking {}", provider.endpoint().url.as_deref().unwrap_or_default());
+    println!("asking {}", provider.endpoint().address.url.as_deref().unwrap_or_default());
 
     let parameters = json!({
         "type": "object",

@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("resumed with {} messages", conversation.get_history().len());
     println!("{}", conversation.process_message("What is my name?").await?.response);
     for summary in second.list_conversations()? {
-        let provider = summary.provider.unwrap_or_default();
+        let provider = summary.about.provider.unwrap_or_default();
         println!(
             "{}: {} messages, {provider}, {}",
             summary.title.unwrap_or_default(),

@@ -9,7 +9,8 @@ use rejoin_engine::{
     Wanted,
     auth::Keys,
     provider::{
-        Doing, Endpoint, Listener, Provider, ProviderError, Received, Request, UntrustedAddress,
+        Doing, Endpoint, Listener, Provider, ProviderError, Received, Request, ServiceAddress,
+        UntrustedAddress,
         choose::{self, Reason},
         decide::{AnswerDecision, ChoiceSource, Sourced, Sources, TrustedAddress, canonical, decide},
         http::{HttpOptions, public},
@@ -70,11 +71,11 @@ impl std::fmt::Debug for Answering {
 impl Answering {
     /// The provider that answered last, by name only, for looking at a conversation without a key. It sends nothing.
     #[must_use]
-    pub fn nobody(recorded: &Wanted) -> Self {
+    pub fn name_only(recorded: &Wanted) -> Self {
         let name = |name: &Option<String>| name.clone().unwrap_or_else(|| String::from("none yet"));
         let (provider, model) = (name(&recorded.provider), name(&recorded.model));
-        let nobody = Nobody(Endpoint { provider, model, ..Endpoint::default() });
-        Self { provider: Arc::new(nobody), outcome: None, named: None }
+        let unreachable = NameOnly(Endpoint { provider, model, ..Endpoint::default() });
+        Self { provider: Arc::new(unreachable), outcome: None, named: None }
     }
 }
 
@@ -199,7 +200,7 @@ impl Outcome {
             _ => origin("model", decision.model.as_ref()),
         };
         let address = match reason {
-            Reason::Local { .. } if endpoint.base_url.is_some() => String::from("OLLAMA_HOST"),
+            Reason::Local { .. } if endpoint.address.base_url.is_some() => String::from("OLLAMA_HOST"),
             _ => origin("base_url", decision.base_url.as_ref()),
         };
         let part = |value: &str, from| OutcomePart { value: value.to_owned(), from };
@@ -207,7 +208,7 @@ impl Outcome {
         Self {
             provider: part(&endpoint.provider, provider),
             model: part(model_name, model),
-            address: endpoint.url.as_deref().map(|url| part(url, address)),
+            address: endpoint.address.url.as_deref().map(|url| part(url, address)),
             instead: (*reason == Reason::Nothing).then(|| reason.to_string()),
             besides: Vec::new(),
         }
@@ -267,21 +268,23 @@ fn unreached(wanted: &Wanted) -> Endpoint {
     Endpoint {
         provider,
         model: wanted.model.clone().unwrap_or_else(|| service.default_model.to_owned()),
-        url: Some(public(url)).filter(|url| !url.is_empty()),
-        base_url: wanted.base_url.as_deref().map(public),
+        address: ServiceAddress {
+            url: Some(public(url)).filter(|url| !url.is_empty()),
+            base_url: wanted.base_url.as_deref().map(public),
+        },
         ..Endpoint::default()
     }
 }
 
 /// Stands in for a provider where nothing is sent, so that a conversation can be looked at without a key.
-struct Nobody(Endpoint);
+struct NameOnly(Endpoint);
 
-impl Provider for Nobody {
+impl Provider for NameOnly {
     fn endpoint(&self) -> &Endpoint {
         &self.0
     }
 
     fn send<'a>(&'a self, _: &'a Request, _: Listener<'a>) -> Doing<'a, Result<Received, ProviderError>> {
-        Box::pin(async { Err(ProviderError::Other(String::from("BUG: nobody was chosen to answer"))) })
+        Box::pin(async { Err(ProviderError::Other(String::from("BUG: no provider was chosen to answer"))) })
     }
 }

@@ -131,19 +131,20 @@ pub use rejoin_engine::{
 };
 #[cfg(feature = "agent")]
 pub use rejoin_engine::{
-    Agent, ConversationManager, Effort, ManagerError, RunningConversation, Wanted,
+    Agent, AnswerSettings, ConversationManager, Effort, ManagerError, RunningConversation, Wanted,
     agent::{AgentBuilder, NewConversation},
     approval, changes,
     provider::{
-        CompletionResponse, Doing, Endpoint, Provider, ProviderError, ProviderFault, offline::Offline,
+        CompletionResponse, Doing, Endpoint, Provider, ProviderError, ProviderFault, ServiceAddress,
+        offline::Offline,
     },
     serde_json,
     tools::{
-        ApplyError, ExpectedContent, FileChange, FunctionTool, PathRefused, Plan, PlannedChange, Restored,
-        RunningCall, Tool, ToolArguments, ToolOutput, ToolSource, Tools, Workspace,
+        ApplyError, ExpectedContent, FileChange, FunctionTool, PathRefused, Plan, PlannedChange, PlannedFile,
+        Restored, RunningCall, Tool, ToolArguments, ToolOutput, ToolSource, Tools, Workspace,
     },
     turn::{
-        CompactMode, Compaction, Ending, Event, Limits, Stop, TurnError, TurnInput, TurnOutcome,
+        CompactMode, Compaction, Ending, Event, Limits, Stop, ToolLimits, TurnError, TurnInput, TurnOutcome,
         TurnSettings, WindowSettings, Worker,
     },
 };

@@ -3,7 +3,10 @@
 use jiff::Timestamp;
 use rejoin_record::{Entry, Scope, Text};
 
-use crate::{report::ReportRows, summary::SessionState};
+use crate::{
+    report::ReportRows,
+    summary::{About, SessionState},
+};
 
 /// Creates a summarizer for a conversation: from its beginning, or from what [`Summarize::keep`] returned earlier.
 pub type Digester = fn(kept: Option<&str>) -> Box<dyn Summarize>;
@@ -52,18 +55,10 @@ impl<F: Fn(&Entry) -> Digest + Send> Summarize for F {
 pub struct Digest {
     /// A title for the conversation.
     pub title: Option<Title>,
-    /// The provider that answers in the conversation from here on. Like the three fields after it, it replaces what the summary
-    /// had, unless it is none.
-    pub provider: Option<String>,
-    /// The provider's model.
-    pub model: Option<String>,
-    /// The working directory of the conversation. It is a text because it may come from another system.
-    /// A list can be limited to it ([`Filter`](crate::Filter)).
-    pub directory: Option<String>,
-    /// The format that the conversation was imported from.
-    pub format: Option<String>,
-    /// The id of the conversation that this one was forked from. Unlike the fields above, the first one counts: a fork of a
-    /// fork brings the older note along.
+    /// Who answers from here on, where, and where the conversation comes from. What it names replaces what the summary had.
+    pub about: About,
+    /// The id of the conversation that this one was forked from. The first one counts: a fork of a fork brings the older note
+    /// along.
     pub forked_from: Option<String>,
     /// Who the conversation belongs to from here on, if the entry says so.
     pub scope: Option<Scope>,

@@ -8,6 +8,7 @@
 //! `open.rs`.
 
 mod aside;
+mod backend;
 pub mod digest;
 mod drafts;
 mod error;
@@ -39,7 +40,7 @@ pub use location::{Address, Location, LocationError, hidden};
 pub use lock::{Holder, Lock};
 pub use open::{Access, Options, each_history, open};
 pub use probe::try_writing;
-pub use report::{CallRow, MessageRow, ReportRows};
+pub use report::{AnsweredCall, CallRow, MessageRow, ReportRows};
 pub use scope::{ScopeError, ScopeFilter};
 pub use scoped::Scoped;
 pub use spool::{LeftUnsaved, Spool, Spooled};
@@ -47,4 +48,4 @@ pub use store::{
     Cursor, Damage, Each, EachPiece, EachProblem, Enabled, Erasure, Excerpt, Hit, Item, Page, PartRead,
     Place, Problem, Progress, ProgressHook, Query, Search, Selected, Size, Store, StoreOption, Verified,
 };
-pub use summary::{Filter, OWN_AGENT, SessionState, Summary};
+pub use summary::{About, Filter, OWN_AGENT, SessionState, Summary};

@@ -29,12 +29,19 @@ pub struct MessageRow {
     pub content: Option<String>,
     /// The calls, as a JSON list in the form of OpenAI's API; none if there are none.
     pub tool_calls: Option<String>,
-    /// The call that a result answers.
-    pub tool_call_id: Option<String>,
-    /// The name of the tool that was called.
-    pub tool_name: Option<String>,
+    /// The call that a result answers; none in any other message.
+    pub answers: Option<AnsweredCall>,
     /// When it was said.
     pub at: Timestamp,
+}
+
+/// The call that a result answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnsweredCall {
+    /// The call's id.
+    pub id: String,
+    /// The tool's name; none if the call is not known.
+    pub tool: Option<String>,
 }
 
 /// A call of a tool.

@@ -72,7 +72,7 @@ pub enum ScopeError {
     /// A part has no `=`.
     #[error("`{0}` has no `=`: a scope is written user=U,channel=C,thread=T")]
     NoValue(String),
-    /// A part has a name that there is not.
+    /// A part has an unknown name.
     #[error("there is no `{0}` in a scope: it has user, channel and thread")]
     UnknownPart(String),
     /// A part is named twice.

@@ -1,8 +1,8 @@
 //! A handle to a store that sees the conversations of one scope and no others.
 //!
 //! A conversation of another scope does not exist for it: it is not listed, found or read, and can be neither locked nor written. What a
-//! handle begins belongs to its scope, and it cannot give that away. Parts of the store that concern everybody (its damage, its size) are
-//! told only as far as they are the scope's own.
+//! handle begins belongs to its scope, and it cannot give that away. Facts about the whole store (its damage, its size) are
+//! reported only for the scope's own entries.
 
 use std::{
     collections::HashMap,
@@ -177,15 +177,10 @@ impl Store for Scoped {
         }
     }
 
-    fn wait(
-        &self,
-        conversation: ConversationId,
-        after: Option<Tail>,
-        most: Duration,
-    ) -> StoreResult<Option<Tail>> {
-        match self.tail(conversation)? {
-            // A change of the scope is an entry too, so whatever comes is checked again.
-            Some(_) => self.store().wait(conversation, after, most).and_then(|_| self.tail(conversation)),
+    fn wait(&self, id: ConversationId, after: Option<Tail>, most: Duration) -> StoreResult<Option<Tail>> {
+        match self.tail(id)? {
+            // A change of the scope is an entry too, so the scope is checked again after it.
+            Some(_) => self.store().wait(id, after, most).and_then(|_| self.tail(id)),
             None => Ok(None),
         }
     }
@@ -364,7 +359,7 @@ impl Store for Scoped {
         self.store().options()
     }
 
-    /// An option concerns everybody.
+    /// An option changes the store for every scope.
     fn enable(&self, _: &str) -> StoreResult<Enabled> {
         Err(StoreError::OutOfScope)
     }

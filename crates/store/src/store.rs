@@ -62,15 +62,10 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Waits until the newest entry of a conversation is another one than `after`, for instance because another process has appended,
     /// and returns it. Returns what there is after `most` in any case. While there is no such conversation, it has no newest entry.
-    fn wait(
-        &self,
-        conversation: ConversationId,
-        after: Option<Tail>,
-        most: Duration,
-    ) -> StoreResult<Option<Tail>> {
+    fn wait(&self, id: ConversationId, after: Option<Tail>, most: Duration) -> StoreResult<Option<Tail>> {
         let begun = Instant::now();
         loop {
-            let found = self.tail(conversation)?;
+            let found = self.tail(id)?;
             let left = most.saturating_sub(begun.elapsed());
             if found != after || left.is_zero() {
                 return Ok(found);

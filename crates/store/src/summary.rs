@@ -100,19 +100,11 @@ pub struct Summary {
     pub title: Option<String>,
     /// Whether the title was given.
     pub renamed: bool,
-    /// The provider that answers, as the newest context or the header says. It need not be one that this version knows: the
-    /// conversation may come from elsewhere.
-    pub provider: Option<String>,
-    /// The provider's model.
-    pub model: Option<String>,
+    /// Who answers, where, and where it comes from.
+    pub about: About,
     /// Whether a part is known to be unreadable or missing. A part that was damaged since it was last read may not be known
     /// yet.
     pub damaged: bool,
-    /// The working directory, as the header says. It may be a path of another system, so nothing is opened there without
-    /// looking.
-    pub directory: Option<String>,
-    /// The format that it was imported from.
-    pub format: Option<String>,
     /// The number of messages, on all branches.
     pub messages: u64,
     /// The number of entries.
@@ -137,10 +129,7 @@ impl Summary {
             id,
             title: None,
             renamed: false,
-            provider: None,
-            model: None,
-            directory: None,
-            format: None,
+            about: About::default(),
             forked_from: None,
             scope: Scope::default(),
             state: SessionState::default(),
@@ -193,18 +182,33 @@ impl Summary {
             Some(Title::Said(title)) if self.title.is_none() => self.title = Some(title),
             _ => {}
         }
-        let fields = [
-            (&mut self.provider, digest.provider),
-            (&mut self.model, digest.model),
-            (&mut self.directory, digest.directory),
-            (&mut self.format, digest.format),
-        ];
-        for (field, value) in fields {
-            if value.is_some() {
-                *field = value;
-            }
-        }
+        self.about.update(digest.about);
         self.messages += u64::from(digest.is_message);
+    }
+}
+
+/// Who answers in a conversation, where it works, and where it comes from, as far as its header and newest context say so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    /// The provider that answers. It need not be one that this version knows: the conversation may come from elsewhere.
+    pub provider: Option<String>,
+    /// The provider's model.
+    pub model: Option<String>,
+    /// The working directory. It is a text because it may be a path of another system, so nothing is opened there without
+    /// looking. A list can be limited to it ([`Filter`]).
+    pub directory: Option<String>,
+    /// The format that the conversation was imported from.
+    pub format: Option<String>,
+}
+
+impl About {
+    /// Takes over what a later entry names.
+    fn update(&mut self, later: Self) {
+        let Self { provider, model, directory, format } = later;
+        self.provider = provider.or(self.provider.take());
+        self.model = model.or(self.model.take());
+        self.directory = directory.or(self.directory.take());
+        self.format = format.or(self.format.take());
     }
 }
 
@@ -288,10 +292,10 @@ impl Filter {
     /// Whether it shows a conversation.
     pub fn shows(&self, summary: &Summary) -> bool {
         let of_folder = self.folders.is_empty()
-            || summary.directory.as_ref().is_some_and(|directory| {
+            || summary.about.directory.as_ref().is_some_and(|directory| {
                 self.folders.iter().any(|folder| std::path::Path::new(directory).starts_with(folder))
             });
-        let agent = summary.format.as_deref().unwrap_or(OWN_AGENT);
+        let agent = summary.about.format.as_deref().unwrap_or(OWN_AGENT);
         of_folder
             && self.agent.as_deref().is_none_or(|wanted| wanted == agent)
             && self.state.as_deref().is_none_or(|wanted| wanted == summary.shown_state().word())

@@ -1,4 +1,4 @@
-//! What only a server can do to a store: refuse, restart, be somebody else's, or be shared by many.
+//! What only a server can do to a store: refuse, restart, belong to another program, or be shared by many.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -13,21 +13,24 @@ use std::{
 
 use rejoin_record::{Content, ConversationId, Entry, EntryId, Kind, Message, Raw, Tail, chain::Stamp};
 use rejoin_store::{Holder, Location, Query, Store, StoreError, StoreResult};
-use support::{READ, Talk, WRITE, hashes, problems, read, tail};
-use testkit::postgres::{Server, shared};
-
-/// Runs a test on the server that all tests of this process share, with a database of its own.
-fn with_database(test: impl Fn(&'static Server, &str, &Location)) {
-    let folder = support::folder();
-    let Some(location) = support::postgres(folder.path()) else { return };
-    let address = location.to_string();
-    let database =
-        address.split(['/', '?']).find(|part| part.starts_with('d') && part[1..].parse::<u32>().is_ok());
-    test(shared().unwrap(), database.unwrap(), &location);
-}
+use support::{READ, Talk, WRITE, hashes, problems, read, tail, with_database};
+use testkit::postgres::Server;
 
 fn open(location: &Location) -> StoreResult<Box<dyn Store>> {
     rejoin_store::open(location, WRITE)
+}
+
+/// Runs a test on a store in a new database.
+fn with_store(test: impl Fn(Box<dyn Store>)) {
+    with_database(|_, _, location| test(open(location).unwrap()));
+}
+
+/// A store with a conversation of this many messages.
+fn with_talk(location: &Location, messages: usize) -> (Box<dyn Store>, Talk, Vec<Entry>) {
+    let store = open(location).unwrap();
+    let (talk, entries) = Talk::of(1, messages);
+    store.append(talk.id, None, &entries).unwrap();
+    (store, talk, entries)
 }
 
 fn refusal(opened: StoreResult<Box<dyn Store>>) -> (String, &'static str) {
@@ -95,9 +98,7 @@ fn a_schema_of_another_program_is_left_alone() {
 #[test]
 fn a_newer_schema_is_only_read() {
     with_database(|server, database, location| {
-        let store = open(location).unwrap();
-        let (mut talk, entries) = Talk::of(1, 2);
-        store.append(talk.id, None, &entries).unwrap();
+        let (store, mut talk, entries) = with_talk(location, 2);
         drop(store);
         server.psql(database, "INSERT INTO rejoin.schema_version (version) VALUES (99)").unwrap();
         let store = open(location).unwrap();
@@ -125,8 +126,7 @@ fn many_processes_may_open_a_new_database_at_once() {
 /// PostgreSQL takes no zero byte in a text; entries have them in every place where a text can be.
 #[test]
 fn zero_bytes_and_odd_texts_are_kept() {
-    with_database(|_, _, location| {
-        let store = open(location).unwrap();
+    with_store(|store| {
         let mut talk = Talk::new(1);
         let header = talk.header();
         let stamp = Stamp { source_time: Some("yester\0day".into()), ..talk.stamp() };
@@ -148,8 +148,7 @@ fn zero_bytes_and_odd_texts_are_kept() {
 
 #[test]
 fn a_hundred_megabytes_in_one_row() {
-    with_database(|_, _, location| {
-        let store = open(location).unwrap();
+    with_store(|store| {
         let mut talk = Talk::new(1);
         let header = talk.header();
         let mut text = String::with_capacity(100 << 20);
@@ -166,13 +165,11 @@ fn a_hundred_megabytes_in_one_row() {
     });
 }
 
-/// A row that somebody changed is damage, and everything else can be read.
+/// A row that was changed from outside is damage, and everything else can be read.
 #[test]
 fn changed_and_missing_rows_are_damage() {
     with_database(|server, database, location| {
-        let store = open(location).unwrap();
-        let (talk, entries) = Talk::of(1, 6);
-        store.append(talk.id, None, &entries).unwrap();
+        let (store, talk, entries) = with_talk(location, 6);
         server.psql(database, "UPDATE rejoin.entry SET body = 'x'::bytea || body WHERE seq = 2").unwrap();
         server.psql(database, "UPDATE rejoin.entry SET hash = '\\x00' WHERE seq = 5").unwrap();
         server.psql(database, "DELETE FROM rejoin.entry WHERE seq IN (3, 6)").unwrap();
@@ -397,8 +394,7 @@ fn append_one(
 /// A raw body goes in and comes out byte for byte, whatever the dialect of JSON it is spelled in.
 #[test]
 fn bodies_are_kept_byte_for_byte() {
-    with_database(|_, _, location| {
-        let store = open(location).unwrap();
+    with_store(|store| {
         let mut talk = Talk::new(1);
         let header = talk.header();
         let odd = r#"{ "a" : 1.0e+2 ,"a":2, "\u0061":"\/" }"#;
@@ -482,8 +478,7 @@ fn a_reader_sees_what_it_was_not_told() {
 /// The file of entries that could not be saved belongs to the conversation: it goes with it.
 #[test]
 fn unsaved_entries_are_deleted_and_erased_with_the_others() {
-    with_database(|_, _, location| {
-        let store = open(location).unwrap();
+    with_store(|store| {
         let spool = store.spool().unwrap();
         let (mut talk, mut entries) = Talk::of(1, 1);
         store.append(talk.id, None, &entries).unwrap();
@@ -525,8 +520,7 @@ fn unsaved_entries_are_deleted_and_erased_with_the_others() {
 /// A file of unsaved entries is read in parts, whatever its size; a torn line at the end was never acknowledged.
 #[test]
 fn unsaved_entries_are_read_in_parts() {
-    with_database(|_, _, location| {
-        let store = open(location).unwrap();
+    with_store(|store| {
         let (talk, entries) = Talk::of(1, 9);
         let mut file = store.spool().unwrap().begin(talk.id, None).unwrap();
         file.add(&entries).unwrap();
@@ -621,9 +615,7 @@ fn an_erasure_that_fails_leaves_no_lock() {
 #[test]
 fn damaged_content_is_erased_too() {
     with_database(|server, database, location| {
-        let store = open(location).unwrap();
-        let (mut talk, entries) = Talk::of(1, 3);
-        store.append(talk.id, None, &entries).unwrap();
+        let (store, mut talk, entries) = with_talk(location, 3);
         server.psql(database, "UPDATE rejoin.entry SET body = '\\xff'::bytea || body WHERE seq = 2").unwrap();
         let note = talk.erased(entries[2].id());
         store.erase(talk.id, Tail::of(&entries[3]), entries[2].id(), &note).unwrap();

@@ -12,21 +12,17 @@ use proptest::{
 };
 use rejoin_record::{Entry, Scope, Tail};
 use rejoin_store::{Enabled, Hit, Location, Query, ScopeFilter, Search, Store, StoreError};
-use support::{READ, Talk, WRITE, hashes, problems, read, tail};
-use testkit::postgres::{Server, shared};
-
-/// Runs a test on the server that all tests of this process share, with a database of its own.
-fn with_database(test: impl Fn(&'static Server, &str, &Location)) {
-    let folder = support::folder();
-    let Some(location) = support::postgres(folder.path()) else { return };
-    let address = location.to_string();
-    let database =
-        address.split(['/', '?']).find(|part| part.starts_with('d') && part[1..].parse::<u32>().is_ok());
-    test(shared().unwrap(), database.unwrap(), &location);
-}
+use support::{READ, Talk, WRITE, hashes, problems, read, tail, with_database};
 
 fn open(location: &Location) -> Box<dyn Store> {
     rejoin_store::open(location, WRITE).unwrap()
+}
+
+/// A store with an index for searches.
+fn searchable(location: &Location) -> Box<dyn Store> {
+    let store = open(location);
+    store.enable("search").unwrap();
+    store
 }
 
 fn searched(words: &str) -> Search {
@@ -150,8 +146,7 @@ fn searches_find_the_same_with_the_index_and_without() {
 #[test]
 fn what_does_not_fit_into_the_index_is_found() {
     with_database(|server, database, location| {
-        let store = open(location);
-        store.enable("search").unwrap();
+        let store = searchable(location);
         let mut talk = Talk::new(1);
         let many: String = (0..200_000).map(|number| format!("w{number:06} ")).collect();
         let long = "0123456789abcdef".repeat(300);
@@ -186,8 +181,7 @@ fn what_does_not_fit_into_the_index_is_found() {
 #[test]
 fn words_that_are_behind_are_made_up_for() {
     with_database(|server, database, location| {
-        let store = open(location);
-        store.enable("search").unwrap();
+        let store = searchable(location);
         for number in 1..=3 {
             let (talk, entries) = Talk::of(number, 4);
             store.append(talk.id, None, &entries).unwrap();
@@ -226,8 +220,7 @@ fn words_that_are_behind_are_made_up_for() {
 #[test]
 fn erased_words_are_in_no_table_and_no_index() {
     with_database(|server, database, location| {
-        let store = open(location);
-        store.enable("search").unwrap();
+        let store = searchable(location);
         let mut talk = Talk::new(1);
         let mut entries = vec![talk.header(), talk.user("a swordfish xylophonist"), talk.user("harmless")];
         store.append(talk.id, None, &entries).unwrap();

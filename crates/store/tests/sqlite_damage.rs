@@ -118,6 +118,13 @@ fn roll(state: &mut u64) -> u64 {
     *state
 }
 
+/// A path in a new folder.
+fn place(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    (folder, path)
+}
+
 /// B29: a flipped bit anywhere in the file: it opens, most of it is read, and what is read differently is found.
 #[test]
 fn a_flipped_bit_is_found_wherever_it_changes_what_is_read() {
@@ -204,8 +211,7 @@ fn a_damaged_file_is_set_aside_before_it_is_written_to() {
 /// B29: bytes that are no database at all are not taken for an empty store, and are not overwritten.
 #[test]
 fn what_is_no_database_stays_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("rejoin.db");
+    let (folder, path) = place("rejoin.db");
     fs::write(&path, "this is a letter to my aunt\n".repeat(1000)).unwrap();
     let before = fs::read(&path).unwrap();
     assert!(try_open(&path, Access::Read).is_err());
@@ -222,8 +228,7 @@ fn what_is_no_database_stays_as_it_is() {
 /// An emptied file is what is left of a store, not a new one.
 #[test]
 fn an_emptied_file_is_damage() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("rejoin.db");
+    let (_folder, path) = place("rejoin.db");
     fs::write(&path, b"").unwrap();
     for access in [Access::Read, Access::Write] {
         let why = try_open(&path, access).err().unwrap();
@@ -235,8 +240,7 @@ fn an_emptied_file_is_damage() {
 /// What the log of an emptied file holds is found. The database itself would forget the log as soon as it opened the file.
 #[test]
 fn the_log_of_an_emptied_file_is_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("rejoin.db");
+    let (folder, path) = place("rejoin.db");
     let store = try_open(&path, Access::Write).unwrap();
     let said = entries(id(1), 12, 1000);
     store.append(id(1), None, &said).unwrap();
@@ -313,8 +317,7 @@ fn appended_one_by_one(path: &Path, count: u64) -> Box<dyn Store> {
 /// missed after someone listed what is left, or went on with the conversation.
 #[test]
 fn what_was_cut_off_is_missed() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("rejoin.db");
+    let (folder, path) = place("rejoin.db");
     let store = appended_one_by_one(&path, 40);
     store.settle().unwrap();
     // As a kill would leave it.
@@ -459,8 +462,7 @@ fn a_bomb_is_not_expanded() {
 /// A log that a killed process left and someone damaged: what the database would forget is said and set aside.
 #[test]
 fn a_damaged_log_is_noticed_and_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("rejoin.db");
+    let (folder, path) = place("rejoin.db");
     let _store = appended_one_by_one(&path, 12);
     // As a kill would leave it: the files are copied while the store is open.
     let killed = folder.path().join("killed.db");
@@ -489,8 +491,7 @@ fn a_damaged_log_is_noticed_and_kept() {
 /// file is read instead, whether it is opened to be read or written, and the log is kept.
 #[test]
 fn an_older_log_does_not_hide_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("rejoin.db");
+    let (folder, path) = place("rejoin.db");
     let store = appended_one_by_one(&path, 20);
     let older = fs::read(folder.path().join("rejoin.db-wal")).unwrap();
     for number in 0..20 {
@@ -538,8 +539,7 @@ fn an_older_log_does_not_hide_the_file() {
 /// B29: another program's database gets no tables of ours.
 #[test]
 fn the_database_of_another_program_is_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("places.db");
+    let (_folder, path) = place("places.db");
     let theirs = rusqlite::Connection::open(&path).unwrap();
     theirs.execute_batch("CREATE TABLE moz_places (id INTEGER PRIMARY KEY, url TEXT); INSERT INTO moz_places VALUES (1, 'x')").unwrap();
     drop(theirs);

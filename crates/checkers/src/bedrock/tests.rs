@@ -16,23 +16,12 @@ const SUITE: Suite = Suite {
     elsewhere: &["SAN-02", "SAN-07"],
     holder: r#"{"additionalModelRequestFields":{"a":@},"messages":[{"role":"user","content":[{"text":"go"}]}]}"#,
     levels: 998,
-    cases: || {
-        [
-            pairing_cases(),
-            edge_and_role_cases(),
-            id_and_name_cases(),
-            input_and_reasoning_cases(),
-            text_cases(),
-            media_cases(),
-            document_cases(),
-            setting_cases(),
-            schema_cases(),
-        ]
-        .concat()
-    },
 };
 
-conformance!(SUITE);
+conformance! { SUITE:
+    pairing_cases edge_and_role_cases id_and_name_cases input_and_reasoning_cases text_cases
+    media_cases document_cases setting_cases schema_cases
+}
 
 fn pairing_cases() -> Vec<Case> {
     let answered = turns([user("go"), says([call("a"), call("b")]), user([result("b"), result("a")])]);

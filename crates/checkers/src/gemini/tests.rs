@@ -19,24 +19,12 @@ const SUITE: Suite = Suite {
     elsewhere: &["SAN-02"],
     holder: r#"{"generationConfig":{"responseJsonSchema":@},"contents":[{"role":"user","parts":[{"text":"go"}]}]}"#,
     levels: 998,
-    cases: || {
-        [
-            order_cases(),
-            pairing_cases(),
-            match_cases(),
-            role_cases(),
-            signature_cases(),
-            part_cases(),
-            call_cases(),
-            setting_cases(),
-            spelling_cases(),
-            schema_cases(),
-        ]
-        .concat()
-    },
 };
 
-conformance!(SUITE);
+conformance! { SUITE:
+    order_cases pairing_cases match_cases role_cases signature_cases part_cases call_cases
+    setting_cases spelling_cases schema_cases
+}
 
 fn order_cases() -> Vec<Case> {
     let looped = || turns([user("go"), calls(["a"]), responses(["a"])]);

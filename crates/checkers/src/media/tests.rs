@@ -21,22 +21,20 @@ fn types_are_told_by_their_first_bytes() {
 
 #[test]
 fn data_is_judged() {
-    for (media_type, data, expected) in [
-        ("image/png", "iVBORw0KGgo=", None),
-        ("image/jpg", "/9j/4AA=", None),
-        ("image/heic", "aGVsbG8=", None),
-        ("image/png", "", Some(Flaw::Empty)),
-        ("image/png", "==", Some(Flaw::Empty)),
-        ("image/png", "iVBORw0KGgo", Some(Flaw::NotBase64)),
-        ("image/png", "iVBORw0K\nGgo=", Some(Flaw::NotBase64)),
-        ("image/png", "%%%", Some(Flaw::NotBase64)),
-        ("image/png", "/9j/4AA=", Some(Flaw::OtherType)),
-        ("image/png", "aGVsbG8=", Some(Flaw::OtherType)),
-        ("image/heic", "iVBORw0KGgo=", Some(Flaw::OtherType)),
-        ("text/plain", "JVBERi0=", None),
-        ("text/plain", "/9j/4AA=", Some(Flaw::OtherType)),
+    for (expected, media_type, all) in [
+        (None, "image/png", ["iVBORw0KGgo="].as_slice()),
+        (None, "image/jpg", &["/9j/4AA="]),
+        (None, "image/heic", &["aGVsbG8="]),
+        (None, "text/plain", &["JVBERi0="]),
+        (Some(Flaw::Empty), "image/png", &["", "=="]),
+        (Some(Flaw::NotBase64), "image/png", &["iVBORw0KGgo", "iVBORw0K\nGgo=", "%%%"]),
+        (Some(Flaw::OtherType), "image/png", &["/9j/4AA=", "aGVsbG8="]),
+        (Some(Flaw::OtherType), "image/heic", &["iVBORw0KGgo="]),
+        (Some(Flaw::OtherType), "text/plain", &["/9j/4AA="]),
     ] {
-        assert_eq!(flaw(media_type, data), expected, "{media_type} {data}");
+        for data in all {
+            assert_eq!(flaw(media_type, data), expected, "{media_type} {data}");
+        }
     }
 }
 

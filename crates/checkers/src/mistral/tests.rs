@@ -17,21 +17,11 @@ const SUITE: Suite = Suite {
     elsewhere: &["SAN-02", "SAN-07"],
     holder: r#"{"metadata":{"a":@},"messages":[{"role":"user","content":"go"}]}"#,
     levels: 998,
-    cases: || {
-        [
-            pairing_cases(),
-            order_cases(),
-            call_cases(),
-            content_cases(),
-            chunk_cases(),
-            setting_cases(),
-            schema_cases(),
-        ]
-        .concat()
-    },
 };
 
-conformance!(SUITE);
+conformance! { SUITE:
+    pairing_cases order_cases call_cases content_cases chunk_cases setting_cases schema_cases
+}
 
 fn pairing_cases() -> Vec<Case> {
     let answered = turns([user("go"), calls([call(A), call(B)]), result(B), result(A)]);

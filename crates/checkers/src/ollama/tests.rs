@@ -15,10 +15,11 @@ const SUITE: Suite = Suite {
     elsewhere: &["SAN-02", "SAN-07"],
     holder: r#"{"messages":[{"role":"user","content":"go","extra":@}]}"#,
     levels: 997,
-    cases: || [pairing_cases(), argument_cases(), content_cases(), schema_cases()].concat(),
 };
 
-conformance!(SUITE);
+conformance! { SUITE:
+    pairing_cases argument_cases content_cases schema_cases
+}
 
 fn pairing_cases() -> Vec<Case> {
     let answered = turns([user("go"), calls([call("a"), call("b")]), result("b"), result("a")]);

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::conformance_tests::{Case, Suite, conformance};
+use crate::conformance_tests::{Case, Suite, conformance, with};
 
 const SUITE: Suite = Suite {
     dialect: "openai-chat",
@@ -16,22 +16,12 @@ const SUITE: Suite = Suite {
     elsewhere: &["OAC-12", "SAN-02", "SAN-07"],
     holder: r#"{"messages":[{"role":"user","content":"go","extra":@}]}"#,
     levels: 997,
-    cases: || {
-        [
-            pairing_cases(),
-            call_cases(),
-            argument_cases(),
-            content_cases(),
-            shown_cases(),
-            role_cases(),
-            setting_cases(),
-            schema_cases(),
-        ]
-        .concat()
-    },
 };
 
-conformance!(SUITE);
+conformance! { SUITE:
+    pairing_cases call_cases argument_cases content_cases shown_cases role_cases setting_cases
+    schema_cases
+}
 
 fn pairing_cases() -> Vec<Case> {
     let answered = turns([user("go"), calls([call("a"), call("b")]), result("b"), result("a")]);
@@ -184,28 +174,28 @@ fn role_cases() -> Vec<Case> {
 }
 
 fn setting_cases() -> Vec<Case> {
-    let with = |field: &str, value: Value| json!({field: value, "messages": [user("go")]});
+    let setting = |field: &str, value: Value| json!({field: value, "messages": [user("go")]});
     let function = |name: &str| json!({"type": "function", "function": {"name": name}});
-    let tools = |count: usize| with("tools", (0..count).map(|k| function(&format!("n{k}"))).collect());
-    let chosen = |choice: Value| {
-        let mut body = tools(2);
-        body["tool_choice"] = choice;
-        body
-    };
+    let tools = |count: usize| setting("tools", (0..count).map(|k| function(&format!("n{k}"))).collect());
+    let chosen = |choice: Value| with(tools(2), "tool_choice", choice);
     let schemed = |parameters: Value| {
-        with("tools", json!([{"type": "function", "function": {"name": "n", "parameters": parameters}}]))
+        setting("tools", json!([{"type": "function", "function": {"name": "n", "parameters": parameters}}]))
     };
     vec![
         (vec!["OAC-11"], turns([user("go")]), turns([])),
         (vec!["OAC-11"], tools(1), tools(0)),
         (vec!["OAC-11"], tools(128), tools(129)),
-        (vec!["OAC-06"], with("tools", json!([function("n-1")])), with("tools", json!([function("n.1")]))),
-        (vec!["OAC-schema"], tools(2), with("tools", json!([function("n"), function("n")]))),
-        (vec!["OAC-schema"], tools(1), with("tools", Value::Null)),
-        (vec!["OAC-schema"], tools(1), with("tools", json!([{"name": "n"}]))),
-        (vec!["OAC-schema"], tools(1), with("tools", json!([{"type": "function", "name": "n"}]))),
+        (
+            vec!["OAC-06"],
+            setting("tools", json!([function("n-1")])),
+            setting("tools", json!([function("n.1")])),
+        ),
+        (vec!["OAC-schema"], tools(2), setting("tools", json!([function("n"), function("n")]))),
+        (vec!["OAC-schema"], tools(1), setting("tools", Value::Null)),
+        (vec!["OAC-schema"], tools(1), setting("tools", json!([{"name": "n"}]))),
+        (vec!["OAC-schema"], tools(1), setting("tools", json!([{"type": "function", "name": "n"}]))),
         (vec!["OAC-schema"], schemed(json!({"type": "object"})), schemed(json!([]))),
-        (vec!["OAC-schema"], chosen(json!("auto")), with("tool_choice", json!("auto"))),
+        (vec!["OAC-schema"], chosen(json!("auto")), setting("tool_choice", json!("auto"))),
         (vec!["OAC-schema"], chosen(json!("required")), chosen(json!("any"))),
         (vec!["OAC-schema"], chosen(function("n1")), chosen(function("n2"))),
     ]
@@ -239,15 +229,11 @@ fn schema_cases() -> Vec<Case> {
 
 #[test]
 fn a_text_past_the_length_limit_is_refused() {
-    let content = |length: usize| turns([user("é".repeat(length))]).to_string();
-    assert_eq!(SUITE.rules_broken(content(MAX_TEXT).as_bytes()), [] as [&str; 0]);
-    assert_eq!(SUITE.rules_broken(content(MAX_TEXT + 1).as_bytes()), ["OAC-12"]);
-    let padded = |length: usize| {
+    SUITE.limits(MAX_TEXT, "OAC-12", |length| turns([user("é".repeat(length))]));
+    SUITE.limits(MAX_TEXT, "OAC-12", |length| {
         let arguments = "{}".to_owned() + &" ".repeat(length - 2);
-        looping(json!({"name": "look", "arguments": arguments})).to_string()
-    };
-    assert_eq!(SUITE.rules_broken(padded(MAX_TEXT).as_bytes()), [] as [&str; 0]);
-    assert_eq!(SUITE.rules_broken(padded(MAX_TEXT + 1).as_bytes()), ["OAC-12"]);
+        looping(json!({"name": "look", "arguments": arguments}))
+    });
 }
 
 #[test]

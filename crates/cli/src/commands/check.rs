@@ -14,9 +14,7 @@ use rejoin::{
 use super::report;
 use crate::{
     args::CheckArguments,
-    desk::Flags,
-    failure::{FAILED, Failure, UNREADABLE},
-    output::{self, harmless, paint, plural},
+    commands::prelude::*,
     source,
     subject::{self, ReadOptions},
 };

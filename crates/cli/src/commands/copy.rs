@@ -4,13 +4,7 @@ use std::ops::ControlFlow;
 
 use rejoin::{ConversationId, EngineError, engine::Copied, list::list, shape, store::Filter};
 
-use crate::{
-    active::whole_location,
-    args::CopyArguments,
-    desk::{self, Desk, Flags},
-    failure::Failure,
-    output,
-};
+use crate::{active::whole_location, args::CopyArguments, commands::prelude::*};
 
 const STORES: &str = "`--store` names the store to copy from, `--to` the one to copy to";
 

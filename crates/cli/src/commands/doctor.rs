@@ -14,11 +14,8 @@ use rejoin::{
 
 use crate::{
     args::DoctorArguments,
-    commands::installation,
-    desk::Flags,
-    failure::{FAILED, Failure, UNREADABLE},
+    commands::{installation, prelude::*},
     home::{self, Home},
-    output::{self, harmless, paint},
     settings::Settings,
     source, stream,
 };

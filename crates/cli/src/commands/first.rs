@@ -74,7 +74,7 @@ fn log_in(flags: &Flags) -> Result<bool, Failure> {
     let name = if name.is_empty() { USUAL.to_owned() } else { name };
     match providers::auth(Auth::Login { provider: Some(name) }, flags) {
         Ok(code) => Ok(code == 0),
-        // Whoever gives up at a key wants to leave.
+        // A user who gives up at the key wants to leave.
         Err(failure @ Failure::Interrupted) => Err(failure),
         Err(failure) => {
             failure.say();
@@ -88,7 +88,7 @@ pub fn offered(desk: &Desk, store: &dyn Store) -> Result<Option<ConversationId>,
     let page = store.list(&Query { limit: Some(LOOKED_AT), ..Query::default() });
     let page = page.map_err(|why| desk::unusable(&desk.location, why))?;
     let here = desk.folder.to_string_lossy();
-    let newest = page.conversations.iter().find(|summary| summary.directory.as_deref() == Some(&*here));
+    let newest = page.conversations.iter().find(|summary| summary.about.directory.as_deref() == Some(&*here));
     let Some(newest) = newest.filter(|summary| is_interrupted(summary.shown_state())) else {
         return Ok(None);
     };

@@ -23,15 +23,7 @@ use rejoin::{
 
 use super::report;
 use crate::{
-    active,
-    args::ImportArguments,
-    desk::{self, Desk, Flags},
-    failure::{FAILED, Failure, UNREADABLE},
-    home,
-    output::{self, harmless, paint, plural},
-    prompts,
-    signals::SignalWatch,
-    source, stream,
+    active, args::ImportArguments, commands::prelude::*, home, prompts, signals::SignalWatch, source, stream,
 };
 
 /// Imports every file; one that cannot be read does not stop the others.

@@ -14,12 +14,7 @@ use rejoin::{
 };
 
 use super::exchange::shortened_line;
-use crate::{
-    args::ListArguments,
-    desk::{self, Desk, Flags},
-    failure::{FAILED, Failure},
-    output::{self, harmless, local_time, paint, plural},
-};
+use crate::{args::ListArguments, commands::prelude::*};
 
 /// The default on a terminal: what fits a screen or two.
 const ON_TERMINAL: usize = 20;
@@ -100,8 +95,8 @@ impl Drawn {
         self.text.push_str(&format!("\n{mark} {id}  {title} {state}\n"));
         self.text.push_str(&format!(
             "    Provider: {} ({})\n    Updated: {}, {}\n",
-            unknown(&summary.provider),
-            unknown(&summary.model),
+            unknown(&summary.about.provider),
+            unknown(&summary.about.model),
             updated(summary),
             plural(summary.messages, "message"),
         ));

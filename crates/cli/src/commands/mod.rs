@@ -18,6 +18,7 @@ mod list;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod new;
+mod prelude;
 pub mod providers;
 pub mod report;
 mod resume;

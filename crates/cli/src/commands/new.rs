@@ -3,12 +3,7 @@
 use rejoin::{engine::New, shape};
 
 use super::providers;
-use crate::{
-    args::NewArguments,
-    desk::{self, Desk, Flags},
-    failure::Failure,
-    output,
-};
+use crate::{args::NewArguments, commands::prelude::*};
 
 pub fn run(arguments: &NewArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;

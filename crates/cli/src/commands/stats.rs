@@ -16,9 +16,7 @@ use rejoin::{
 use crate::{
     amounts::{bar, bar_columns, count},
     args::StatsArguments,
-    desk::{self, Desk, Flags},
-    failure::{FAILED, Failure},
-    output::{self, harmless, paint, plural},
+    commands::prelude::*,
 };
 
 /// How wide bars are.

@@ -5,12 +5,7 @@ use rejoin::{
     store::{Place, Problem, Verified},
 };
 
-use crate::{
-    args::VerifyArguments,
-    desk::{self, Desk, Flags},
-    failure::{FAILED, Failure},
-    output::{self, agreeing, harmless, paint, plural},
-};
+use crate::{args::VerifyArguments, commands::prelude::*};
 
 pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;

@@ -28,17 +28,22 @@ fn shown(answer: &str, columns: u16) -> String {
     whole
 }
 
-const ANSWER: &str = "# A title
-
-Some **bold** and *slanted* text with `code`, and a [link](https://example.org/x) in a paragraph that is long enough to wrap.
-
-1. First
+/// A list that looks the same on the screen.
+const LIST: &str = "1. First
 2. Second:
    ```rust
    fn main() {}
    ```
 
-   More about the second.
+   More about the second.";
+
+fn answer() -> String {
+    format!(
+        "# A title
+
+Some **bold** and *slanted* text with `code`, and a [link](https://example.org/x) in a paragraph that is long enough to wrap.
+
+{LIST}
 - a bullet
   - inside it
 
@@ -51,25 +56,22 @@ Some **bold** and *slanted* text with `code`, and a [link](https://example.org/x
 | 日本 | wide |
 
 ---
-Done.";
+Done."
+    )
+}
 
 #[test]
 fn blocks_are_drawn() {
     assert_eq!(
-        shown(ANSWER, 60),
-        "A title
+        shown(&answer(), 60),
+        format!(
+            "A title
 
 Some bold and slanted text with code, and a link
 (https://example.org/x) in a paragraph that is long enough
 to wrap.
 
-1. First
-2. Second:
-   ```rust
-   fn main() {}
-   ```
-
-   More about the second.
+{LIST}
 • a bullet
   • inside it
 
@@ -82,12 +84,13 @@ a    │ the first letter
 
 ───────────────────────────────────────────────────────────
 Done."
+        )
     );
 }
 
 #[test]
 fn forty_columns_are_enough() {
-    let shown = shown(ANSWER, 40);
+    let shown = shown(&answer(), 40);
     assert!(shown.lines().all(|line| wrap::width(line) < 40), "{shown}");
     assert!(shown.contains("日本 │ wide"), "{shown}");
 }

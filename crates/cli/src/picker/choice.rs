@@ -37,8 +37,9 @@ impl PickerRow {
     pub fn new(summary: &Summary, here: &Filter) -> Self {
         let untitled = if summary.damaged { "(title unreadable)" } else { "(untitled)" };
         let title = harmless(summary.title.as_deref().unwrap_or(untitled));
-        let folder = harmless(summary.directory.as_deref().unwrap_or_default());
-        let from = [&summary.format, &summary.provider, &summary.model].into_iter().flatten();
+        let folder = harmless(summary.about.directory.as_deref().unwrap_or_default());
+        let from =
+            [&summary.about.format, &summary.about.provider, &summary.about.model].into_iter().flatten();
         let about: Vec<&str> = from.map(String::as_str).collect();
         Self {
             id: summary.id,
@@ -253,7 +254,8 @@ mod tests {
                 .map(|number| {
                     let mut summary = Summary::new(ConversationId::from_random(number));
                     summary.title = Some(format!("talk {number} about \u{1b}[31m日本"));
-                    summary.directory = Some(String::from(if number % 2 == 0 { "/here" } else { "/there" }));
+                    summary.about.directory =
+                        Some(String::from(if number % 2 == 0 { "/here" } else { "/there" }));
                     PickerRow::new(&summary, &here)
                 })
                 .collect(),

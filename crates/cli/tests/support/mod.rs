@@ -54,6 +54,13 @@ impl Home {
         Self { folder, store }
     }
 
+    /// The same with the conversation [`BROKEN`], and its id.
+    pub fn broken(kind: &str) -> (Self, String) {
+        let home = Self::new(kind);
+        let id = home.import("broken.json", BROKEN);
+        (home, id)
+    }
+
     /// Runs a test in a home of each kind.
     pub fn each(test: impl Fn(&Self)) {
         for kind in STORES {
@@ -114,6 +121,12 @@ impl Home {
         let ran = self.run(arguments);
         assert_eq!(ran.code, 0, "{arguments:?} on {}: {}", self.store, ran.err);
         ran.out
+    }
+
+    /// Checks that nothing in the store is damaged.
+    #[track_caller]
+    pub fn verifies(&self) {
+        self.out(&["verify"]);
     }
 
     /// What it prints as JSON, one object per line.

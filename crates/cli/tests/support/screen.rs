@@ -142,6 +142,27 @@ impl Screen {
         self.wait(&format!("{text:?} on the screen"), |shown| shown.screen().contains(text))
     }
 
+    /// Types keys, and waits for a text on the screen.
+    #[track_caller]
+    pub fn shows(&self, keys: impl AsRef<[u8]>, text: &str) {
+        self.send(keys);
+        self.until(text);
+    }
+
+    /// Types keys that end a line, and waits for the next prompt.
+    #[track_caller]
+    pub fn enter(&self, keys: impl AsRef<[u8]>) {
+        self.send(keys);
+        self.prompt();
+    }
+
+    /// Says a line, and waits for a text of the answer.
+    #[track_caller]
+    pub fn answers(&self, line: &str, text: &str) {
+        self.say(line);
+        self.until(text);
+    }
+
     /// Waits for a screen that fits.
     #[track_caller]
     pub fn until_it(&self, fits: impl Fn(&str) -> bool) -> String {

@@ -1,10 +1,17 @@
 //! Every provider with a transport, as the loopback provider plays it and as the binary is pointed at it.
 
-use std::process::Command;
+use std::{process::Command, time::Duration};
 
-use testkit::loopback::{Loopback, Service};
+use testkit::loopback::{Config, Fault, Loopback, Service};
 
 use super::Home;
+
+/// A provider whose answers take their time.
+pub fn slow_server() -> Loopback {
+    let server = Loopback::start(Config::default());
+    server.always(Fault::Slow(Duration::from_millis(20)));
+    server
+}
 
 /// A provider, and what it takes to reach it.
 #[derive(Debug, Clone, Copy)]

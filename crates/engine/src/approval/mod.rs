@@ -9,6 +9,7 @@ pub mod rules;
 
 use std::sync::Arc;
 
+use rejoin_record::ToolCall;
 pub use replies::Replies;
 pub use rules::Rules;
 
@@ -48,12 +49,8 @@ impl ApprovalMode {
 /// A call that waits for an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRequest {
-    /// The call's id. A reply names it.
-    pub call_id: String,
-    /// The tool's name.
-    pub tool: String,
-    /// The arguments, as the model wrote them.
-    pub arguments: String,
+    /// The call, with the arguments that the model wrote. A reply names its id.
+    pub call: ToolCall,
     /// What the call would do: a diff, or the command and the folder in which it runs. Not escaped for a terminal.
     pub preview: String,
     /// Why no rule and no mode allows it.

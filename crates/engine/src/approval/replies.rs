@@ -64,7 +64,7 @@ impl Approve for Replies {
                 changed.as_mut().enable();
                 {
                     let mut given = self.given();
-                    if let Some(answer) = given.answers.remove(&request.call_id) {
+                    if let Some(answer) = given.answers.remove(request.call.id.as_str()) {
                         return answer;
                     }
                     if given.closed {

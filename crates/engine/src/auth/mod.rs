@@ -223,10 +223,34 @@ pub struct KeyStatus {
     pub kind: KeyKind,
     /// Its last four characters.
     pub ending: Option<String>,
-    /// When it expires, if that is known.
-    pub expires: Option<Timestamp>,
-    /// Whether it has expired.
-    pub has_expired: bool,
+    /// Whether it still works, as far as that is known.
+    pub expiry: Expiry,
+}
+
+/// When a key expires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// Never, or it is not known.
+    Unknown,
+    /// At this time.
+    At(Timestamp),
+    /// It has expired, at this time.
+    Past(Timestamp),
+}
+
+impl Expiry {
+    /// The time, if it is known.
+    pub fn time(self) -> Option<Timestamp> {
+        match self {
+            Self::Unknown => None,
+            Self::At(time) | Self::Past(time) => Some(time),
+        }
+    }
+
+    /// Whether the key has expired.
+    pub fn is_past(self) -> bool {
+        matches!(self, Self::Past(_))
+    }
 }
 
 /// The state of every provider's key.
@@ -236,10 +260,12 @@ pub fn status(keys: &dyn KeySource, now: Timestamp) -> Vec<Status> {
         needs_key: service.key_use == KeyUse::Needed,
         key: keys.find(service, service.name).map(|key| KeyStatus {
             ending: key.ending(),
-            has_expired: key.has_expired(now),
+            expiry: key.expires.map_or(Expiry::Unknown, |time| match key.has_expired(now) {
+                true => Expiry::Past(time),
+                false => Expiry::At(time),
+            }),
             origin: key.origin,
             kind: key.kind,
-            expires: key.expires,
         }),
         variables: service.key_variables,
     };

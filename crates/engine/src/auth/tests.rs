@@ -122,9 +122,8 @@ fn a_file_of_keys_keeps_what_it_is_given() {
 #[test]
 fn a_file_of_keys_is_private() {
     use std::os::unix::fs::PermissionsExt as _;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testkit::folder_with(&[("auth.json", "{}")]);
     let path = folder.path().join("auth.json");
-    fs::write(&path, "{}").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     KeyFile::new(&path).set("openai", &KEY.into()).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

@@ -45,7 +45,7 @@ pub struct ConversationMessage {
     pub tool_call_id: Option<String>,
     /// The tool's name, in a tool's message. It is looked up in the call; what the caller gives is not stored.
     pub tool_name: Option<String>,
-    /// An id of the caller's own. A message whose id is there already is not saved again, so a save may be repeated.
+    /// The caller's id of the message. A message whose id is already stored is not saved again, so a save may be repeated.
     pub id: Option<String>,
 }
 
@@ -191,7 +191,7 @@ impl DatabaseService {
         Self::with_clock(store, Arc::new(SystemClock))
     }
 
-    /// The same with a clock of the caller's.
+    /// The same, with the caller's clock.
     pub fn with_clock(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock, known: Mutex::default() }
     }
@@ -321,7 +321,7 @@ impl DatabaseService {
         }))
     }
 
-    /// Adds messages to a thread, of all roles, with calls and results, in one step. What is there stays: two updates at the same time both
+    /// Adds messages to a thread, of all roles, with calls and results, in one step. Existing messages stay: two updates at the same time both
     /// count.
     ///
     /// # Errors
@@ -416,7 +416,7 @@ impl DatabaseService {
         }
     }
 
-    /// The messages with ids of the caller's that are stored already.
+    /// The messages with the caller's ids that are already stored.
     fn there(
         &self,
         id: ConversationId,

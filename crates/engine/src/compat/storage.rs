@@ -79,7 +79,7 @@ impl SqliteStorage {
         if !title.trim().is_empty() && known.title.filter(|_| known.renamed).as_deref() != Some(title) {
             conversation.add(&meta(Some(Text::from(title)), None));
         }
-        if let Some(model) = model.filter(|model| known.model.as_deref() != Some(*model)) {
+        if let Some(model) = model.filter(|model| known.about.model.as_deref() != Some(*model)) {
             let target = Raw::new(Object::new().text("model", model).finish());
             conversation.add(&Content::Context(Context { system: None, tools: None, target: Some(target) }));
         }
@@ -99,7 +99,7 @@ impl SqliteStorage {
         };
         let recorded = read(&*self.store, conversation, Mode::Recover)?;
         let messages = recorded.session.messages.iter().map(|message| Message::clone(message)).collect();
-        Ok(Some((summary.title.unwrap_or_default(), summary.model, messages)))
+        Ok(Some((summary.title.unwrap_or_default(), summary.about.model, messages)))
     }
 
     /// Every conversation, newest first.
@@ -109,7 +109,7 @@ impl SqliteStorage {
             listed.push(Listed {
                 id: self.own_id(summary.id)?,
                 title: summary.title.unwrap_or_default(),
-                model: summary.model,
+                model: summary.about.model,
                 messages: summary.messages,
                 updated_at: summary.updated,
             });

@@ -143,7 +143,7 @@ async fn local(wanted: &Wanted, keys: &dyn KeySource, options: &HttpOptions) -> 
     let options = HttpOptions { retries: 0, connect_timeout: options.local_answer, ..options.clone() };
     let provider = wire(wanted, keys, &options).ok()?;
     let models = tokio::time::timeout(options.local_answer, provider.models()).await.ok()?.ok()?;
-    let url = provider.endpoint().url.as_deref()?.trim_end_matches("/api/chat").to_owned();
+    let url = provider.endpoint().address.url.as_deref()?.trim_end_matches("/api/chat").to_owned();
     Some((url, models.into_iter().next()?.id))
 }
 

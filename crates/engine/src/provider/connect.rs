@@ -7,7 +7,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Endpoint, Provider, ProviderError,
+    Endpoint, Provider, ProviderError, ServiceAddress,
     catalogue::{self, Thinking},
     http::{HttpOptions, HttpProvider, Wiring},
     offline::{self, Offline},
@@ -103,8 +103,10 @@ pub(crate) fn wire(
         provider: name,
         dialect: Some(api.dialect),
         model,
-        url: Some(super::http::public(&url)),
-        base_url: given.map(super::http::public),
+        address: ServiceAddress {
+            url: Some(super::http::public(&url)),
+            base_url: given.map(super::http::public),
+        },
         account,
     };
     let fields = fields(service, api, wanted, &endpoint.model, login);
@@ -306,7 +308,7 @@ fn fields(
 ) -> Vec<(&'static str, String)> {
     let known = catalogue::known(model);
     let thinking = known.map(|family| family.thinking);
-    let effort = wanted.effort.filter(|_| thinking != Some(Thinking::None));
+    let effort = wanted.answer.effort.filter(|_| thinking != Some(Thinking::None));
     let mut out: Vec<(&'static str, String)> = Vec::new();
     let mut put = |name, value: Value| out.push((name, value.to_string()));
     match api.asks {
@@ -315,13 +317,14 @@ fn fields(
             if service.quirks.stream_options {
                 put("stream_options", json!({"include_usage": true}));
             }
-            if let Some(max) = wanted.max_tokens {
+            if let Some(max) = wanted.answer.max_tokens {
                 put(service.quirks.max_tokens, json!(max));
             }
             if let Some(effort) = effort.filter(|_| service.quirks.effort) {
                 put("reasoning_effort", json!(effort.word()));
             }
-            if service.quirks.thinking_field && (wanted.effort.is_some() || model.contains("reasoner")) {
+            if service.quirks.thinking_field && (wanted.answer.effort.is_some() || model.contains("reasoner"))
+            {
                 put("thinking", json!({"type": "enabled"}));
             }
         }
@@ -337,7 +340,9 @@ fn fields(
                 put("include", json!(["reasoning.encrypted_content"]));
             }
             // Limits are refused with a ChatGPT login.
-            if let Some(max) = wanted.max_tokens.filter(|_| !matches!(login, Some(KeyKind::ChatGpt { .. }))) {
+            if let Some(max) =
+                wanted.answer.max_tokens.filter(|_| !matches!(login, Some(KeyKind::ChatGpt { .. })))
+            {
                 put("max_output_tokens", json!(max));
             }
             if let Some(effort) = effort {
@@ -346,7 +351,7 @@ fn fields(
         }
         Asks::Messages => {
             let usual = known.map_or(MAX_TOKENS, |family| family.max_output.min(MOST_TOKENS));
-            let max = wanted.max_tokens.unwrap_or(usual).max(1);
+            let max = wanted.answer.max_tokens.unwrap_or(usual).max(1);
             put("max_tokens", json!(max));
             put("stream", json!(true));
             match (effort, thinking) {
@@ -366,7 +371,7 @@ fn fields(
         }
         Asks::GenerateContent => {
             let mut config = Map::new();
-            if let Some(max) = wanted.max_tokens {
+            if let Some(max) = wanted.answer.max_tokens {
                 config.insert(String::from("maxOutputTokens"), json!(max));
             }
             if let Some(effort) = effort {
@@ -388,7 +393,7 @@ fn fields(
             if effort.is_some() {
                 put("think", json!(true));
             }
-            if let Some(max) = wanted.max_tokens {
+            if let Some(max) = wanted.answer.max_tokens {
                 put("options", json!({"num_predict": max}));
             }
         }

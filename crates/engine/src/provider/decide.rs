@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     auth::{Key, KeySource},
-    wanted::{Effort, Wanted},
+    wanted::{AnswerSettings, Wanted},
 };
 
 /// Where a value came from.
@@ -95,10 +95,8 @@ pub struct AnswerDecision {
     pub model: Option<Sourced<String>>,
     /// The base address; `None` is the provider's own.
     pub base_url: Option<Sourced<String>>,
-    /// The most tokens that an answer may have.
-    pub max_tokens: Option<u64>,
-    /// The reasoning effort; `None` leaves it to the provider.
-    pub effort: Option<Effort>,
+    /// How the provider is to answer.
+    pub answer: AnswerSettings,
     /// Whether the provider's key stays here: the conversation names the provider, the environment or the settings name the address
     /// for another one or for none, and the user never used this address for this provider.
     pub withholds_key: bool,
@@ -113,8 +111,7 @@ impl AnswerDecision {
             api: value(&self.api),
             model: value(&self.model),
             base_url: value(&self.base_url),
-            max_tokens: self.max_tokens,
-            effort: self.effort,
+            answer: self.answer,
         }
     }
 
@@ -230,9 +227,8 @@ pub fn decide(
         (only(offers(environment), &environment.api), ChoiceSource::Environment),
         (only(offers(settings), &settings.api), ChoiceSource::Settings),
     ]);
-    let max_tokens = flags.max_tokens.or(environment.max_tokens).or(settings.max_tokens);
-    let effort = flags.effort.or(environment.effort).or(settings.effort);
-    Ok(AnswerDecision { provider, api, model, base_url, max_tokens, effort, withholds_key })
+    let answer = flags.answer.or(environment.answer).or(settings.answer);
+    Ok(AnswerDecision { provider, api, model, base_url, answer, withholds_key })
 }
 
 /// The first of these values that is given.

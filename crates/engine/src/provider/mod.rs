@@ -41,12 +41,8 @@ pub struct Endpoint {
     pub model: String,
     /// The dialect that requests are written in; none for a provider that reads the view itself.
     pub dialect: Option<Dialect>,
-    /// The address that requests go to, without secrets; none without a network. Reasoning is bound to it, so it is recorded with
-    /// each answer.
-    pub url: Option<String>,
-    /// The provider's address, if it was given and is not the usual one. It is recorded, so that the next turn finds the
-    /// provider again.
-    pub base_url: Option<String>,
+    /// Where requests go.
+    pub address: ServiceAddress,
     /// A hash of the account, if there is one.
     pub account: Option<String>,
 }
@@ -58,13 +54,23 @@ impl Endpoint {
         Origin {
             dialect: self.dialect.map(|dialect| dialect.name().into()),
             provider: Some(self.provider.as_str().into()),
-            endpoint: text(&self.url),
+            endpoint: text(&self.address.url),
             account: text(&self.account),
             model: Some(self.model.as_str().into()),
             prefix: None,
             incomplete: false,
         }
     }
+}
+
+/// The address of a provider, without secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServiceAddress {
+    /// The address that requests go to; none without a network. Reasoning is bound to it, so it is recorded with each answer.
+    pub url: Option<String>,
+    /// The provider's base address, if it was given and is not the usual one. It is recorded, so that the next turn finds the
+    /// provider again.
+    pub base_url: Option<String>,
 }
 
 /// A request: what the model sees.

@@ -55,7 +55,7 @@ const GIT_OBEYS: [&str; 4] = ["hooks", "config", "config.worktree", "commondir"]
 const SUBMODULE_DEPTH: usize = 6;
 
 /// What commands of a sandbox may do.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// The folder that commands work in, and the only one of the user's folders that they can read and change.
     pub workspace: PathBuf,

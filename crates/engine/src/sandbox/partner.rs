@@ -10,7 +10,7 @@ use tokio::{
 use super::{CommandExit, SandboxError, system};
 
 /// A program that runs until it ends, or until this is dropped. Dropping it ends the program and all its children: on Linux, it has a
-/// moment after the end of its input, and another after SIGTERM. Nobody waits for that.
+/// moment after the end of its input, and another after SIGTERM. No caller waits for that.
 #[derive(Debug)]
 pub struct ConfinedPartner {
     /// What the program reads and writes; none once it was taken.

@@ -93,13 +93,8 @@ mod tests {
 
     #[test]
     fn only_folders_inside_are_listed() {
-        let folder = tempfile::tempdir().unwrap();
-        let inside = folder.path().join("in");
-        fs::create_dir_all(inside.join("sub")).unwrap();
-        fs::create_dir_all(inside.join("empty")).unwrap();
-        fs::write(inside.join("a.txt"), "hello").unwrap();
-        fs::write(inside.join("sub/b"), "").unwrap();
-        let list = ListDir::new(&inside);
+        let folder = testkit::folder_with(&[("in/a.txt", "hello"), ("in/sub/b", ""), ("in/empty/", "")]);
+        let list = ListDir::new(folder.path().join("in"));
         assert_eq!(list.list("{}").unwrap(), "a.txt\nempty/\nsub/");
         assert_eq!(list.list(r#"{"path":"sub"}"#).unwrap(), "b");
         assert_eq!(list.list(r#"{"path":"empty"}"#).unwrap(), "[the folder is empty]");

@@ -45,14 +45,10 @@ pub struct PlannedChange {
     pub preview: String,
     /// Whether mode `auto` allows it.
     pub reach: Reach,
-    /// The file that changes, if it is one. It is recorded as it was before the call runs.
-    pub file: Option<FileChange>,
+    /// The file that changes, if it is one.
+    pub file: Option<PlannedFile>,
     /// What a person may edit before the call runs.
     pub editable: Option<Editable>,
-    /// The hash of the commit that is checked out in the workspace, if that is known.
-    pub commit: Option<String>,
-    /// How sure the model is of the change, if it says so.
-    pub confidence: Option<Confidence>,
 }
 
 impl PlannedChange {
@@ -64,10 +60,19 @@ impl PlannedChange {
             reach: Reach::Open(String::from("it is not confined to the workspace")),
             file: None,
             editable: None,
-            commit: None,
-            confidence: None,
         }
     }
+}
+
+/// A change of a file, and what is recorded with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedFile {
+    /// The change. The file is recorded as it was before the call runs.
+    pub change: FileChange,
+    /// The hash of the commit that is checked out in the workspace, if that is known.
+    pub commit: Option<String>,
+    /// How sure the model is of the change, if it says so.
+    pub confidence: Option<Confidence>,
 }
 
 /// What rules look at, besides the tool's name.

@@ -76,8 +76,6 @@ impl Run {
             editable: Some(Editable { argument: "command", text: given.command.clone() }),
             subject: ChangeSubject::Command(given.command),
             file: None,
-            commit: None,
-            confidence: None,
         })
     }
 

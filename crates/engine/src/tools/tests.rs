@@ -17,8 +17,10 @@ pub(in crate::tools) async fn called(tool: &dyn Tool, arguments: &str) -> ToolOu
     let (live, stop) = (Live::default(), crate::turn::Stop::new());
     match tool.plan(arguments).await {
         Ok(Plan::Changes(planned)) => {
-            let call =
-                RunningCall { file: planned.file.as_ref(), ..RunningCall::with(arguments, &live, &stop) };
+            let call = RunningCall {
+                file: planned.file.as_ref().map(|file| &file.change),
+                ..RunningCall::with(arguments, &live, &stop)
+            };
             tool.run(call).await
         }
         Ok(_) => tool.run(RunningCall::with(arguments, &live, &stop)).await,

@@ -20,7 +20,7 @@ use crate::{
         ApprovalAnswer, ApprovalMode, ApprovalRequest,
         rules::{RuleVerdict, rule_for},
     },
-    tools::{Plan, PlannedChange, Reach, Tool, ToolOutput},
+    tools::{Plan, PlannedChange, PlannedFile, Reach, Tool, ToolOutput},
 };
 
 /// A call that may run.
@@ -122,9 +122,7 @@ impl Worker {
         self.turn_entry(running, TurnState::CallAwaitingApproval, Some(at.clone()));
         let subject = planned.subject.for_rules(&call.name);
         let request = ApprovalRequest {
-            call_id: call.id.to_string(),
-            tool: call.name.to_string(),
-            arguments: call.arguments.text().to_string(),
+            call: call.clone(),
             preview: planned.preview.clone(),
             why,
             rule: rule_for(&subject),
@@ -180,8 +178,8 @@ impl Worker {
             }
         }
         // The content before is in the proposal.
-        approved.path = planned.file.as_ref().map(|file| file.path.as_str().into());
-        approved.after = planned.file.as_ref().map(|file| hash(&file.after));
+        approved.path = planned.file.as_ref().map(|file| file.change.path.as_str().into());
+        approved.after = planned.file.as_ref().map(|file| hash(&file.change.after));
         self.change_entry(running, approved);
         permission.planned = Some(planned);
         Ok(permission)
@@ -237,10 +235,10 @@ async fn edited(
     text: &str,
 ) -> Result<(String, String), ToolOutput> {
     if let Some(file) = &mut planned.file {
-        file.after = text.as_bytes().to_vec();
+        file.change.after = text.as_bytes().to_vec();
         // The model was sure of its own content, which the proposal has, not of this one.
-        planned.confidence = None;
-        let arguments = Object::new().text("path", &file.path).text("content", text).finish();
+        file.confidence = None;
+        let arguments = Object::new().text("path", &file.change.path).text("content", text).finish();
         let note = "[a person edited the new content before it was written: read the file before you change it again]";
         return Ok((arguments, note.to_owned()));
     }
@@ -266,7 +264,7 @@ async fn edited(
 /// Notes a file in a step: its path, its content before, the hash of its content after, the commit that it was changed at, and how
 /// sure the model is.
 fn of_file(change: Change, planned: &PlannedChange) -> Change {
-    let Some(file) = &planned.file else { return change };
+    let Some(PlannedFile { change: file, commit, confidence }) = &planned.file else { return change };
     let before = file.before.as_deref().map(std::str::from_utf8);
     Change {
         path: Some(file.path.as_str().into()),
@@ -276,8 +274,8 @@ fn of_file(change: Change, planned: &PlannedChange) -> Change {
             _ => None,
         },
         after: Some(hash(&file.after)),
-        commit: planned.commit.as_deref().map(Into::into),
-        confidence: planned.confidence,
+        commit: commit.as_deref().map(Into::into),
+        confidence: *confidence,
         ..change
     }
 }

@@ -109,10 +109,10 @@ impl Worker {
         let (text, tool) = (arguments(call.arguments.text()), Arc::clone(tool));
         let planned = tokio::select! {
             biased;
-            planned = tokio::time::timeout(self.settings.limits.tool_time, tool.plan(&text)) => planned,
+            planned = tokio::time::timeout(self.settings.limits.tool.time, tool.plan(&text)) => planned,
             () = stop.asked() => return Err(ToolOutput::error(NEVER_RAN)),
         };
-        let plan = planned.map_err(|_| ToolOutput::error(too_long(self.settings.limits.tool_time)))??;
+        let plan = planned.map_err(|_| ToolOutput::error(too_long(self.settings.limits.tool.time)))??;
         Ok((tool, plan))
     }
 
@@ -135,7 +135,7 @@ impl Worker {
             let at = CallAt { entry: *entry, block: *block };
             self.turn_entry(running, TurnState::CallRunning, Some(at));
         }
-        let (stop, time) = (running.stop.clone(), self.settings.limits.tool_time);
+        let (stop, time) = (running.stop.clone(), self.settings.limits.tool.time);
         let (events, mut shown) = mpsc::unbounded_channel();
         let mut doing: Vec<Option<Reading<'_>>> = Vec::new();
         for called in calls {
@@ -241,7 +241,10 @@ impl Worker {
         let stop = running.stop.clone();
         let (events, mut shown) = mpsc::unbounded_channel();
         let live = Live::new(call.id.to_string(), events);
-        let file = permission.planned.as_ref().and_then(|planned: &PlannedChange| planned.file.as_ref());
+        let file = permission
+            .planned
+            .as_ref()
+            .and_then(|planned: &PlannedChange| Some(&planned.file.as_ref()?.change));
         let mut work = tool.run(RunningCall {
             arguments: text,
             file,
@@ -252,11 +255,11 @@ impl Worker {
         // A delegated task has the limits of a turn.
         let time = match delegation {
             Some(_) => Duration::MAX,
-            None => self.settings.limits.tool_time.saturating_add(LAST_WORDS),
+            None => self.settings.limits.tool.time.saturating_add(LAST_WORDS),
         };
         let mut timer = std::pin::pin!(async {
             tokio::select! {
-                () = sleep(time) => too_long(self.settings.limits.tool_time),
+                () = sleep(time) => too_long(self.settings.limits.tool.time),
                 () = async {
                     stop.asked().await;
                     tokio::time::sleep(LAST_WORDS).await;
@@ -302,7 +305,7 @@ impl Worker {
     }
 
     fn result(&mut self, running: &mut TurnInProgress<'_>, call: &ToolCall, output: ToolOutput) {
-        let text = kept(output.text, self.settings.limits.output_kept);
+        let text = kept(output.text, self.settings.limits.tool.kept);
         let mut result = ToolResult {
             name: Some(call.name.clone()),
             is_error: output.is_error,

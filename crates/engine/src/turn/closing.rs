@@ -117,8 +117,8 @@ impl Worker {
             .text("provider", &endpoint.provider)
             .text_if("dialect", endpoint.dialect)
             .text("model", &endpoint.model)
-            .text_if("url", endpoint.url.as_deref())
-            .text_if("base_url", endpoint.base_url.as_deref());
+            .text_if("url", endpoint.address.url.as_deref())
+            .text_if("base_url", endpoint.address.base_url.as_deref());
         let context = content::Context {
             system: self.settings.system.as_deref().map(Text::new),
             tools: (!offered.is_empty()).then(|| Raw::new(tools_json(&offered))),

@@ -1,4 +1,4 @@
-//! The limits of a turn. Each can be set.
+//! The limits of a turn and of its tools. Each can be set.
 
 use std::time::Duration;
 
@@ -10,8 +10,6 @@ pub struct Limits {
     /// How many requests a turn may take. A model that calls tools in circles is stopped here, so this limit cannot be
     /// switched off.
     pub requests: u32,
-    /// How long one tool may run. Then its result says so, and the turn continues.
-    pub tool_time: Duration,
     /// How long a turn may take, not counting the time in which its tools run or wait for approval; none for no limit. It stops a
     /// provider that never ends its answer.
     pub time: Option<Duration>,
@@ -21,10 +19,8 @@ pub struct Limits {
     /// How much a turn may cost; none for no limit. The turn stops before the request that would cross it. Has no
     /// effect if the model's price is not known.
     pub cost: Option<Dollars>,
-    /// How much of one tool's output a model sees, in bytes. The record keeps more of it.
-    pub tool_output: usize,
-    /// How much of one tool's output the record keeps, in bytes. The rest is counted.
-    pub output_kept: usize,
+    /// The limits of each call of a tool.
+    pub tool: ToolLimits,
 }
 
 impl Default for Limits {
@@ -34,11 +30,30 @@ impl Default for Limits {
             time: Some(Duration::from_secs(3_600)),
             tokens: None,
             cost: None,
-            tool_time: Duration::from_secs(120),
+            tool: ToolLimits::default(),
+        }
+    }
+}
+
+/// The limits of one call of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolLimits {
+    /// How long it may run. Then its result says so, and the turn continues.
+    pub time: Duration,
+    /// How much of its output a model sees, in bytes. The record keeps more of it.
+    pub shown: usize,
+    /// How much of its output the record keeps, in bytes. The rest is counted.
+    pub kept: usize,
+}
+
+impl Default for ToolLimits {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(120),
             // Some twenty thousand words: more fills a window with one result.
-            tool_output: 160 * 1024,
+            shown: 160 * 1024,
             // A quarter of the longest entry that a store reads.
-            output_kept: 64 * 1024 * 1024,
+            kept: 64 * 1024 * 1024,
         }
     }
 }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub use closing::is_synthetic;
 pub use delegate::Delegation;
 pub use event::{Ending, Event, Limit};
-pub use limits::Limits;
+pub use limits::{Limits, ToolLimits};
 pub use recalling::recalled_from;
 use rejoin_formats::{Context, wire::stream::Usage};
 use rejoin_record::{
@@ -257,7 +257,7 @@ impl Worker {
         settings: TurnSettings,
     ) -> Self {
         let policy = settings.on_broken;
-        let mut composer = compose::Composer::new(policy, settings.limits.tool_output);
+        let mut composer = compose::Composer::new(policy, settings.limits.tool.shown);
         composer.take(&mut conversation);
         let ledger = TokenLedger::new(TokenCounter::for_model(&provider.endpoint().model));
         Self {
@@ -317,7 +317,7 @@ impl Worker {
         self.context = None;
         self.own_rules = (Rules::default(), 0);
         let policy = self.settings.on_broken;
-        self.composer = compose::Composer::new(policy, self.settings.limits.tool_output);
+        self.composer = compose::Composer::new(policy, self.settings.limits.tool.shown);
         self.recount();
         self.measured = (usize::MAX, 0, 0);
     }
@@ -395,8 +395,8 @@ impl Worker {
         self.source = Some((source, own));
     }
 
-    /// Gets the tools of this turn from the source, and begins the turn. If that takes long, the turn begins before, so that whoever
-    /// hears that it waits knows a conversation that is stored.
+    /// Gets the tools of this turn from the source, and begins the turn. If that takes long, the turn begins before, so that the
+    /// conversation is stored when the event says that the turn waits.
     async fn begin_with_tools(&mut self, running: &mut TurnInProgress<'_>, stop: &Stop) {
         let Some((source, mut tools)) = self.source.clone() else { return self.begin(running) };
         let (mut begun, mut held) = (false, Vec::new());
@@ -444,7 +444,7 @@ impl Worker {
     /// Sets how broken states are treated.
     pub fn set_on_broken(&mut self, on_broken: OnBroken) {
         if on_broken.drops() != self.settings.on_broken.drops() {
-            self.composer = compose::Composer::new(on_broken, self.settings.limits.tool_output);
+            self.composer = compose::Composer::new(on_broken, self.settings.limits.tool.shown);
         }
         self.settings.on_broken = on_broken;
     }

@@ -13,7 +13,7 @@ impl Worker {
     #[must_use]
     pub fn price(&self) -> Option<Price> {
         let endpoint = self.provider.endpoint();
-        catalogue::price(&endpoint.provider, &endpoint.model, endpoint.base_url.as_deref())
+        catalogue::price(&endpoint.provider, &endpoint.model, endpoint.address.base_url.as_deref())
     }
 
     /// What the turn has cost so far, if the model's price is known.

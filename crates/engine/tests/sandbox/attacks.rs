@@ -19,8 +19,26 @@ struct Attack {
     possible: fn() -> bool,
 }
 
-const ATTACK: Attack =
-    Attack { name: "", command: "", succeeded: |_, _| true, walls: &Walls::EACH, possible: || true };
+/// An attack that every wall promises to stop.
+const fn attack(
+    name: &'static str,
+    command: &'static str,
+    succeeded: fn(&Ran, &mut Scene) -> bool,
+) -> Attack {
+    Attack { name, command, succeeded, walls: &Walls::EACH, possible: || true }
+}
+
+impl Attack {
+    /// Only these walls promise to stop it.
+    const fn walls(self, walls: &'static [Walls]) -> Self {
+        Self { walls, ..self }
+    }
+
+    /// Without a sandbox it succeeds only if this holds.
+    const fn possible(self, possible: fn() -> bool) -> Self {
+        Self { possible, ..self }
+    }
+}
 
 const WITH_NAMESPACES: &[Walls] = &[Walls::All, Walls::NamespacesOnly];
 
@@ -57,390 +75,174 @@ fn killed(_: &Ran, scene: &mut Scene) -> bool {
 
 const ATTACKS: &[Attack] = &[
     // Writing.
-    Attack {
-        name: "write_by_absolute_path",
-        command: "echo x > {outside}/new",
-        succeeded: made_file,
-        ..ATTACK
-    },
-    Attack {
-        name: "write_by_relative_path",
-        command: "echo x > ../outside/new",
-        succeeded: made_file,
-        ..ATTACK
-    },
-    Attack {
-        name: "write_through_a_link",
-        command: "ln -s {outside} l && echo x > l/new",
-        succeeded: made_file,
-        ..ATTACK
-    },
-    Attack {
-        name: "write_through_a_hard_link",
-        command: "ln {outside}/secret h && echo x >> h",
-        succeeded: changed_secret,
-        ..ATTACK
-    },
-    Attack {
-        name: "append_to_a_file",
-        command: "echo x >> {outside}/secret",
-        succeeded: changed_secret,
-        ..ATTACK
-    },
-    Attack {
-        name: "truncate_a_file",
-        command: "truncate -s 3 {outside}/secret",
-        succeeded: changed_secret,
-        ..ATTACK
-    },
-    Attack {
-        name: "rename_out",
-        command: "echo x > f && mv f {outside}/new",
-        succeeded: made_file,
-        ..ATTACK
-    },
-    Attack { name: "rename_in", command: "mv {outside}/secret .", succeeded: took_secret, ..ATTACK },
-    Attack { name: "remove_a_file", command: "rm -f {outside}/secret", succeeded: took_secret, ..ATTACK },
-    Attack { name: "make_a_folder", command: "mkdir {outside}/new", succeeded: made_file, ..ATTACK },
-    Attack {
-        name: "make_a_link_outside",
-        command: "ln -s /etc/passwd {outside}/new",
-        succeeded: made_file,
-        ..ATTACK
-    },
-    Attack { name: "make_a_pipe_outside", command: "mkfifo {outside}/new", succeeded: made_file, ..ATTACK },
-    Attack {
-        name: "swap_the_workspace_for_a_link",
-        command: "cd .. && mv workspace away && ln -s outside workspace && echo x > workspace/new",
-        succeeded: made_file,
-        ..ATTACK
-    },
-    Attack {
-        name: "write_to_the_machines_tmp",
-        command: "echo x > /tmp/escape-{id}",
-        succeeded: |_, scene| fs::remove_file(format!("/tmp/escape-{}", scene.id)).is_ok(),
-        ..ATTACK
-    },
-    Attack {
-        name: "write_to_the_machines_shared_memory",
-        command: "echo x > /dev/shm/escape-{id}",
-        succeeded: |_, scene| fs::remove_file(format!("/dev/shm/escape-{}", scene.id)).is_ok(),
-        ..ATTACK
-    },
-    Attack {
-        name: "write_to_a_system_folder",
-        command: "echo x > /usr/escape-{id}; echo x > /etc/escape-{id}",
-        succeeded: |_, scene| {
-            ["usr", "etc"]
-                .iter()
-                .filter(|folder| fs::remove_file(format!("/{folder}/escape-{}", scene.id)).is_ok())
-                .count()
-                > 0
-        },
-        possible: is_root,
-        ..ATTACK
-    },
-    Attack {
-        name: "change_a_mode_outside",
-        command: "chmod 777 {outside}/secret",
-        succeeded: |_, scene| scene.mode_of("outside/secret") & 0o777 == 0o777,
-        walls: WITH_NAMESPACES,
-        ..ATTACK
-    },
-    Attack {
-        name: "change_a_time_outside",
-        command: "touch -d 2001-01-01 {outside}/secret",
-        succeeded: |_, scene| {
-            let modified = fs::metadata(scene.outside().join("secret")).unwrap().modified().unwrap();
-            modified.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() < 1_000_000_000
-        },
-        walls: WITH_NAMESPACES,
-        ..ATTACK
-    },
-    Attack {
-        name: "see_names_outside",
-        command: "test -e {outside}/secret && echo REACHED",
-        succeeded: reached,
-        walls: WITH_NAMESPACES,
-        ..ATTACK
-    },
+    attack("write_by_absolute_path", "echo x > {outside}/new", made_file),
+    attack("write_by_relative_path", "echo x > ../outside/new", made_file),
+    attack("write_through_a_link", "ln -s {outside} l && echo x > l/new", made_file),
+    attack("write_through_a_hard_link", "ln {outside}/secret h && echo x >> h", changed_secret),
+    attack("append_to_a_file", "echo x >> {outside}/secret", changed_secret),
+    attack("truncate_a_file", "truncate -s 3 {outside}/secret", changed_secret),
+    attack("rename_out", "echo x > f && mv f {outside}/new", made_file),
+    attack("rename_in", "mv {outside}/secret .", took_secret),
+    attack("remove_a_file", "rm -f {outside}/secret", took_secret),
+    attack("make_a_folder", "mkdir {outside}/new", made_file),
+    attack("make_a_link_outside", "ln -s /etc/passwd {outside}/new", made_file),
+    attack("make_a_pipe_outside", "mkfifo {outside}/new", made_file),
+    attack(
+        "swap_the_workspace_for_a_link",
+        "cd .. && mv workspace away && ln -s outside workspace && echo x > workspace/new",
+        made_file,
+    ),
+    attack("write_to_the_machines_tmp", "echo x > /tmp/escape-{id}", |_, scene| {
+        fs::remove_file(format!("/tmp/escape-{}", scene.id)).is_ok()
+    }),
+    attack("write_to_the_machines_shared_memory", "echo x > /dev/shm/escape-{id}", |_, scene| {
+        fs::remove_file(format!("/dev/shm/escape-{}", scene.id)).is_ok()
+    }),
+    attack("write_to_a_system_folder", "echo x > /usr/escape-{id}; echo x > /etc/escape-{id}", |_, scene| {
+        // Both are removed.
+        let removed = |folder| fs::remove_file(format!("/{folder}/escape-{}", scene.id)).is_ok();
+        ["usr", "etc"].map(removed).contains(&true)
+    })
+    .possible(is_root),
+    attack("change_a_mode_outside", "chmod 777 {outside}/secret", |_, scene| {
+        scene.mode_of("outside/secret") & 0o777 == 0o777
+    })
+    .walls(WITH_NAMESPACES),
+    attack("change_a_time_outside", "touch -d 2001-01-01 {outside}/secret", |_, scene| {
+        let modified = fs::metadata(scene.outside().join("secret")).unwrap().modified().unwrap();
+        modified.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() < 1_000_000_000
+    })
+    .walls(WITH_NAMESPACES),
+    attack("see_names_outside", "test -e {outside}/secret && echo REACHED", reached).walls(WITH_NAMESPACES),
     // Reading.
-    Attack { name: "read_another_folder", command: "cat {outside}/secret", succeeded: told_secret, ..ATTACK },
-    Attack {
-        name: "read_through_a_link",
-        command: "ln -s {outside}/secret l; cat l",
-        succeeded: told_secret,
-        ..ATTACK
-    },
-    Attack {
-        name: "read_the_home_folder",
-        command: "cat {outside}/home/.ssh/id_ed25519",
-        succeeded: told_secret,
-        ..ATTACK
-    },
-    Attack {
-        name: "read_the_store",
-        command: "cat ../outside/data/rejoin.db",
-        succeeded: told_secret,
-        ..ATTACK
-    },
-    Attack {
-        name: "copy_a_file_in",
-        command: "cp {outside}/secret f && cat f",
-        succeeded: told_secret,
-        ..ATTACK
-    },
-    Attack {
-        name: "run_a_shell_script_outside",
-        command: "sh {outside}/secret; . {outside}/secret",
-        succeeded: told_secret,
-        ..ATTACK
-    },
-    Attack {
-        name: "list_another_folder",
-        command: "ls {outside}",
-        succeeded: |ran, _| ran.output.lines().any(|line| line == "secret"),
-        ..ATTACK
-    },
-    Attack {
-        name: "read_the_shadow_file",
-        command: "cat /etc/shadow /etc/gshadow",
-        succeeded: |ran, _| ran.output.contains("root:"),
-        possible: || fs::read("/etc/shadow").is_ok(),
-        // Without Landlock, root reads all of `/etc`.
-        walls: &[Walls::All, Walls::LandlockOnly],
-    },
-    Attack {
-        name: "read_a_disk",
-        command: "head -c 1 /dev/vda /dev/sda /dev/loop0 && echo REACHED",
-        succeeded: reached,
-        possible: || false,
-        ..ATTACK
-    },
-    Attack {
-        name: "read_the_kernels_memory",
-        command: "head -c 1 /proc/kcore >/dev/null && echo REACHED",
-        succeeded: reached,
-        possible: || fs::File::open("/proc/kcore").is_ok(),
-        ..ATTACK
-    },
+    attack("read_another_folder", "cat {outside}/secret", told_secret),
+    attack("read_through_a_link", "ln -s {outside}/secret l; cat l", told_secret),
+    attack("read_the_home_folder", "cat {outside}/home/.ssh/id_ed25519", told_secret),
+    attack("read_the_store", "cat ../outside/data/rejoin.db", told_secret),
+    attack("copy_a_file_in", "cp {outside}/secret f && cat f", told_secret),
+    attack("run_a_shell_script_outside", "sh {outside}/secret; . {outside}/secret", told_secret),
+    attack("list_another_folder", "ls {outside}", |ran, _| ran.output.lines().any(|line| line == "secret")),
+    // Without Landlock, root reads all of `/etc`.
+    attack("read_the_shadow_file", "cat /etc/shadow /etc/gshadow", |ran, _| ran.output.contains("root:"))
+        .walls(&[Walls::All, Walls::LandlockOnly])
+        .possible(|| fs::read("/etc/shadow").is_ok()),
+    attack("read_a_disk", "head -c 1 /dev/vda /dev/sda /dev/loop0 && echo REACHED", reached)
+        .possible(|| false),
+    attack("read_the_kernels_memory", "head -c 1 /proc/kcore >/dev/null && echo REACHED", reached)
+        .possible(|| fs::File::open("/proc/kcore").is_ok()),
     // Looking into other processes.
-    Attack {
-        name: "read_the_parents_environment",
-        command: "cat /proc/{pid}/environ",
-        succeeded: |ran, _| ran.output.contains("PATH="),
-        ..ATTACK
-    },
-    Attack {
-        name: "read_through_the_parents_root",
-        command: "cat /proc/{pid}/root{outside}/secret",
-        succeeded: told_secret,
-        ..ATTACK
-    },
-    Attack {
-        name: "read_through_the_parents_folder",
-        command: "ls -a /proc/{pid}/cwd/ | grep -q . && echo REACHED",
-        succeeded: reached,
-        ..ATTACK
-    },
-    Attack {
-        name: "read_the_parents_open_files",
-        command: "for f in /proc/{pid}/fd/*; do timeout 1 head -c 100 $f; done 2>&1",
-        succeeded: told_secret,
-        ..ATTACK
-    },
-    Attack {
-        name: "read_the_parents_arguments",
-        command: "grep -qa . /proc/{pid}/cmdline && echo REACHED",
-        succeeded: reached,
-        ..ATTACK
-    },
-    Attack {
-        name: "open_the_parents_memory",
-        command: "exec 3</proc/{pid}/mem && echo REACHED",
-        succeeded: reached,
-        ..ATTACK
-    },
-    Attack {
-        name: "read_through_process_1",
-        command: "cat /proc/1/root{outside}/secret; head -c 1 /proc/1/environ > /dev/null && echo REACHED",
-        succeeded: |ran, scene| told_secret(ran, scene) || reached(ran, scene),
-        possible: || fs::read("/proc/1/environ").is_ok(),
-        ..ATTACK
-    },
-    Attack {
-        name: "trace_another_process",
-        command: "perl -e 'print syscall(101, 0x4206, {victim}, 0, 0) == 0 ? \"REACHED\" : $!'",
-        succeeded: reached,
-        possible: is_x86,
-        ..ATTACK
-    },
+    attack("read_the_parents_environment", "cat /proc/{pid}/environ", |ran, _| ran.output.contains("PATH=")),
+    attack("read_through_the_parents_root", "cat /proc/{pid}/root{outside}/secret", told_secret),
+    attack("read_through_the_parents_folder", "ls -a /proc/{pid}/cwd/ | grep -q . && echo REACHED", reached),
+    attack(
+        "read_the_parents_open_files",
+        "for f in /proc/{pid}/fd/*; do timeout 1 head -c 100 $f; done 2>&1",
+        told_secret,
+    ),
+    attack("read_the_parents_arguments", "grep -qa . /proc/{pid}/cmdline && echo REACHED", reached),
+    attack("open_the_parents_memory", "exec 3</proc/{pid}/mem && echo REACHED", reached),
+    attack(
+        "read_through_process_1",
+        "cat /proc/1/root{outside}/secret; head -c 1 /proc/1/environ > /dev/null && echo REACHED",
+        |ran, scene| told_secret(ran, scene) || reached(ran, scene),
+    )
+    .possible(|| fs::read("/proc/1/environ").is_ok()),
+    attack(
+        "trace_another_process",
+        "perl -e 'print syscall(101, 0x4206, {victim}, 0, 0) == 0 ? \"REACHED\" : $!'",
+        reached,
+    )
+    .possible(is_x86),
     // Signals.
-    Attack { name: "kill_another_process", command: "kill -9 {victim}", succeeded: killed, ..ATTACK },
-    Attack { name: "stop_another_process", command: "kill -STOP {victim}", succeeded: killed, ..ATTACK },
+    attack("kill_another_process", "kill -9 {victim}", killed),
+    attack("stop_another_process", "kill -STOP {victim}", killed),
     // Only where the shell's number shows that it is in a namespace: a mistake here would end the machine.
-    Attack {
-        name: "kill_everything",
-        command: "test $$ -lt 50 && kill -9 -1",
-        succeeded: killed,
-        possible: || false,
-        walls: WITH_NAMESPACES,
-    },
-    Attack {
-        name: "limit_another_process",
-        command: "prlimit --pid {victim} --cpu=1 && echo REACHED",
-        succeeded: reached,
-        ..ATTACK
-    },
-    Attack {
-        name: "slow_down_every_process",
-        command: "renice -n 19 -p {victim} && echo REACHED",
-        succeeded: reached,
-        walls: WITH_NAMESPACES,
-        ..ATTACK
-    },
+    attack("kill_everything", "test $$ -lt 50 && kill -9 -1", killed)
+        .walls(WITH_NAMESPACES)
+        .possible(|| false),
+    attack("limit_another_process", "prlimit --pid {victim} --cpu=1 && echo REACHED", reached),
+    attack("slow_down_every_process", "renice -n 19 -p {victim} && echo REACHED", reached)
+        .walls(WITH_NAMESPACES),
     // The network.
-    Attack {
-        name: "connect_with_tcp",
-        command: "exec 3<>/dev/tcp/127.0.0.1/{tcp} && echo REACHED",
-        succeeded: reached,
-        ..ATTACK
-    },
-    Attack {
-        name: "send_a_datagram",
-        command: "echo x > /dev/udp/127.0.0.1/{udp}",
-        succeeded: |_, scene| scene.datagram_came(),
-        ..ATTACK
-    },
-    Attack {
-        name: "listen_with_tcp",
-        command: "perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1) ? \"REACHED\" : $!'",
-        succeeded: reached,
-        ..ATTACK
-    },
-    Attack {
-        name: "send_a_ping",
-        command: "perl -MSocket -e 'print socket(my $s, AF_INET, SOCK_RAW, 1) ? \"REACHED\" : $!'",
-        succeeded: reached,
-        possible: is_root,
-        ..ATTACK
-    },
-    Attack {
-        name: "ask_a_name_server",
-        command: "perl -MSocket -e 'socket(my $s, AF_INET, SOCK_DGRAM, 0) or die; print send($s, \"x\", 0, pack_sockaddr_in({udp}, inet_aton(\"127.0.0.1\"))) ? \"REACHED\" : $!'",
-        succeeded: reached,
-        ..ATTACK
-    },
-    Attack {
-        name: "make_a_socket_of_any_family",
-        command: "perl -MSocket -e 'for my $f (1..45) { for my $t (1..5) { print \"REACHED $f/$t \" if socket(my $s, $f, $t, 0) } }'",
-        succeeded: reached,
-        ..ATTACK
-    },
-    Attack {
-        name: "connect_to_a_unix_socket",
-        command: "perl -MIO::Socket::UNIX -e 'print IO::Socket::UNIX->new(Peer => \"{outside}/socket\") ? \"REACHED\" : $!'",
-        succeeded: reached,
-        ..ATTACK
-    },
-    Attack {
-        name: "connect_to_an_abstract_socket",
-        command: "perl -MSocket -e 'socket(my $s, AF_UNIX, SOCK_STREAM, 0); print connect($s, pack_sockaddr_un(\"\\x00{id}\")) ? \"REACHED\" : $!'",
-        succeeded: reached,
-        ..ATTACK
-    },
-    Attack {
-        name: "send_to_a_unix_socket_from_a_pair",
-        command: "perl -MSocket -e 'socketpair(my $a, my $b, AF_UNIX, SOCK_DGRAM, 0); send($a, \"x\", 0, pack_sockaddr_un(\"{outside}/datagrams\"))'",
-        succeeded: |_, scene| scene.datagram_came(),
-        ..ATTACK
-    },
-    Attack {
-        name: "reconnect_a_pair",
-        command: "perl -MSocket -e 'socketpair(my $a, my $b, AF_UNIX, SOCK_DGRAM, 0); connect($a, pack_sockaddr_un(\"{outside}/datagrams\")) and send($a, \"x\", 0)'",
-        succeeded: |_, scene| scene.datagram_came(),
-        ..ATTACK
-    },
+    attack("connect_with_tcp", "exec 3<>/dev/tcp/127.0.0.1/{tcp} && echo REACHED", reached),
+    attack("send_a_datagram", "echo x > /dev/udp/127.0.0.1/{udp}", |_, scene| scene.datagram_came()),
+    attack(
+        "listen_with_tcp",
+        "perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1) ? \"REACHED\" : $!'",
+        reached,
+    ),
+    attack(
+        "send_a_ping",
+        "perl -MSocket -e 'print socket(my $s, AF_INET, SOCK_RAW, 1) ? \"REACHED\" : $!'",
+        reached,
+    )
+    .possible(is_root),
+    attack(
+        "ask_a_name_server",
+        "perl -MSocket -e 'socket(my $s, AF_INET, SOCK_DGRAM, 0) or die; print send($s, \"x\", 0, pack_sockaddr_in({udp}, inet_aton(\"127.0.0.1\"))) ? \"REACHED\" : $!'",
+        reached,
+    ),
+    attack(
+        "make_a_socket_of_any_family",
+        "perl -MSocket -e 'for my $f (1..45) { for my $t (1..5) { print \"REACHED $f/$t \" if socket(my $s, $f, $t, 0) } }'",
+        reached,
+    ),
+    attack(
+        "connect_to_a_unix_socket",
+        "perl -MIO::Socket::UNIX -e 'print IO::Socket::UNIX->new(Peer => \"{outside}/socket\") ? \"REACHED\" : $!'",
+        reached,
+    ),
+    attack(
+        "connect_to_an_abstract_socket",
+        "perl -MSocket -e 'socket(my $s, AF_UNIX, SOCK_STREAM, 0); print connect($s, pack_sockaddr_un(\"\\x00{id}\")) ? \"REACHED\" : $!'",
+        reached,
+    ),
+    attack(
+        "send_to_a_unix_socket_from_a_pair",
+        "perl -MSocket -e 'socketpair(my $a, my $b, AF_UNIX, SOCK_DGRAM, 0); send($a, \"x\", 0, pack_sockaddr_un(\"{outside}/datagrams\"))'",
+        |_, scene| scene.datagram_came(),
+    ),
+    attack(
+        "reconnect_a_pair",
+        "perl -MSocket -e 'socketpair(my $a, my $b, AF_UNIX, SOCK_DGRAM, 0); connect($a, pack_sockaddr_un(\"{outside}/datagrams\")) and send($a, \"x\", 0)'",
+        |_, scene| scene.datagram_came(),
+    ),
     // Privileges.
-    Attack {
-        name: "make_a_setuid_program",
-        command: "cp /bin/true t && chmod u+s t",
-        succeeded: |_, scene| scene.mode_of("workspace/t") & 0o4000 != 0,
-        ..ATTACK
-    },
-    Attack {
-        name: "make_a_setgid_program",
-        command: "cp /bin/true t && chmod 2755 t",
-        succeeded: |_, scene| scene.mode_of("workspace/t") & 0o2000 != 0,
-        ..ATTACK
-    },
-    Attack {
-        name: "create_a_setuid_file",
-        command: "perl -MFcntl -e 'sysopen(my $f, \"t\", O_CREAT | O_WRONLY, 04755)'",
-        succeeded: |_, scene| scene.mode_of("workspace/t") & 0o4000 != 0,
-        ..ATTACK
-    },
-    Attack {
-        name: "become_another_user",
-        command: "perl -e '$) = \"1 1\"; $> = 1; print $> == 1 ? \"REACHED\" : $!'",
-        succeeded: reached,
-        possible: is_root,
-        ..ATTACK
-    },
-    Attack {
-        name: "make_a_device",
-        command: "mknod d c 1 5; test -c d && echo REACHED",
-        succeeded: reached,
-        possible: is_root,
-        ..ATTACK
-    },
-    Attack {
-        name: "gain_rights_from_a_program",
-        command: "perl -e 'print syscall(157, 39, 0, 0, 0, 0) == 1 ? \"\" : \"REACHED\"'",
-        succeeded: reached,
-        possible: is_x86,
-        ..ATTACK
-    },
-    Attack {
-        name: "make_a_user_namespace",
-        command: "unshare -Ur true && echo REACHED",
-        succeeded: reached,
-        ..ATTACK
-    },
-    Attack {
-        name: "make_a_mount_namespace",
-        command: "unshare -m true && echo REACHED",
-        succeeded: reached,
-        possible: is_root,
-        ..ATTACK
-    },
-    Attack {
-        name: "mount_something",
-        command: "mkdir m && mount -t tmpfs x m && echo REACHED && umount m",
-        succeeded: reached,
-        possible: is_root,
-        ..ATTACK
-    },
-    Attack {
-        name: "change_the_root",
-        command: "chroot / true && echo REACHED",
-        succeeded: reached,
-        possible: is_root,
-        ..ATTACK
-    },
-    Attack {
-        name: "open_the_terminal",
-        command: "exec 3<>/dev/tty && echo REACHED; exec 3<>/dev/ptmx && echo REACHED",
-        succeeded: reached,
-        ..ATTACK
-    },
-    Attack {
-        name: "dump_core",
-        command: "test $(ulimit -Hc) = 0 || echo REACHED",
-        succeeded: reached,
-        possible: || false,
-        ..ATTACK
-    },
+    attack("make_a_setuid_program", "cp /bin/true t && chmod u+s t", |_, scene| {
+        scene.mode_of("workspace/t") & 0o4000 != 0
+    }),
+    attack("make_a_setgid_program", "cp /bin/true t && chmod 2755 t", |_, scene| {
+        scene.mode_of("workspace/t") & 0o2000 != 0
+    }),
+    attack(
+        "create_a_setuid_file",
+        "perl -MFcntl -e 'sysopen(my $f, \"t\", O_CREAT | O_WRONLY, 04755)'",
+        |_, scene| scene.mode_of("workspace/t") & 0o4000 != 0,
+    ),
+    attack(
+        "become_another_user",
+        "perl -e '$) = \"1 1\"; $> = 1; print $> == 1 ? \"REACHED\" : $!'",
+        reached,
+    )
+    .possible(is_root),
+    attack("make_a_device", "mknod d c 1 5; test -c d && echo REACHED", reached).possible(is_root),
+    attack(
+        "gain_rights_from_a_program",
+        "perl -e 'print syscall(157, 39, 0, 0, 0, 0) == 1 ? \"\" : \"REACHED\"'",
+        reached,
+    )
+    .possible(is_x86),
+    attack("make_a_user_namespace", "unshare -Ur true && echo REACHED", reached),
+    attack("make_a_mount_namespace", "unshare -m true && echo REACHED", reached).possible(is_root),
+    attack("mount_something", "mkdir m && mount -t tmpfs x m && echo REACHED && umount m", reached)
+        .possible(is_root),
+    attack("change_the_root", "chroot / true && echo REACHED", reached).possible(is_root),
+    attack(
+        "open_the_terminal",
+        "exec 3<>/dev/tty && echo REACHED; exec 3<>/dev/ptmx && echo REACHED",
+        reached,
+    ),
+    attack("dump_core", "test $(ulimit -Hc) = 0 || echo REACHED", reached).possible(|| false),
 ];
 
 fn is_x86() -> bool {

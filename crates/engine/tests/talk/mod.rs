@@ -11,7 +11,7 @@ use std::{
 };
 
 use rejoin_engine::{
-    Effort, Wanted,
+    AnswerSettings, Effort, Wanted,
     auth::{Keys, SecretString},
     provider::{
         Doing, Provider,
@@ -136,8 +136,7 @@ pub fn reach_within(
         api: api.map(str::to_owned),
         model: Some(model.to_owned()),
         base_url: Some(server.base(service) + version),
-        max_tokens: None,
-        effort: Some(Effort::High),
+        answer: AnswerSettings { max_tokens: None, effort: Some(Effort::High) },
     };
     let key = if service == Service::Copilot { "gho_loopback_user" } else { "sk-loopback" };
     let keys = Keys { given: Some(SecretString::from(key.to_owned())), ..Keys::default() };

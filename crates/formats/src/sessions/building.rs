@@ -12,6 +12,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
+use super::lines::Line;
 use crate::{
     context::Context,
     media,
@@ -87,6 +88,12 @@ impl SessionBuilder {
     pub fn damaged(&mut self, place: Place, text: impl Into<Text>, why: impl Into<Text>) {
         self.aside(place, Aside::Raw(text.into()));
         self.findings.push(damage(place, why));
+    }
+
+    /// Sets aside a line that cannot be read, with its finding.
+    pub fn damaged_line(&mut self, line: &Line, finding: Finding) {
+        self.aside(line.place, Aside::Raw(Text::new(Arc::clone(&line.text))));
+        self.findings.push(finding);
     }
 
     /// Keeps a message that the model does not see: one on another branch, or one that the agent leaves out.

@@ -27,6 +27,7 @@ mod opencode;
 mod openhands;
 mod orchestration;
 mod ploke;
+mod prelude;
 mod prometheus;
 pub mod registry;
 pub mod resend;

@@ -317,7 +317,7 @@ impl Reading {
     }
 }
 
-/// Who speaks in an event, and what. `None` if nobody does.
+/// Who speaks in an event, and what. `None` if the event holds no speech.
 fn spoken(event: Value<'_>) -> Option<(Role, Vec<Block>)> {
     let holder = event.given("args").unwrap_or(event);
     let filled = |name| text_of(holder, name).filter(|text: &Text| !text.is_blank());

@@ -10,7 +10,6 @@ use rejoin_view::{Action, Finding, List, Position, Rule, SoundView};
 
 use super::{agents::writing, writing::Writing};
 use crate::{
-    convert::Target,
     session::Session,
     wire::{TooLarge, registry::Dialect},
 };
@@ -83,9 +82,7 @@ pub(super) enum MediumSource<'d> {
 
 impl Conversation {
     pub(super) fn of(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Self, TooLarge> {
-        let model = writing.model.map(str::to_owned);
-        let target = Target { model, closes: false, ..Target::of(&session.context) };
-        let encoded = Dialect::Anthropic.wire().encode(view, &target)?;
+        let encoded = writing.encode(session, view, Dialect::Anthropic)?;
         let doc = Doc::of(&encoded.body);
         let own = ["messages", "system", "model", "max_tokens"];
         let findings = match doc.root() {

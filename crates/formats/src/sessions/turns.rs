@@ -14,7 +14,6 @@ use super::{
 };
 use crate::{
     context::Context,
-    convert::Target,
     input::Stream,
     session::{Aside, ReadError, Session, instant},
     wire::openai_responses::read::{Assembler, Source, is_said_by_a_person},
@@ -140,8 +139,7 @@ impl InTurns {
     /// Divides the view of a session into turns.
     pub fn of(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Self, TooLarge> {
         let model = writing.model.map(str::to_owned);
-        let target = Target { model: model.clone(), closes: false, ..Target::of(&session.context) };
-        let encoded = DIALECT.wire().encode(view, &target)?;
+        let encoded = writing.encode(session, view, DIALECT)?;
         let doc = Doc::of(&encoded.body);
         let body = doc.root();
         let known = session.details.iter().rev().find_map(|detail| instant(detail.time.as_ref()?));

@@ -1,10 +1,15 @@
 //! What a writer of session files gets and returns, and what all writers share.
 
 use rejoin_record::Timestamp;
-use rejoin_view::Finding;
+use rejoin_view::{Finding, SoundView};
 
 #[cfg(feature = "sqlite")]
 use super::rows::Rows;
+use crate::{
+    convert::Target,
+    session::Session,
+    wire::{Encoded, TooLarge, registry::Dialect},
+};
 
 /// What a session file needs and its conversation does not contain. No writer asks for the time or a folder itself.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +20,20 @@ pub struct Writing<'w> {
     pub now: Timestamp,
     /// The folder for a conversation that names none.
     pub directory: &'w str,
+}
+
+impl Writing<'_> {
+    /// The request that a session would continue with, without a closing message: a person speaks next.
+    pub(super) fn encode(
+        &self,
+        session: &Session,
+        view: &SoundView,
+        dialect: Dialect,
+    ) -> Result<Encoded, TooLarge> {
+        let model = self.model.map(str::to_owned);
+        let target = Target { model, closes: false, ..Target::of(&session.context) };
+        dialect.wire().encode(view, &target)
+    }
 }
 
 /// A session in the form of an agent.

@@ -7,18 +7,17 @@ mod cody;
 mod orchestration;
 mod ploke;
 mod prometheus;
+#[path = "../sketching/mod.rs"]
+mod sketching;
 #[cfg(feature = "sqlite")]
 mod xzatoma;
 
 use std::{fs, path::Path};
 
-use rejoin_formats::{
-    Dialect, Input, ReadError, Session, convert,
-    session::Aside,
-    sessions::{self, Writing},
-};
+use rejoin_formats::{Dialect, Input, ReadError, Session, convert, sessions};
 use rejoin_record::{Block, BlockKind, Message, Timestamp};
 use rejoin_view::{Finding, OnBroken, Rule, repair};
+use sketching::written;
 use testkit::fuzz::accounted;
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -69,11 +68,7 @@ fn said(session: &Session) -> Vec<String> {
 
 /// What was said and is hidden.
 fn hidden(session: &Session) -> Vec<String> {
-    let hidden = session.set_aside.iter().filter_map(|item| match &item.what {
-        Aside::Hidden(message, _) => Some(shown(message)),
-        _ => None,
-    });
-    hidden.collect()
+    sketching::hidden_as(session, shown)
 }
 
 fn shown(message: &Message) -> String {
@@ -113,14 +108,4 @@ fn lines_of(findings: &[Finding], rule: Rule) -> Vec<usize> {
 /// The source's lines that no model sees.
 fn beside(session: &Session) -> Vec<&str> {
     session.set_aside.iter().filter_map(|item| item.raw()).map(|text| text.as_str()).collect()
-}
-
-fn written(session: &Session, format: &str) -> String {
-    let now = Timestamp::from_second(1_763_200_000).unwrap();
-    let writing = Writing { model: None, now, directory: "/w" };
-    sessions::write(session, sessions::named(format).unwrap(), OnBroken::Keep, &writing)
-        .unwrap()
-        .content
-        .into_text()
-        .unwrap()
 }

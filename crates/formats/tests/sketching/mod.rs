@@ -2,7 +2,11 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use rejoin_formats::{Dialect, Session, convert, session::Aside};
+use rejoin_formats::{
+    Dialect, Session, convert,
+    session::Aside,
+    sessions::{self, Writing},
+};
 use rejoin_record::{Block, BlockKind, Message, Timestamp, verify::verify};
 use rejoin_view::{OnBroken, Rule};
 
@@ -40,11 +44,24 @@ pub fn messages(session: &Session) -> Vec<String> {
 
 /// The messages that no model sees.
 pub fn hidden(session: &Session) -> Vec<String> {
+    hidden_as(session, sketch)
+}
+
+/// The messages that no model sees, as a test shows them.
+pub fn hidden_as(session: &Session, shown: fn(&Message) -> String) -> Vec<String> {
     let hidden = session.set_aside.iter().filter_map(|item| match &item.what {
-        Aside::Hidden(message, _) => Some(sketch(message)),
+        Aside::Hidden(message, _) => Some(shown(message)),
         _ => None,
     });
     hidden.collect()
+}
+
+/// The text of the file that a session becomes in another format.
+pub fn written(session: &Session, format: &str) -> String {
+    let now = Timestamp::from_second(1_763_200_000).unwrap();
+    let writing = Writing { model: None, now, directory: "/w" };
+    let written = sessions::write(session, sessions::named(format).unwrap(), OnBroken::Keep, &writing);
+    written.unwrap().content.into_text().unwrap()
 }
 
 /// The names of the rules that the reader reported.

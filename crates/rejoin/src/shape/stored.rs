@@ -17,10 +17,10 @@ pub fn conversation(summary: &Summary, active: bool) -> String {
         .text("id", summary.id)
         .text_or_null("title", summary.title.as_deref())
         .text("state", summary.shown_state().word())
-        .text_or_null("provider", summary.provider.as_deref())
-        .text_or_null("model", summary.model.as_deref())
-        .text_or_null("directory", summary.directory.as_deref())
-        .text_or_null("format", summary.format.as_deref())
+        .text_or_null("provider", summary.about.provider.as_deref())
+        .text_or_null("model", summary.about.model.as_deref())
+        .text_or_null("directory", summary.about.directory.as_deref())
+        .text_or_null("format", summary.about.format.as_deref())
         .text_or_null("forked_from", summary.forked_from.as_deref())
         .raw("scope", if summary.scope.is_empty() { "null" } else { scope.as_str() })
         .number("messages", summary.messages)
@@ -51,15 +51,15 @@ pub fn whole_conversation(
 /// A tool call, for an auditor. Arguments and outcome only if `full`: they may hold secrets.
 #[must_use]
 pub fn call(call: &CallRecord, full: bool) -> String {
-    let took = call.latency_ms().map(|took| took.to_string());
+    let took = call.times.latency_ms().map(|took| took.to_string());
     let object = Object::new()
         .text("request_id", call.request)
         .text("call_id", &call.call_id)
         .text("tool", &call.tool)
         .text("status", call.status.name())
         .text_or_null("error_kind", call.error_kind.map(CallErrorKind::name))
-        .text_or_null("started_at", call.started)
-        .text_or_null("ended_at", call.ended)
+        .text_or_null("started_at", call.times.started)
+        .text_or_null("ended_at", call.times.ended)
         .raw("latency_ms", took.as_deref().unwrap_or("null"))
         .text("args_sha256", &call.args_sha256);
     if !full {

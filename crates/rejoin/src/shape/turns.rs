@@ -48,9 +48,9 @@ pub fn event(event: &Event) -> Option<String> {
                 object("call_started").text("id", id).text("name", name).text("arguments", arguments)
             }
             Event::ApprovalWanted(request) => object("approval_wanted")
-                .text("call_id", &request.call_id)
-                .text("tool", &request.tool)
-                .text("arguments", &request.arguments)
+                .text("call_id", &request.call.id)
+                .text("tool", &request.call.name)
+                .text("arguments", request.call.arguments.text())
                 .text("preview", &request.preview)
                 .text("why", &request.why)
                 .text_or_null("rule", request.rule.as_deref()),
@@ -127,11 +127,11 @@ pub fn key(status: &Status) -> String {
     let key = status.key.as_ref();
     Object::new()
         .text("provider", status.provider)
-        .flag("has_key", key.is_some_and(|key| !key.has_expired))
+        .flag("has_key", key.is_some_and(|key| !key.expiry.is_past()))
         .flag("needs_key", status.needs_key)
         .text_or_null("kind", key.map(|key| key.kind.name()))
         .text_or_null("from", key.map(|key| &key.origin))
         .text_or_null("ending", key.and_then(|key| key.ending.as_deref()))
-        .text_or_null("expires", key.and_then(|key| key.expires))
+        .text_or_null("expires", key.and_then(|key| key.expiry.time()))
         .finish()
 }

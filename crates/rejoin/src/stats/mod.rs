@@ -119,7 +119,7 @@ impl Calls {
     fn add(&mut self, call: &CallRecord) {
         self.count += 1;
         self.failed += u64::from(call.status == CallStatus::Failed);
-        let took = call.latency_ms().and_then(|took| u64::try_from(took).ok());
+        let took = call.times.latency_ms().and_then(|took| u64::try_from(took).ok());
         self.took_ms = self.took_ms.saturating_add(took.unwrap_or(0));
     }
 }
@@ -156,7 +156,7 @@ impl Tally {
         self.stats.conversations += u64::from(counted);
         // The arguments are not looked at, so any key will do.
         for call in calls(recorded, &CallKey([0; 32])) {
-            let in_time = self.since.is_none_or(|since| call.started.is_some_and(|time| time >= since));
+            let in_time = self.since.is_none_or(|since| call.times.started.is_some_and(|time| time >= since));
             if in_time && fold.new_messages.contains(&call.request) {
                 self.stats.calls.add(&call);
                 self.stats.tools.entry(call.tool.clone()).or_default().add(&call);

@@ -22,14 +22,12 @@ use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior};
 pub(crate) use self::follower::{Follower, Rhythm};
 use self::lost::Lost;
 use crate::{
-    digest::Digester,
-    error::StoreError,
-    files::{self, Identity},
-    lock::guard,
+    backend::*,
+    files::Identity,
     scope::ScopeFilter,
     sql,
-    store::{Cursor, EachPiece, Hit, Page, Query, Search},
-    summary::{Summary, Tally},
+    store::Cursor,
+    summary::{About, Tally},
 };
 
 /// The version of the file. An index of another version is deleted and rebuilt.
@@ -534,10 +532,10 @@ fn put(connection: &Connection, tally: &Tally) -> rusqlite::Result<()> {
             summary.id.to_string(),
             summary.title,
             summary.renamed,
-            summary.provider,
-            summary.model,
-            summary.directory,
-            summary.format,
+            summary.about.provider,
+            summary.about.model,
+            summary.about.directory,
+            summary.about.format,
             summary.state.as_str(),
             summary.messages as i64,
             summary.entries as i64,
@@ -579,10 +577,12 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Option<Summary>> {
         id,
         title: row.get(1)?,
         renamed: row.get(2)?,
-        provider: row.get(3)?,
-        model: row.get(4)?,
-        directory: row.get(5)?,
-        format: row.get(6)?,
+        about: About {
+            provider: row.get(3)?,
+            model: row.get(4)?,
+            directory: row.get(5)?,
+            format: row.get(6)?,
+        },
         state: row.get::<_, String>(7)?.parse().unwrap_or_default(),
         damaged: row.get(16)?,
         messages: row.get::<_, i64>(8)?.unsigned_abs(),

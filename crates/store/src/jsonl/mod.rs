@@ -33,21 +33,8 @@ use rejoin_record::{ConversationId, Entry, EntryId, Tail};
 
 use self::{append::End, feed::Files, read::Span};
 use crate::{
-    aside::{Asides, Sought},
-    digest::Digester,
-    drafts::Drafts,
-    error::{StoreError, StoreResult},
-    files::{self, PrivateFolder},
+    backend::*,
     index::{Feed as _, Index, lost},
-    location::Location,
-    lock::{Holder, Lock, Locks, guard},
-    open::{Access, Options},
-    scan,
-    store::{
-        Damage, Each, EachPiece, EachProblem, Erasure, Hit, Item, Page, PartRead, Place, Problem, Query,
-        Search, Selected, Size, Store, Verified,
-    },
-    summary::Summary,
 };
 
 /// The number of conversations whose ends are remembered.

@@ -97,7 +97,7 @@ pub(super) fn reach(address: &Address, around: &dyn Surroundings) -> StoreResult
     Ok(Reach { config, trust })
 }
 
-/// The message of an error together with those behind it.
+/// The message of an error together with those of its causes.
 pub(super) fn reason(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -152,24 +152,17 @@ fn complete(config: &mut Config, around: &dyn Surroundings) -> Result<(), String
             .map(|value| value.parse::<u16>().map_err(|_| format!("{name} is `{value}`, not a number")))
             .transpose()
     };
-    if config.get_user().is_none()
-        && let Some(user) = around.variable("PGUSER")
-    {
+    let unless = |given: bool, name: &str| if given { None } else { around.variable(name) };
+    if let Some(user) = unless(config.get_user().is_some(), "PGUSER") {
         config.user(user);
     }
-    if config.get_dbname().is_none()
-        && let Some(database) = around.variable("PGDATABASE")
-    {
+    if let Some(database) = unless(config.get_dbname().is_some(), "PGDATABASE") {
         config.dbname(database);
     }
-    if config.get_password().is_none()
-        && let Some(password) = around.variable("PGPASSWORD")
-    {
+    if let Some(password) = unless(config.get_password().is_some(), "PGPASSWORD") {
         config.password(password);
     }
-    if config.get_options().is_none()
-        && let Some(options) = around.variable("PGOPTIONS")
-    {
+    if let Some(options) = unless(config.get_options().is_some(), "PGOPTIONS") {
         config.options(options);
     }
     if config.get_application_name().is_none() {

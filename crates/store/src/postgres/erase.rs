@@ -32,7 +32,7 @@ pub(super) async fn erase(
         let row = row.ok_or(StoreError::NoSuchEntry(*entry))?;
         let (salt, body): (Option<&[u8]>, Option<&[u8]>) = (row.get(1), row.get(2));
         if salt.is_some() || body.is_some() {
-            // What was damaged has no such hash. It stays damaged, and goes all the same.
+            // A damaged entry has no such hash. Its content is removed all the same.
             let hash = rows::inner_hash(salt, body).map(|hash| hash.as_bytes().to_vec());
             removed.push((entry.as_uuid(), hash));
         }
@@ -96,7 +96,7 @@ pub(super) async fn clean(client: &Object) -> Result<(), Trouble> {
     let query = "SELECT to_regclass('rejoin.words') IS NOT NULL";
     if client.query_one(query, &[]).await?.get(0) {
         client.batch_execute("VACUUM rejoin.words").await?;
-        // A GIN index keeps a word for ever, also one that no row has any more, unless the index is made again.
+        // A GIN index keeps a word for ever, even one that no row has any more, unless the index is rebuilt.
         client.batch_execute("REINDEX INDEX rejoin.words_by_word").await?;
     }
     Ok(())

@@ -66,7 +66,7 @@ impl Drop for Lease {
 /// Takes the lease of a conversation.
 pub(super) fn take(inner: &Arc<Inner>, conversation: ConversationId, holder: &Holder) -> StoreResult<Lease> {
     let token = random();
-    // Before anybody can see it in the row.
+    // Before another process can see it in the row.
     guard(&HELD).push(token);
     let taken = take_as(token, inner, conversation, holder);
     if taken.is_err() {
@@ -122,7 +122,7 @@ fn renew(inner: &Inner, conversation: ConversationId, token: uuid::Uuid) -> Stor
     })
 }
 
-/// Takes the row, if nobody has it or its holder is gone. Otherwise returns the holder.
+/// Takes the row if it is free or its holder is gone. Otherwise returns the holder.
 async fn acquire(
     client: &Object,
     conversation: ConversationId,
@@ -218,7 +218,7 @@ fn started(pid: u32) -> Option<String> {
     // The name of the program, in parentheses, may contain anything.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
-    // A killed process that nobody has waited for still has an entry.
+    // A killed process keeps its entry until its parent has waited for it.
     let is_gone = matches!(fields.next()?, "Z" | "X");
     fields.nth(18).filter(|_| !is_gone).map(str::to_owned)
 }

@@ -1,7 +1,7 @@
 //! Connections to a server, for code that is not asynchronous.
 //!
-//! Each connection is driven by the thread that uses it (`socket.rs`). A thread of the store does what nobody waits for: it listens, and
-//! starts what has to happen from time to time.
+//! Each connection is driven by the thread that uses it (`socket.rs`). A thread of the store does what no caller waits for: it listens,
+//! and starts what has to happen from time to time.
 
 use std::{
     future::Future,

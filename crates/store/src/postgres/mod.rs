@@ -42,22 +42,12 @@ use self::{
     summaries::Told,
 };
 use crate::{
-    aside::{Asides, Sought},
-    digest::Digester,
-    drafts::Drafts,
-    error::{StoreError, StoreResult},
-    files,
+    backend::*,
     index::Follower,
-    location::{Address, Location},
-    lock::{Holder, Lock, guard},
-    open::{Access, Options},
-    scan,
+    location::Address,
     spool::Spool,
-    store::{
-        Damage, Each, EachPiece, EachProblem, Enabled, Erasure, Hit, Page, PartRead, Query, Search, Selected,
-        Size, Store, StoreOption, Verified,
-    },
-    summary::{Summary, Tally},
+    store::{Enabled, StoreOption},
+    summary::Tally,
 };
 
 /// The number of conversations whose summary is kept in memory between appends.
@@ -332,7 +322,7 @@ impl Postgres {
             let stale = self
                 .link()?
                 .run("reading what is stale", |client| async move { summaries::stale(&client).await })?;
-            // One that somebody appends to at this moment stays stale until the next time.
+            // A conversation that another process appends to at this moment stays stale until the next time.
             let stale: Vec<ConversationId> = stale.into_iter().filter(|id| seen.insert(*id)).collect();
             if stale.is_empty() {
                 return Ok(());
@@ -404,14 +394,9 @@ impl Store for Postgres {
         })
     }
 
-    fn wait(
-        &self,
-        conversation: ConversationId,
-        after: Option<Tail>,
-        most: Duration,
-    ) -> StoreResult<Option<Tail>> {
+    fn wait(&self, id: ConversationId, after: Option<Tail>, most: Duration) -> StoreResult<Option<Tail>> {
         let link = self.link()?;
-        self.inner.notices.wait(link, (conversation, after), most, || self.tail(conversation))
+        self.inner.notices.wait(link, (id, after), most, || self.tail(id))
     }
 
     fn append(&self, id: ConversationId, after: Option<Tail>, entries: &[Entry]) -> StoreResult<Tail> {
@@ -422,7 +407,7 @@ impl Store for Postgres {
         {
             return Ok(Tail::of(last));
         }
-        // Another writer was here, or this is a repetition. What is there decides.
+        // Another writer came first, or this append is repeated. The stored entries tell which.
         for _ in 0..TRIES {
             let (found, later) = self.link()?.run("reading the newest entries", |client| async move {
                 let found = append::tail(&client, id).await?;

@@ -178,7 +178,7 @@ impl Heard {
         });
     }
 
-    /// Starts to listen, on a connection of its own, for as long as the store is open.
+    /// Listens on a separate connection for as long as the store is open.
     fn listen(self: &Arc<Self>, link: &Link) {
         if std::mem::replace(&mut guard(&self.state).has_task, true) {
             return;
@@ -240,7 +240,7 @@ impl Heard {
     }
 }
 
-/// Somebody who waits for entries of a conversation.
+/// A caller that waits for entries of a conversation.
 struct Reader<'h> {
     heard: &'h Heard,
     conversation: ConversationId,

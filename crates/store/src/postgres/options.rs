@@ -59,7 +59,7 @@ pub(super) async fn enable(client: &mut Object, name: &str) -> Result<Enabled, T
     Ok(Enabled::Now)
 }
 
-/// Puts the entries into a table with parts. Whoever reads or appends waits until this is done.
+/// Puts the entries into a table with parts. Reading and appending wait until this is done.
 async fn divide(transaction: &Transaction<'_>) -> Result<(), Trouble> {
     let mistaken =
         |why: String, hint| StoreError::Server { what: "enabling partitions", why, hint, unwritable: false };

@@ -69,7 +69,7 @@ pub(super) fn read(link: &Link, id: ConversationId, from: u64, each: Each<'_>) -
             let _ = in_order.skip_to(tail.seq + 1);
             return Ok(());
         }
-        // Or somebody appended meanwhile: look once more.
+        // Or another process has appended meanwhile: look once more.
         newest = Some(tail.seq);
     }
 }

@@ -1,7 +1,7 @@
 //! Brings the rows for reports and the words for searches up to date, a moment after an append, so that no caller waits for it.
 //!
-//! A conversation is behind if its newest entry is not reported (`summary.reported`). Whoever appends next makes its rows, also if the process
-//! that appended was killed before it could.
+//! A conversation is behind if its newest entry is not reported (`summary.reported`). If the process that appended was killed before it
+//! could make the rows, the next process that appends makes them.
 
 use std::{collections::HashSet, ops::ControlFlow, time::Duration};
 
@@ -25,14 +25,14 @@ use crate::{
 /// The pauses are long, because other programs use the server, too. But a service that never rests gets its rows as well.
 pub(super) const RHYTHM: Rhythm = Rhythm { rest: 10, longest: Duration::from_secs(5) };
 
-/// The most conversations that are brought up to date at a time.
+/// The most conversations that are looked for at a time.
 const AT_ONCE: i64 = 200;
 
 /// Which of the conversations that are behind are brought up to date.
 pub(super) enum Meant {
     /// All of them.
     All,
-    /// These, which this process has appended to. Others see to their own.
+    /// These, which this process has appended to. Other processes do theirs.
     Own(Vec<String>),
     /// Those without activity for a minute. The process that appended to them has probably ended.
     LeftBehind,
@@ -40,7 +40,7 @@ pub(super) enum Meant {
 
 impl Meant {
     /// A condition on the summary, with the parameter `$3`, and its value.
-    pub(super) fn condition(&self) -> (&'static str, Box<dyn ToSql + Sync>) {
+    fn condition(&self) -> (&'static str, Box<dyn ToSql + Sync>) {
         match self {
             Self::All => ("$3::boolean", Box::new(true)),
             Self::Own(ids) => ("id = ANY($3::text[])", Box::new(ids.clone())),
@@ -56,7 +56,7 @@ impl Meant {
 #[derive(Default)]
 pub(super) struct Unreported {
     ids: HashSet<ConversationId>,
-    /// Whether it has looked for what others left behind.
+    /// Whether it has looked for conversations that other processes left behind.
     has_looked: bool,
 }
 
@@ -86,25 +86,37 @@ pub(super) fn follow(inner: &Inner) -> StoreResult<()> {
 
 /// Makes the rows of conversations that are behind.
 pub(super) fn catch_up(inner: &Inner, meant: &Meant) -> StoreResult<()> {
+    each_behind(inner, "reported", meant, |id, _| report(inner, id))
+}
+
+/// Calls `each` for the conversations whose newest entry is later than the `seq` in this column of their summaries, with that `seq`
+/// and the newest one.
+pub(super) fn each_behind(
+    inner: &Inner,
+    column: &str,
+    meant: &Meant,
+    mut each: impl FnMut(ConversationId, (i64, i64)) -> StoreResult<()>,
+) -> StoreResult<()> {
     let (condition, value) = meant.condition();
     let query = format!(
-        "SELECT id FROM rejoin.summary WHERE reported < seq AND {condition} AND id > $1 ORDER BY id LIMIT $2"
+        "SELECT id, {column}, seq FROM rejoin.summary WHERE {column} < seq AND {condition} AND id > $1 ORDER BY id LIMIT $2"
     );
     let mut last = String::new();
     loop {
-        let behind = inner.link.run("looking for what is not reported", |client| {
+        let behind = inner.link.run("looking for new entries", |client| {
             let (last, query, value) = (&last, &query, &*value);
             async move {
                 let statement = client.prepare_cached(query).await?;
                 Ok(client.query(&statement, &[last, &AT_ONCE, value]).await?)
             }
         })?;
-        let ids: Vec<String> = behind.iter().map(|row| row.get(0)).collect();
-        for id in ids.iter().filter_map(|id| id.parse().ok()) {
-            report(inner, id)?;
+        for row in &behind {
+            if let Ok(id) = row.get::<_, &str>(0).parse() {
+                each(id, (row.get(1), row.get(2)))?;
+            }
         }
-        match ids.last() {
-            Some(id) if ids.len() as i64 == AT_ONCE => last.clone_from(id),
+        match behind.last() {
+            Some(row) if behind.len() as i64 == AT_ONCE => last = row.get(0),
             _ => return Ok(()),
         }
     }
@@ -277,7 +289,7 @@ async fn put(
         "SELECT count(*) FROM rejoin.entry WHERE conversation = $1 AND seq = ANY($2) AND body IS NOT NULL";
     let counted = transaction.prepare_cached(query).await?;
     let still: i64 = transaction.query_one(&counted, &[&name, &read.told]).await?.get(0);
-    // Something was erased or reported since the entries were read. What is still to be done is done the next time.
+    // Something was erased or reported since the entries were read. The next update does what is left.
     if reported != read.reported || still != read.told.len() as i64 {
         return Ok(());
     }
@@ -308,8 +320,8 @@ async fn messages(
                   SELECT $1, r.seq, r.part, r.role, r.content, r.calls::jsonb, r.call, r.tool, to_timestamp(r.at) \
                   FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::double precision[]) \
                   AS r (seq, part, role, content, calls, call, tool, at) ON CONFLICT (conversation, seq, part) DO NOTHING";
-    let text = |of: fn(&MessageRow) -> &Option<String>| -> Vec<Option<String>> {
-        rows.iter().map(|row| of(row).as_deref().map(shown)).collect()
+    let text = |of: fn(&MessageRow) -> Option<&String>| -> Vec<Option<String>> {
+        rows.iter().map(|row| of(row).map(|text| shown(text))).collect()
     };
     let seqs: Vec<i64> = rows.iter().map(|row| row.seq as i64).collect();
     let parts: Vec<i32> = rows.iter().map(|row| row.part as i32).collect();
@@ -323,10 +335,10 @@ async fn messages(
         &seqs,
         &parts,
         &roles,
-        &text(|row| &row.content),
+        &text(|row| row.content.as_ref()),
         &calls,
-        &text(|row| &row.tool_call_id),
-        &text(|row| &row.tool_name),
+        &text(|row| Some(&row.answers.as_ref()?.id)),
+        &text(|row| row.answers.as_ref()?.tool.as_ref()),
         &times,
     ];
     transaction.execute(&transaction.prepare_cached(insert).await?, &values).await?;

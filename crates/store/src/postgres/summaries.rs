@@ -12,7 +12,7 @@ use crate::{
     digest::Digester,
     scope::ScopeFilter,
     store::{Cursor, Page, Query},
-    summary::{Summary, Tally},
+    summary::{About, Summary, Tally},
 };
 
 /// The columns of a summary, in the order in which [`read`] takes them.
@@ -75,15 +75,16 @@ pub(super) fn upsert(first: usize) -> String {
 impl Told {
     pub(super) fn of(tally: &Tally) -> Self {
         let summary = tally.summary();
+        let about = &summary.about;
         // A text of PostgreSQL cannot contain a zero byte. The entries keep it; a list shows a sign in its place.
         let text = |text: &Option<String>| text.as_ref().map(|text| text.replace('\0', "\u{2400}"));
         Self {
             title: text(&summary.title),
             renamed: summary.renamed,
-            provider: text(&summary.provider),
-            model: text(&summary.model),
-            directory: text(&summary.directory),
-            format: text(&summary.format),
+            provider: text(&about.provider),
+            model: text(&about.model),
+            directory: text(&about.directory),
+            format: text(&about.format),
             state: summary.state.as_str(),
             messages: summary.messages as i64,
             entries: summary.entries as i64,
@@ -149,10 +150,7 @@ fn read(row: &Row) -> Option<(Summary, String)> {
         id: row.get::<_, &str>(0).parse().ok()?,
         title: row.get(4),
         renamed: row.get(5),
-        provider: row.get(6),
-        model: row.get(7),
-        directory: row.get(8),
-        format: row.get(9),
+        about: About { provider: row.get(6), model: row.get(7), directory: row.get(8), format: row.get(9) },
         state: row.get::<_, &str>(10).parse().unwrap_or_default(),
         messages: row.get::<_, i64>(11).unsigned_abs(),
         entries: row.get::<_, i64>(12).unsigned_abs(),

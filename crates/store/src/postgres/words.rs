@@ -16,7 +16,7 @@ use super::{
     Inner, Postgres,
     link::{Object, Trouble},
     options, reading,
-    reports::Meant,
+    reports::{Meant, each_behind},
     schema, summaries,
 };
 use crate::{
@@ -31,9 +31,6 @@ const LONGEST: usize = 120;
 
 /// The most bytes of different words of one entry. A `tsvector` holds 1 MiB of them.
 const MOST_BYTES: usize = 1_000_000;
-
-/// The most conversations that are looked for at a time.
-const AT_ONCE: i64 = 200;
 
 /// The most entries whose words are written at a time, and about how many bytes: the conversation's summary is locked meanwhile.
 const BATCH: (usize, usize) = (500, 2 << 20);
@@ -96,32 +93,14 @@ fn quoted(word: &str) -> String {
 
 /// Writes the words of conversations that are behind.
 pub(super) fn catch_up(inner: &Inner, meant: &Meant) -> StoreResult<()> {
-    let (condition, value) = meant.condition();
-    let query = format!(
-        "SELECT id, searched, seq FROM rejoin.summary WHERE searched < seq AND {condition} AND id > $1 ORDER BY id LIMIT $2"
-    );
-    let mut last = String::new();
-    loop {
-        let behind = inner.link.run("looking for new words", |client| {
-            let (last, query, value) = (&last, &query, &*value);
-            async move {
-                let statement = client.prepare_cached(query).await?;
-                Ok(client.query(&statement, &[last, &AT_ONCE, value]).await?)
-            }
-        })?;
-        for row in &behind {
-            let Ok(id) = row.get::<_, &str>(0).parse() else { continue };
-            match add(inner, id, row.get(1), row.get(2)) {
-                // A search reads this one as a whole.
-                Err(why) if !why.is_unwritable() => tracing::debug!("the words of {id} are behind: {why}"),
-                added => added?,
-            }
+    each_behind(inner, "searched", meant, |id, (searched, newest)| {
+        match add(inner, id, searched, newest) {
+            // A search reads this one as a whole.
+            Err(why) if !why.is_unwritable() => tracing::debug!("the words of {id} are behind: {why}"),
+            added => added?,
         }
-        match behind.last() {
-            Some(row) if behind.len() as i64 == AT_ONCE => last = row.get(0),
-            _ => return Ok(()),
-        }
-    }
+        Ok(())
+    })
 }
 
 /// Words of entries on their way to the server.

@@ -105,12 +105,6 @@ impl From<&str> for Unreadable {
     }
 }
 
-impl From<String> for Unreadable {
-    fn from(why: String) -> Self {
-        Self::Changed(why)
-    }
-}
-
 /// Restores bodies.
 pub(super) struct Unpacker {
     decompressor: zstd::bulk::Decompressor<'static>,
@@ -180,13 +174,14 @@ impl Unpacker {
 
     fn fetch(&mut self, key: i64, connection: &Connection, whole: &mut String) -> Result<(), Unreadable> {
         let failed = |error| Unreadable::database(error, format_args!("blob {key} cannot be read"));
+        let changed = |why: &str| Unreadable::Changed(format!("blob {key} {why}"));
         let mut statement =
             connection.prepare_cached("SELECT size, bytes FROM blob WHERE key = ?1").map_err(failed)?;
         let mut rows = statement.query([key]).map_err(failed)?;
-        let row = rows.next().map_err(failed)?.ok_or_else(|| format!("blob {key} is missing"))?;
+        let row = rows.next().map_err(failed)?.ok_or_else(|| changed("is missing"))?;
         let size: i64 = row.get(0).map_err(failed)?;
         let size = usize::try_from(size).ok().filter(|size| *size <= MOST);
-        let size = size.ok_or_else(|| format!("blob {key} has an impossible size"))?;
+        let size = size.ok_or_else(|| changed("has an impossible size"))?;
         let bytes = row.get_ref(1).and_then(|value| Ok(value.as_blob()?)).map_err(failed)?;
         if whole.len() + size > MOST {
             return Err("the body is larger than any body".into());
@@ -199,7 +194,7 @@ impl Unpacker {
             inflated = self.inflate(bytes, size)?;
             &inflated
         };
-        whole.push_str(std::str::from_utf8(text).map_err(|_| format!("blob {key} is no text"))?);
+        whole.push_str(std::str::from_utf8(text).map_err(|_| changed("is no text"))?);
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use rusqlite::{Connection, types::Value};
 use super::{
     During as _, Reader, reading,
     salvage::log_of,
-    schema::{self, Opened, PAGE_BYTES},
+    schema::{self, PAGE_BYTES},
     wal::{self, Logged},
 };
 use crate::{
@@ -22,9 +22,7 @@ use crate::{
 
 /// Copies every row that can be found into a new file.
 pub(super) fn carve(from: &Path, to: &Path) -> StoreResult<()> {
-    let Opened::Writable(copy) = schema::open_to_write(to)? else {
-        return Err(StoreError::ReadOnly(format!("{} cannot be written", to.display())));
-    };
+    let copy = schema::open_new(to)?;
     // A lost copy is made again from the same file.
     copy.execute_batch("PRAGMA synchronous = OFF").during("making a copy")?;
     // An older log hides newer pages, and it may hold what was removed since.

@@ -42,21 +42,10 @@ use self::{
     schema::Opened,
 };
 use crate::{
-    aside::Asides,
-    digest::Digester,
-    drafts::Drafts,
-    error::{StoreError, StoreResult},
-    files,
+    backend::*,
     index::{Feed, Follower, Index, Rhythm},
-    location::Location,
-    lock::{Holder, Lock, Locks, guard as lock},
-    open::{Access, Options},
-    scan, sql,
-    store::{
-        Damage, Each, EachPiece, EachProblem, Erasure, Hit, Page, PartRead, Place, ProgressHook, Query,
-        Search, Selected, Size, Store, Verified,
-    },
-    summary::Summary,
+    lock::guard as lock,
+    sql,
 };
 
 /// The number of conversations in a list that are checked for damage themselves: a few screens.

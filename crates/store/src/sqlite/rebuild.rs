@@ -5,12 +5,7 @@ use std::{collections::HashMap, ops::ControlFlow, path::Path};
 use rejoin_record::EntryId;
 use rusqlite::Connection;
 
-use super::{
-    During as _, Reader,
-    body::Packer,
-    reading, rows,
-    schema::{self, Opened},
-};
+use super::{During as _, Reader, body::Packer, reading, rows, schema};
 use crate::{
     error::{StoreError, StoreResult},
     sql,
@@ -19,9 +14,7 @@ use crate::{
 /// Copies the entries of a file that verify into a new one. `seq`, ids and hashes stay. Entries whose parent is missing refer to it by its
 /// id.
 pub(super) fn rebuild(from: &Path, to: &Path) -> StoreResult<()> {
-    let Opened::Writable(new) = schema::open_to_write(to)? else {
-        return Err(StoreError::ReadOnly(format!("{} cannot be written", to.display())));
-    };
+    let new = schema::open_new(to)?;
     let mut packer = Packer::new().map_err(StoreError::io("setting up compression"))?;
     let mut reader = Reader::new(schema::reconnect(from)?)?;
     let mut write = || -> rusqlite::Result<()> {

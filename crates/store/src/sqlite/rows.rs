@@ -194,7 +194,7 @@ fn columns(
     unpacker: &mut Unpacker,
     parents: &mut Parents,
 ) -> Result<UnverifiedRow, Unreadable> {
-    let missing = |what: &'static str| move || Unreadable::from(format!("its {what} cannot be read"));
+    let missing = |what: &'static str| move || Unreadable::Changed(format!("its {what} cannot be read"));
     let text = |error: rusqlite::Error| Unreadable::database(error, "it cannot be read");
     let id = EntryId::from_bytes(bytes(row, 1).ok_or_else(missing("id"))?);
     let hash = Hash::from_bytes(bytes(row, 7).ok_or_else(missing("hash"))?);
@@ -217,7 +217,7 @@ fn columns(
             }
             candidates.extend(before.filter(|before| !candidates.contains(before)));
             let first = candidates.first();
-            let lost = || Unreadable::from(format!("its parent, number {parent}, is missing"));
+            let lost = || Unreadable::Changed(format!("its parent, number {parent}, is missing"));
             Some(first.ok_or_else(lost)?.0)
         }
         ValueRef::Blob(parent) => {

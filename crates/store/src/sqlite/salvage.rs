@@ -19,14 +19,7 @@ use rusqlite::{
 };
 
 use super::{During as _, Inner, carve, lock, opening, rebuild, schema};
-use crate::{
-    aside::Asides,
-    error::{StoreError, StoreResult},
-    files,
-    open::Access,
-    sql,
-    store::{Damage, Place},
-};
+use crate::{backend::*, sql};
 
 /// A copy of what can be found in a damaged file. Dropping it removes the copy.
 pub(super) struct Salvage {

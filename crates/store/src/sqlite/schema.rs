@@ -69,6 +69,14 @@ pub(super) fn open_to_write(path: &Path) -> StoreResult<Opened> {
     }
 }
 
+/// Creates a store and opens it, for a copy.
+pub(super) fn open_new(path: &Path) -> StoreResult<Connection> {
+    match open_to_write(path)? {
+        Opened::Writable(connection) => Ok(connection),
+        Opened::Readable(..) => Err(StoreError::ReadOnly(format!("{} cannot be written", path.display()))),
+    }
+}
+
 /// Creates a store under another name, and renames it when it is complete.
 fn make(path: &Path) -> StoreResult<()> {
     let part = files::with_end(path, ".making");

@@ -6,8 +6,7 @@ use super::*;
 /// provider, model and the time of what was last said.
 #[test]
 fn conversations_are_listed_newest_first() {
-    in_every_home(|home| {
-        let store = home.open();
+    in_every_store(|home, store| {
         let mut talks: Vec<(Talk, Vec<Entry>)> = (1..=3).map(|number| Talk::of(number, 0)).collect();
         for (talk, entries) in &talks {
             store.append(talk.id, None, entries).unwrap();
@@ -17,8 +16,8 @@ fn conversations_are_listed_newest_first() {
         let listed: Vec<_> = page.conversations.iter().map(|summary| summary.id).collect();
         assert_eq!(listed, [talks[2].0.id, talks[1].0.id, talks[0].0.id], "{}", home.name);
         for summary in &page.conversations {
-            assert_eq!(summary.provider.as_deref(), Some("offline"), "{}", home.name);
-            assert_eq!(summary.model.as_deref(), Some("tiny"), "{}", home.name);
+            assert_eq!(summary.about.provider.as_deref(), Some("offline"), "{}", home.name);
+            assert_eq!(summary.about.model.as_deref(), Some("tiny"), "{}", home.name);
             assert_eq!((summary.state, summary.messages, summary.entries), (SessionState::Empty, 0, 1));
         }
         // Something is said in the oldest one, later than anything else.
@@ -50,8 +49,7 @@ fn conversations_are_listed_newest_first() {
 /// S3-49: an empty store lists nothing.
 #[test]
 fn an_empty_store_lists_nothing() {
-    in_every_home(|home| {
-        let store = home.open();
+    in_every_store(|home, store| {
         let page = store.list(&Query::default()).unwrap();
         assert_eq!((page.conversations.len(), page.total, page.next), (0, 0, None), "{}", home.name);
         assert!(store.ids("", 10).unwrap().is_empty());
@@ -64,8 +62,7 @@ fn an_empty_store_lists_nothing() {
 /// S3-48: pages of the list are the list, whatever their size.
 #[test]
 fn pages_are_the_list() {
-    in_every_home(|home| {
-        let store = home.open();
+    in_every_store(|home, store| {
         for number in 1..=11 {
             // Some of the same age: then ids decide.
             let (mut talk, mut entries) = Talk::of(number, 0);
@@ -132,8 +129,7 @@ fn a_summary_follows_the_conversation() {
 /// An id is found by its beginning, with `conv_` and without.
 #[test]
 fn ids_are_found_by_their_beginning() {
-    in_every_home(|home| {
-        let store = home.open();
+    in_every_store(|home, store| {
         let mut all = Vec::new();
         for number in 1..=20 {
             let (talk, entries) = Talk::of(number, 0);
@@ -160,8 +156,7 @@ fn ids_are_found_by_their_beginning() {
 /// Search finds words in every conversation and in what tools gave back, the best place first, with the words marked.
 #[test]
 fn search_finds_what_was_said() {
-    in_every_home(|home| {
-        let store = home.open();
+    in_every_store(|home, store| {
         let mut first = Talk::new(1);
         let header = first.header();
         let long = format!("a zebra once {}", "and other animals besides it ".repeat(60));

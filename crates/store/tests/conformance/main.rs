@@ -126,6 +126,11 @@ fn in_every_home(test: impl Fn(&Home)) {
     }
 }
 
+/// Runs a test in every home, with a new store there.
+fn in_every_store(test: impl Fn(&Home, Box<dyn Store>)) {
+    in_every_home(|home| test(home, home.open()));
+}
+
 /// Runs a test in every home that keeps its conversations in files of this machine.
 fn in_every_home_on_disk(test: impl Fn(&Home)) {
     in_every_home(|home| {

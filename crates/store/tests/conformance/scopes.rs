@@ -35,8 +35,7 @@ fn listed(store: &dyn Store, filter: &str) -> Vec<ConversationId> {
 /// without it.
 #[test]
 fn conversations_are_found_by_their_scope() {
-    in_every_home(|home| {
-        let store = home.open();
+    in_every_store(|home, store| {
         let scopes = [
             Scope::default(),
             scope("ann", "red", ""),
@@ -89,8 +88,7 @@ fn conversations_are_found_by_their_scope() {
 /// Pages of one scope are the list of that scope.
 #[test]
 fn pages_of_a_scope_are_its_list() {
-    in_every_home(|home| {
-        let store = home.open();
+    in_every_store(|home, store| {
         for number in 0..12 {
             let user = if number % 3 == 0 { "ann" } else { "bob" };
             let (talk, entries) = talk_of(number + 1, &scope(user, "", ""), &["word"]);
@@ -116,8 +114,7 @@ fn pages_of_a_scope_are_its_list() {
 /// The scope follows the newest entry that names one.
 #[test]
 fn a_conversation_can_be_given_to_another_user() {
-    in_every_home(|home| {
-        let store = home.open();
+    in_every_store(|home, store| {
         let (mut talk, entries) = talk_of(1, &scope("ann", "red", ""), &["word"]);
         store.append(talk.id, None, &entries).unwrap();
         let given = talk.of_scope(&scope("bob", "", ""));

@@ -166,8 +166,7 @@ fn many_writers_to_one_conversation() {
 /// B43: conversations that are written at the same time do not get into each other's way.
 #[test]
 fn many_conversations_at_once() {
-    in_every_home(|home| {
-        let store = home.open();
+    in_every_store(|home, store| {
         std::thread::scope(|scope| {
             for thread in 0..6_u64 {
                 let store = &*store;
@@ -194,8 +193,7 @@ fn many_conversations_at_once() {
 /// B43: what is appended while something is erased is not lost, and what is erased stays so.
 #[test]
 fn appending_while_erasing() {
-    in_every_home(|home| {
-        let store = home.open();
+    in_every_store(|home, store| {
         let (mut talk, mut entries) = Talk::of(1, 0);
         entries.extend((0..15).map(|number| talk.user(&format!("secret {number}"))));
         store.append(talk.id, None, &entries).unwrap();

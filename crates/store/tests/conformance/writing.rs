@@ -5,8 +5,7 @@ use super::*;
 /// S3-09: what was appended is read as it was, in the order of appending, from any place on, by the next process that opens the store.
 #[test]
 fn what_is_appended_is_read() {
-    in_every_home(|home| {
-        let store = home.open();
+    in_every_store(|home, store| {
         let (talk, entries) = Talk::of(1, 9);
         assert_eq!(store.tail(talk.id).unwrap(), None);
         for (number, batch) in entries.chunks(3).enumerate() {
@@ -39,8 +38,7 @@ fn what_is_appended_is_read() {
 /// S3-09: what is not there is said to be not there.
 #[test]
 fn an_unknown_conversation_is_not_found() {
-    in_every_home(|home| {
-        let store = home.open();
+    in_every_store(|home, store| {
         let (mut talk, entries) = Talk::of(1, 2);
         let mut none = |_: Item| ControlFlow::Continue(());
         assert!(matches!(store.read(talk.id, 0, &mut none), Err(StoreError::NotFound(id)) if id == talk.id));
@@ -60,8 +58,7 @@ fn an_unknown_conversation_is_not_found() {
 /// The way to an entry leaves out the other branches.
 #[test]
 fn ancestors_are_one_branch() {
-    in_every_home(|home| {
-        let store = home.open();
+    in_every_store(|home, store| {
         let (mut talk, mut entries) = Talk::of(1, 4);
         let fork = entries[2].clone();
         entries.push(talk.under(&fork, "another way"));
@@ -89,8 +86,7 @@ fn ancestors_are_one_branch() {
 /// S4-24: an append that is repeated, as a whole or from its middle, adds nothing.
 #[test]
 fn a_repeated_append_adds_nothing() {
-    in_every_home(|home| {
-        let store = home.open();
+    in_every_store(|home, store| {
         let (talk, entries) = Talk::of(1, 5);
         let (first, rest) = entries.split_at(2);
         for _ in 0..2 {
@@ -151,8 +147,7 @@ fn a_moved_tail_is_said_and_a_branch_is_possible() {
 /// S3-09, S1-26, B50: what is handed in is checked; what does not follow is refused as a whole, and nothing is left of it.
 #[test]
 fn entries_that_do_not_follow_are_refused() {
-    in_every_home(|home| {
-        let store = home.open();
+    in_every_store(|home, store| {
         let (mut talk, entries) = Talk::of(1, 4);
         let (stranger, strange) = Talk::of(2, 3);
         let orphan = talk.under(&strange[2], "whose child am I?");
@@ -199,10 +194,8 @@ fn entries_that_do_not_follow_are_refused() {
 /// What a source said of its time comes back as it was, whatever it says.
 #[test]
 fn the_time_of_a_source_is_kept() {
-    in_every_home(|home| {
-        let store = home.open();
-        let mut talk = Talk::new(1);
-        let mut entries = vec![talk.header()];
+    in_every_store(|home, store| {
+        let (mut talk, mut entries) = Talk::of(1, 0);
         for time in [None, Some("2025-01-01T00:00:00Z"), Some("yesterday \"at\" five"), Some("")] {
             let stamp = rejoin_record::chain::Stamp { source_time: time.map(Into::into), ..talk.stamp() };
             let message = rejoin_record::Content::Message(Message::user("then"));
@@ -218,10 +211,8 @@ fn the_time_of_a_source_is_kept() {
 /// B50: entries of the same moment, or of one that lies before, are in the order of appending.
 #[test]
 fn order_is_that_of_appending() {
-    in_every_home(|home| {
-        let store = home.open();
-        let mut talk = Talk::new(1);
-        let mut entries = vec![talk.header()];
+    in_every_store(|home, store| {
+        let (mut talk, mut entries) = Talk::of(1, 0);
         for back in [0_i64, 5, 5, 3, 9, 0] {
             let mut stamp = talk.stamp();
             stamp.timestamp = jiff::Timestamp::from_second(1_750_000_000 - back).unwrap();

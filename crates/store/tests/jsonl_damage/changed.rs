@@ -131,9 +131,7 @@ fn entries_of_a_newer_version_make_a_conversation_read_only() {
 #[test]
 fn an_entry_inside_a_damaged_line_is_not_believed() {
     let folder = support::folder();
-    let mut talk = Talk::new(5);
-    let header = talk.header();
-    let first = talk.user("hello");
+    let (mut talk, header, first) = Talk::begun(5, "hello");
     // Someone makes an entry that looks right, under an unknown parent, and has it quoted.
     let mut forger = Talk::new(6);
     let _ = forger.header();

@@ -58,9 +58,7 @@ fn a_missing_folder_is_made_only_to_be_written() {
 #[test]
 fn erasing_reaches_every_copy() {
     let folder = support::folder();
-    let mut talk = Talk::new(1);
-    let header = talk.header();
-    let secret = talk.user("the password is XYZZYPLUGH, keep it");
+    let (mut talk, header, secret) = Talk::begun(1, "the password is XYZZYPLUGH, keep it");
     let next = talk.user("next");
     let path = folder.path().join(format!("{}.jsonl", talk.id));
     let (line, torn) = (secret.to_line(), &secret.to_line()[..secret.to_line().len() - 4]);

@@ -91,6 +91,13 @@ impl Talk {
         self.chain.append(Kind::Erased, &Content::Erased(Erased { entry, reason: None }), stamp)
     }
 
+    /// A header and a message of the user.
+    pub fn begun(number: u64, text: &str) -> (Self, Entry, Entry) {
+        let mut talk = Self::new(number);
+        let (header, first) = (talk.header(), talk.user(text));
+        (talk, header, first)
+    }
+
     /// A header and this many messages.
     pub fn of(number: u64, messages: usize) -> (Self, Vec<Entry>) {
         let mut talk = Self::new(number);
@@ -150,8 +157,8 @@ pub fn digest_of(entry: &Entry) -> Digest {
     let mut digest = Digest::default();
     match Content::of(entry) {
         Content::Header(metadata) => {
-            digest.provider = metadata.provider.map(|text| text.as_str().to_owned());
-            digest.model = metadata.model.map(|text| text.as_str().to_owned());
+            digest.about.provider = metadata.provider.map(|text| text.as_str().to_owned());
+            digest.about.model = metadata.model.map(|text| text.as_str().to_owned());
         }
         Content::Meta(meta) => {
             digest.title = meta.title.map(|title| Title::Given(title.as_str().to_owned()));
@@ -189,6 +196,18 @@ pub fn postgres(folder: &Path) -> Option<Location> {
         panic!("an address")
     };
     Some(Location::Postgres(address.with_folder(folder)))
+}
+
+/// Runs a test on the PostgreSQL server that all tests of this process share, with a new database: the server, the name of the
+/// database, and the store's location.
+#[cfg(unix)]
+pub fn with_database(test: impl Fn(&'static testkit::postgres::Server, &str, &Location)) {
+    let folder = folder();
+    let Some(location) = postgres(folder.path()) else { return };
+    let address = location.to_string();
+    let database =
+        address.split(['/', '?']).find(|part| part.starts_with('d') && part[1..].parse::<u32>().is_ok());
+    test(testkit::postgres::shared().unwrap(), database.unwrap(), &location);
 }
 
 pub fn jsonl(folder: &Path) -> Box<dyn Store> {

@@ -9,13 +9,7 @@ use rejoin::{
     store::files::PrivateFolder,
 };
 
-use crate::{
-    args::CallsArguments,
-    desk::{self, Desk, Flags},
-    failure::Failure,
-    home::CALLS_KEY,
-    output::{self, harmless, local_time, paint},
-};
+use crate::{args::CallsArguments, commands::prelude::*, home::CALLS_KEY};
 
 pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
@@ -84,8 +78,8 @@ fn for_people(calls: &[CallRecord], full: bool) -> String {
         output::DIM,
     );
     for call in calls {
-        let started = call.started.map_or_else(|| String::from("-"), local_time);
-        let took = call.latency_ms().map_or_else(|| String::from("-"), |took| format!("{took} ms"));
+        let started = call.times.started.map_or_else(|| String::from("-"), local_time);
+        let took = call.times.latency_ms().map_or_else(|| String::from("-"), |took| format!("{took} ms"));
         let style = match call.status {
             CallStatus::Failed => output::ERROR,
             CallStatus::Interrupted => output::WARNING,

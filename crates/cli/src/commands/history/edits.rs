@@ -6,12 +6,7 @@ use rejoin::{
     shape,
 };
 
-use crate::{
-    args::EditsArguments,
-    desk::{self, Desk, Flags},
-    failure::Failure,
-    output::{self, harmless, local_time, paint},
-};
+use crate::{args::EditsArguments, commands::prelude::*};
 
 pub fn run(arguments: &EditsArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;
@@ -31,8 +26,8 @@ pub fn run(arguments: &EditsArguments, flags: &Flags) -> Result<u8, Failure> {
 }
 
 fn for_people(edit: &FileEdit) -> String {
-    let by = edit.by.as_deref().map(|by| format!(" by {}", harmless(by))).unwrap_or_default();
-    let reason = edit.reason.as_deref().filter(|reason| !reason.is_empty());
+    let by = edit.decision.by.as_deref().map(|by| format!(" by {}", harmless(by))).unwrap_or_default();
+    let reason = edit.decision.reason.as_deref().filter(|reason| !reason.is_empty());
     let reason = reason.map(|reason| format!(": {}", harmless(reason))).unwrap_or_default();
     let state = paint(shape::change_state(edit.state), output::STRONG);
     let (path, tool) = (harmless(&edit.path), harmless(&edit.tool));

@@ -7,12 +7,7 @@ use rejoin::{
     store::{Excerpt, Search},
 };
 
-use crate::{
-    args::SearchArguments,
-    desk::{self, Desk, Flags},
-    failure::Failure,
-    output::{self, harmless, local_time, paint},
-};
+use crate::{args::SearchArguments, commands::prelude::*};
 
 pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = Desk::new(flags)?;

@@ -15,11 +15,8 @@ use super::{
 };
 use crate::{
     args::ShowArguments,
-    commands::{list::shown_scope, report},
-    desk::{self, Desk, Flags},
-    failure::Failure,
+    commands::{list::shown_scope, prelude::*, report},
     json,
-    output::{self, harmless},
 };
 
 const RULE: usize = 80;
@@ -36,7 +33,7 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
     let lines = history::renumber(&recorded.entries, &mut recorded.session);
     let summary = engine::summary(&*store, id).unwrap_or_else(|_| Summary::new(id));
     let title = summary.title.clone().unwrap_or_else(|| recorded.session.headline());
-    let model = summary.model.clone().or_else(|| recorded.session.context.model());
+    let model = summary.about.model.clone().or_else(|| recorded.session.context.model());
     let shown = history::shown(&recorded.entries);
     let count = shown.len();
     tracing::info!("Displaying conversation: id={id}, message_count={count}");

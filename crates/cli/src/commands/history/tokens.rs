@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use rejoin::{
-    Endpoint, Provider as _, Wanted,
+    Endpoint, Provider as _, ServiceAddress, Wanted,
     engine::Recorded,
     history::{
         Shown,
@@ -45,7 +45,8 @@ fn endpoint(recorded: &Recorded) -> Endpoint {
         _ => None,
     });
     let Wanted { provider, base_url, .. } = wanted.unwrap_or_default();
-    Endpoint { provider: provider.unwrap_or_default(), base_url, ..Endpoint::default() }
+    let address = ServiceAddress { base_url, ..ServiceAddress::default() };
+    Endpoint { provider: provider.unwrap_or_default(), address, ..Endpoint::default() }
 }
 
 pub fn run(desk: &Desk, used: &WindowUse, json: bool) -> Result<(), Failure> {

@@ -17,12 +17,10 @@ use crate::{
     args::ShowArguments,
     commands::{
         convert::{failure, policy},
+        prelude::*,
         report,
     },
-    desk::Desk,
-    failure::Failure,
     json,
-    output::{self, harmless, harmless_lines, paint},
 };
 
 pub struct Viewed<'v> {

@@ -176,7 +176,9 @@ fn status(desk: &Desk, json: bool) -> Result<u8, Failure> {
             continue;
         }
         let said = match (&status.key, status.needs_key) {
-            (Some(key), _) if key.has_expired => format!("expired: {} in {}", key.kind.name(), key.origin),
+            (Some(key), _) if key.expiry.is_past() => {
+                format!("expired: {} in {}", key.kind.name(), key.origin)
+            }
             (Some(key), _) => {
                 let ending = key.ending.as_ref().map(|ending| format!(" (…{ending})")).unwrap_or_default();
                 format!("{} in {}{ending}", key.kind.name(), key.origin)

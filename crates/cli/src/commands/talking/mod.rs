@@ -23,7 +23,7 @@ use rejoin::{
     engine::{
         Hold, New, SystemClock, Wanted,
         provider::Endpoint,
-        turn::{Ending, Event, Limits, Stop, TurnInput, TurnSettings, Worker},
+        turn::{Ending, Event, Limits, Stop, ToolLimits, TurnInput, TurnSettings, Worker},
     },
     record::{Entry, Kind, content::Command},
     resume::{OpenCall, Resumption},
@@ -183,7 +183,7 @@ impl Talking {
         let conversation = opened.map_err(|error| desk::loading(&**store, error))?;
         let recorded = Wanted::of(&conversation);
         let answering = match opening {
-            Opening::Look => Answering::nobody(&recorded),
+            Opening::Look => Answering::name_only(&recorded),
             Opening::Say | Opening::Prompt => answering::choose_for_turn(desk, talk, Some(&recorded))?,
         };
         Self::new(desk, conversation, answering, Some(Arc::clone(store)), talk, command)
@@ -606,17 +606,19 @@ fn editing(desk: &Desk, endpoint: &Endpoint) -> editor::Setup {
 
 fn limits(settings: &Settings, talk: &Talk) -> Limits {
     let number = |name: &str| settings.number(name);
+    let size =
+        |name: &str, usual: usize| number(name).map_or(usual, |n| usize::try_from(n).unwrap_or(usize::MAX));
     let usual = Limits::default();
     Limits {
         requests: number("limits.requests").map_or(usual.requests, |n| u32::try_from(n).unwrap_or(u32::MAX)),
         time: number("limits.seconds").map(Duration::from_secs).or(usual.time),
         tokens: talk.max_turn_tokens.or_else(|| number("limits.tokens")),
         cost: talk.max_cost,
-        tool_time: number("limits.tool_seconds").map_or(usual.tool_time, Duration::from_secs),
-        tool_output: number("limits.tool_output")
-            .map_or(usual.tool_output, |n| usize::try_from(n).unwrap_or(usize::MAX)),
-        output_kept: number("limits.output_kept")
-            .map_or(usual.output_kept, |n| usize::try_from(n).unwrap_or(usize::MAX)),
+        tool: ToolLimits {
+            time: number("limits.tool_seconds").map_or(usual.tool.time, Duration::from_secs),
+            shown: size("limits.tool_output", usual.tool.shown),
+            kept: size("limits.output_kept", usual.tool.kept),
+        },
     }
 }
 

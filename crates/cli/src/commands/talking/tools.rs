@@ -31,7 +31,7 @@ pub fn hiding(desk: &Desk, workspace: Workspace) -> Workspace {
 
 /// All tools.
 pub fn tools(desk: &Desk, limits: &Limits) -> Tools {
-    let run = Run::new(policy(desk), limits.tool_time, limits.output_kept);
+    let run = Run::new(policy(desk), limits.tool.time, limits.tool.kept);
     let tools = Tools::changing(&workspace(desk)).with(run).with(Delegate);
     if desk.settings.is_on("tools.fetch") { tools.with_fetch() } else { tools }
 }

@@ -43,6 +43,26 @@ fn is_allowed(allow: &[&str], line: &str) -> bool {
     matches!(rules(allow, &[]).verdict(&CallSubject::Command(line)), RuleVerdict::Allow(_))
 }
 
+/// Whether a rule allows a call.
+fn allows(rule: &str, subject: &CallSubject<'_>) -> bool {
+    matches!(rules(&[rule], &[]).verdict(subject), RuleVerdict::Allow(_))
+}
+
+/// Whether a rule denies a call that is allowed otherwise.
+fn denies(rule: &str, subject: &CallSubject<'_>) -> bool {
+    matches!(rules(&["*"], &[rule]).verdict(subject), RuleVerdict::Deny(_))
+}
+
+/// Checks for each rule what it matches and what it does not match.
+fn check(cases: &[(&str, &[&str], &[&str])], matches: impl Fn(&str, &str) -> bool) {
+    for (rule, matched, others) in cases {
+        let cases = matched.iter().map(|case| (case, true)).chain(others.iter().map(|case| (case, false)));
+        for (case, expected) in cases {
+            assert_eq!(matches(rule, case), expected, "{rule} on {case}");
+        }
+    }
+}
+
 #[test]
 fn evasions_are_not_allowed() {
     let rules = rules(ALLOW, &[]);
@@ -86,232 +106,214 @@ fn ordinary_lines_are_allowed() {
 
 #[test]
 fn patterns_of_commands_match_word_by_word() {
-    for (rule, line, expected) in [
-        ("run:ls*", "ls -l", true),
-        ("run:ls*", "lsof", false),
-        ("run:ls", "ls -l", false),
-        ("run:npm run test:*", "npm run test:unit", true),
-        ("run:npm run test:*", "npm run test:unit -- -v", true),
-        ("run:npm run test:*", "npm run deploy", false),
-        ("run:cargo * --quiet", "cargo check --quiet", true),
-        ("run:cargo * --quiet", "cargo check -p x --quiet", false),
-        ("run:cat src/*", "cat src/a.rs", true),
-        ("run:cat src/*", "cat src/../secret", false),
-        ("run:cat src/*", "cat src/..", false),
-        ("run:./scripts/*", "./scripts/../evil", false),
-        ("run:cargo te*t -q", "cargo test -q", true),
-        (r"run:ls \*", "ls '*'", true),
-        (r"run:ls \*", "ls *", false),
-        (r"run:ls \*", "ls x", false),
-        (r"run:git commit -m a\ b", "git commit -m 'a b'", true),
-        (r"run:git commit -m a\ b", "git commit -m a b", false),
-        ("run:RUST_BACKTRACE=1 cargo test*", "RUST_BACKTRACE=1 cargo test -p x", true),
-        ("run:RUST_BACKTRACE=1 cargo test*", "RUST_BACKTRACE=2 cargo test", false),
-        ("run:RUST_BACKTRACE=1 cargo test*", "cargo test", false),
-        ("run:RUST_BACKTRACE=1 cargo test*", "'RUST_BACKTRACE=1' cargo test", false),
-        ("run:A=1 *", "A=1 rm x", false),
-        ("run:timeout *", "timeout 5 cargo test", true),
-        ("run:*", "timeout 5 cargo test", false),
-        ("run:*", "make", false),
-        ("run:*", "python3.11 x.py", false),
-        ("run:*", "uname -a", true),
-        ("run:*", "A=1 uname", false),
-        ("run:git *", "git log --oneline", true),
-        ("run:git *", "git -c alias.x=!rm x", false),
-        ("run:git *", "git --exec-path=. log", false),
-        ("run:git *", "git clone --upload-pa=x y", false),
-        ("run:git *", "git *", false),
-        ("run:git -c color.ui=never diff*", "git -c color.ui=never diff", true),
-        ("run:find *", "find . -name x", true),
-        ("run:find *", "find . -exec rm {} +", false),
-        ("run:find *", "find . *", false),
-        ("run:find . -exec ls {} +", "find . -exec ls {} +", true),
-        ("run:python *", "python x.py", true),
-        ("run:python *", "python -c x", false),
-        ("run:python *", "python -Ic x", false),
-        ("run:python -c *", "python -c x", true),
-        ("run:perl *", "perl -pe x", false),
-        ("run:bash *", "bash x.sh", true),
-        ("run:bash *", "bash -c x", false),
-        ("run:bash *", "bash <<E\nrm x\nE", false),
-        ("run", "ls $(rm x)", true),
-        ("*", "ls $(rm x)", true),
-        ("run:=ls $(x)", "ls $(x)", true),
-        ("run:=ls $(x)", "ls  $(x)", false),
-        ("run:=ls", "ls; ls", false),
-        ("fetch", "ls", false),
-    ] {
-        assert_eq!(is_allowed(&[rule], line), expected, "{rule} on {line}");
-    }
+    check(
+        &[
+            ("run:ls*", &["ls -l"], &["lsof"]),
+            ("run:ls", &[], &["ls -l"]),
+            ("run:npm run test:*", &["npm run test:unit", "npm run test:unit -- -v"], &["npm run deploy"]),
+            ("run:cargo * --quiet", &["cargo check --quiet"], &["cargo check -p x --quiet"]),
+            ("run:cat src/*", &["cat src/a.rs"], &["cat src/../secret", "cat src/.."]),
+            ("run:./scripts/*", &[], &["./scripts/../evil"]),
+            ("run:cargo te*t -q", &["cargo test -q"], &[]),
+            (r"run:ls \*", &["ls '*'"], &["ls *", "ls x"]),
+            (r"run:git commit -m a\ b", &["git commit -m 'a b'"], &["git commit -m a b"]),
+            (
+                "run:RUST_BACKTRACE=1 cargo test*",
+                &["RUST_BACKTRACE=1 cargo test -p x"],
+                &["RUST_BACKTRACE=2 cargo test", "cargo test", "'RUST_BACKTRACE=1' cargo test"],
+            ),
+            ("run:A=1 *", &[], &["A=1 rm x"]),
+            ("run:timeout *", &["timeout 5 cargo test"], &[]),
+            ("run:*", &["uname -a"], &["timeout 5 cargo test", "make", "python3.11 x.py", "A=1 uname"]),
+            (
+                "run:git *",
+                &["git log --oneline"],
+                &["git -c alias.x=!rm x", "git --exec-path=. log", "git clone --upload-pa=x y", "git *"],
+            ),
+            ("run:git -c color.ui=never diff*", &["git -c color.ui=never diff"], &[]),
+            ("run:find *", &["find . -name x"], &["find . -exec rm {} +", "find . *"]),
+            ("run:find . -exec ls {} +", &["find . -exec ls {} +"], &[]),
+            ("run:python *", &["python x.py"], &["python -c x", "python -Ic x"]),
+            ("run:python -c *", &["python -c x"], &[]),
+            ("run:perl *", &[], &["perl -pe x"]),
+            ("run:bash *", &["bash x.sh"], &["bash -c x", "bash <<E\nrm x\nE"]),
+            ("run", &["ls $(rm x)"], &[]),
+            ("*", &["ls $(rm x)"], &[]),
+            ("run:=ls $(x)", &["ls $(x)"], &["ls  $(x)"]),
+            ("run:=ls", &[], &["ls; ls"]),
+            ("fetch", &[], &["ls"]),
+        ],
+        |rule, line| allows(rule, &CallSubject::Command(line)),
+    );
 }
 
 #[test]
 fn deny_rules_find_commands_everywhere() {
-    for (rule, line, expected) in [
-        ("run:rm", "rm x", true),
-        ("run:rm *", "rm", true),
-        ("run:rm *", "ls; rm x", true),
-        ("run:rm *", "/bin/rm x", true),
-        ("run:rm *", "\\rm x", true),
-        ("run:rm *", "r\"\"m x", true),
-        ("run:rm *", "RM x", true),
-        ("run:rm *", "$'\\x72m' x", true),
-        ("run:rm *", "A=1 rm x", true),
-        ("run:rm *", "env rm x", true),
-        ("run:rm *", "env A=1 rm x", true),
-        ("run:rm *", "sudo -u me rm x", true),
-        ("run:rm *", "ls | xargs -0 rm", true),
-        ("run:rm *", "sh -c 'rm x'", true),
-        ("run:rm *", "sh -c \"ls; rm x\"", true),
-        ("run:rm *", "sudo bash -c 'ls && rm x'", true),
-        ("run:rm *", "sh -c \"sh -c 'rm x'\"", true),
-        ("run:rm *", "eval rm x", true),
-        ("run:rm *", "eval 'rm x'", true),
-        ("run:rm *", "ssh host 'rm x'", true),
-        ("run:rm *", "find . -exec rm {} +", true),
-        ("run:rm *", "ls $(rm x)", true),
-        ("run:rm *", "ls \"$(rm x)\"", true),
-        ("run:rm *", "ls `rm x`", true),
-        ("run:rm *", "ls `ls \\`rm x\\``", true),
-        ("run:rm *", "ls <(rm x)", true),
-        ("run:rm *", "ls ${x:-$(rm x)}", true),
-        ("run:rm *", "if ls; then rm x; fi", true),
-        ("run:rm *", "case x in x) rm x;; esac", true),
-        ("run:rm *", "f() { rm x; }; f", true),
-        ("run:rm *", "function f { rm x; }", true),
-        ("run:rm *", "ls &>/dev/null rm x", true),
-        ("run:rm *", "sh <<E\nrm x\nE", true),
-        ("run:rm *", "cat <<E | sh\nrm x\nE", true),
-        ("run:rm *", "cat <<E\n$(rm x)\nE", true),
-        ("run:rm *", "cat <<E\nls\nE\nrm x", true),
-        ("run:rm *", "sh <<<'rm x'", true),
-        ("run:rm *", "time rm x", true),
-        ("run:rm *", "! rm x", true),
-        ("run:rm *", "ls '", false),
-        ("run:rm *", "ls rm", false),
-        ("run:rm *", "echo 'rm x'", false),
-        ("run:rm *", "cat <<E\nrm x\nE", false),
-        ("run:rm *", "rmdir x", false),
-        ("run:rm*", "rmdir x", true),
-        ("run:git push", "git push --force", true),
-        ("run:git push", "git -C x push", true),
-        ("run:git push", "sudo git -c a=b push", true),
-        ("run:git push", "git pull", false),
-        ("run:*", "anything '", true),
-        ("run", "anything", true),
-        ("*", "anything", true),
-        ("edit_file", "anything", false),
-    ] {
-        let verdict = rules(&["*"], &[rule]).verdict(&CallSubject::Command(line));
-        assert_eq!(matches!(verdict, RuleVerdict::Deny(_)), expected, "{rule} on {line}: {verdict:?}");
-    }
+    check(
+        &[
+            ("run:rm", &["rm x"], &[]),
+            (
+                "run:rm *",
+                &[
+                    "rm",
+                    "ls; rm x",
+                    "/bin/rm x",
+                    "\\rm x",
+                    "r\"\"m x",
+                    "RM x",
+                    "$'\\x72m' x",
+                    "A=1 rm x",
+                    "env rm x",
+                    "env A=1 rm x",
+                    "sudo -u me rm x",
+                    "ls | xargs -0 rm",
+                    "sh -c 'rm x'",
+                    "sh -c \"ls; rm x\"",
+                    "sudo bash -c 'ls && rm x'",
+                    "sh -c \"sh -c 'rm x'\"",
+                    "eval rm x",
+                    "eval 'rm x'",
+                    "ssh host 'rm x'",
+                    "find . -exec rm {} +",
+                    "ls $(rm x)",
+                    "ls \"$(rm x)\"",
+                    "ls `rm x`",
+                    "ls `ls \\`rm x\\``",
+                    "ls <(rm x)",
+                    "ls ${x:-$(rm x)}",
+                    "if ls; then rm x; fi",
+                    "case x in x) rm x;; esac",
+                    "f() { rm x; }; f",
+                    "function f { rm x; }",
+                    "ls &>/dev/null rm x",
+                    "sh <<E\nrm x\nE",
+                    "cat <<E | sh\nrm x\nE",
+                    "cat <<E\n$(rm x)\nE",
+                    "cat <<E\nls\nE\nrm x",
+                    "sh <<<'rm x'",
+                    "time rm x",
+                    "! rm x",
+                ],
+                &["ls '", "ls rm", "echo 'rm x'", "cat <<E\nrm x\nE", "rmdir x"],
+            ),
+            ("run:rm*", &["rmdir x"], &[]),
+            ("run:git push", &["git push --force", "git -C x push", "sudo git -c a=b push"], &["git pull"]),
+            ("run:*", &["anything '"], &[]),
+            ("run", &["anything"], &[]),
+            ("*", &["anything"], &[]),
+            ("edit_file", &[], &["anything"]),
+        ],
+        |rule, line| denies(rule, &CallSubject::Command(line)),
+    );
     let verdict = rules(&["run"], &["run:rm *"]).verdict(&CallSubject::Command("$X x"));
     assert_eq!(verdict, RuleVerdict::Ask(AskReason::Unclear(Doubt::Variable("$X".to_owned()))));
 }
 
 #[test]
 fn paths_are_normalised_before_they_are_matched() {
-    for (rule, path, expected) in [
-        ("edit_file:src/**", "src/a.rs", true),
-        ("edit_file:src/**", "src/deep/b.rs", true),
-        ("edit_file:src/**", "./src//a.rs", true),
-        ("edit_file:src/**", "src/a/", true),
-        ("edit_file:src/**", "/work/app/src/a.rs", true),
-        ("edit_file:src/**", "/work/app/../app/src/a.rs", true),
-        ("edit_file:src/**", "/work/app/src/../a.rs", false),
-        ("edit_file:src/**", "/work/application/src/a.rs", false),
-        ("edit_file:src/**", "/src/a.rs", false),
-        ("edit_file:src/**", "src/../secret", false),
-        ("edit_file:src/**", "src", false),
-        ("edit_file:src/**", "SRC/a.rs", false),
-        ("edit_file:src/**", "../app/src/a.rs", false),
-        ("edit_file:**", "../x", false),
-        ("edit_file:**", "x/../../y", false),
-        ("edit_file:**", "/etc/passwd", false),
-        ("edit_file:**", "a/b/c", true),
-        ("edit_file:**", "a\0b", false),
-        ("edit_file:**", "a\u{202e}b", false),
-        ("edit_file:**", "a\\..\\b", false),
-        ("edit_file", "/etc/passwd", false),
-        ("*", "../x", false),
-        ("*", "x", true),
-        ("edit_file:*", "a", true),
-        ("edit_file:*", "a/b", false),
-        ("edit_file:?.rs", "a.rs", true),
-        ("edit_file:a?b", "a/b", false),
-        ("edit_file:*.{md,txt}", "x.md", true),
-        ("edit_file:docs/*.md", "docs/old/x.md", false),
-        (r"edit_file:a\*b", "a*b", true),
-        (r"edit_file:a\*b", "axb", false),
-        ("edit_file:.", "", true),
-        ("edit_file:.", "x/..", true),
-        ("write_file:**", "a", false),
-    ] {
-        let subject = CallSubject::File { tool: "edit_file", path, workspace: "/work/app" };
-        let verdict = rules(&[rule], &[]).verdict(&subject);
-        assert_eq!(matches!(verdict, RuleVerdict::Allow(_)), expected, "{rule} on {path}: {verdict:?}");
-    }
-    for (rule, path, expected) in [
-        ("edit_file:secrets", "Secrets/key", true),
-        ("edit_file:secrets", "src/../SECRETS", true),
-        ("edit_file:*.md", "a.md/b", false),
-        ("edit_file:**/.env", "/home/me/.env", true),
-        ("edit_file:**", "../x", true),
-        ("edit_file:src/**", "secrets", false),
-    ] {
-        let subject = CallSubject::File { tool: "edit_file", path, workspace: "/work/app" };
-        let verdict = rules(&["*"], &[rule]).verdict(&subject);
-        assert_eq!(matches!(verdict, RuleVerdict::Deny(_)), expected, "{rule} on {path}: {verdict:?}");
-    }
+    check(
+        &[
+            (
+                "edit_file:src/**",
+                &[
+                    "src/a.rs",
+                    "src/deep/b.rs",
+                    "./src//a.rs",
+                    "src/a/",
+                    "/work/app/src/a.rs",
+                    "/work/app/../app/src/a.rs",
+                ],
+                &[
+                    "/work/app/src/../a.rs",
+                    "/work/application/src/a.rs",
+                    "/src/a.rs",
+                    "src/../secret",
+                    "src",
+                    "SRC/a.rs",
+                    "../app/src/a.rs",
+                ],
+            ),
+            (
+                "edit_file:**",
+                &["a/b/c"],
+                &["../x", "x/../../y", "/etc/passwd", "a\0b", "a\u{202e}b", "a\\..\\b"],
+            ),
+            ("edit_file", &[], &["/etc/passwd"]),
+            ("*", &["x"], &["../x"]),
+            ("edit_file:*", &["a"], &["a/b"]),
+            ("edit_file:?.rs", &["a.rs"], &[]),
+            ("edit_file:a?b", &[], &["a/b"]),
+            ("edit_file:*.{md,txt}", &["x.md"], &[]),
+            ("edit_file:docs/*.md", &[], &["docs/old/x.md"]),
+            (r"edit_file:a\*b", &["a*b"], &["axb"]),
+            ("edit_file:.", &["", "x/.."], &[]),
+            ("write_file:**", &[], &["a"]),
+        ],
+        |rule, path| allows(rule, &CallSubject::File { tool: "edit_file", path, workspace: "/work/app" }),
+    );
+    check(
+        &[
+            ("edit_file:secrets", &["Secrets/key", "src/../SECRETS"], &[]),
+            ("edit_file:*.md", &[], &["a.md/b"]),
+            ("edit_file:**/.env", &["/home/me/.env"], &[]),
+            ("edit_file:**", &["../x"], &[]),
+            ("edit_file:src/**", &[], &["secrets"]),
+        ],
+        |rule, path| denies(rule, &CallSubject::File { tool: "edit_file", path, workspace: "/work/app" }),
+    );
 }
 
 #[test]
 fn addresses_are_normalised_before_they_are_matched() {
-    for (rule, url, expected) in [
-        ("fetch:https://docs.rs/*", "https://docs.rs/serde/latest?x=1#y", true),
-        ("fetch:https://docs.rs/*", "HTTPS://DOCS.RS:443", true),
-        ("fetch:https://docs.rs/*", "https://docs.rs.evil.com/", false),
-        ("fetch:https://docs.rs/*", "https://docs.rs@evil.com/", false),
-        ("fetch:https://docs.rs/*", "https://docs.rs:x@evil.com/", false),
-        ("fetch:https://docs.rs/*", "https://evil.com@docs.rs/", false),
-        ("fetch:https://docs.rs/*", "https://@docs.rs/", false),
-        ("fetch:https://docs.rs/*", "https://evil.com/https://docs.rs/", false),
-        ("fetch:https://docs.rs/*", "https://evil.com\\@docs.rs/", false),
-        ("fetch:https://docs.rs/*", "https://docs.rs\\.evil.com/", false),
-        ("fetch:https://docs.rs/*", "http://docs.rs/", false),
-        ("fetch:https://docs.rs/*", "https://docs.rs:8443/", false),
-        ("fetch:https://docs.rs/*", "https://docs.rs./", false),
-        ("fetch:https://docs.rs/*", "https://docs.rs\u{200b}/", false),
-        ("fetch:https://docs.rs/*", " https://docs.rs/", false),
-        ("fetch:https://docs.rs/*", "https://docs.rs/\n", false),
-        ("fetch:https://docs.rs/*", "https://d\u{43e}cs.rs/", false),
-        ("fetch:https://docs.rs/*", "//docs.rs/", false),
-        ("fetch:https://docs.rs/*", "file:///etc/passwd", false),
-        ("fetch:https://docs.rs/a/*", "https://docs.rs/a/../b", false),
-        ("fetch:https://docs.rs/a/*", "https://docs.rs/a/%2e%2e/b", false),
-        ("fetch:https://docs.rs/a/*", "https://docs.rs/a/..%2fb", false),
-        ("fetch:https://docs.rs/a/*", "https://docs.rs/b/../a/c", true),
-        ("fetch:https://docs.rs", "https://docs.rs/", true),
-        ("fetch:https://docs.rs", "https://docs.rs/x", false),
-        ("fetch:https://*.example.com/*", "https://a.b.example.com/x", true),
-        ("fetch:https://*.example.com/*", "https://example.com/x", false),
-        ("fetch:https://*.example.com/*", "https://evilexample.com/x", false),
-        ("fetch:http://localhost:8080/*", "http://localhost:8080/x", true),
-        ("fetch:http://localhost:8080/*", "http://localhost/x", false),
-        ("fetch", "nonsense", true),
-        ("run", "https://docs.rs/", false),
-    ] {
-        let verdict = rules(&[rule], &[]).verdict(&CallSubject::Url(url));
-        assert_eq!(matches!(verdict, RuleVerdict::Allow(_)), expected, "{rule} on {url}: {verdict:?}");
-    }
-    for (rule, url, expected) in [
-        ("fetch:https://evil.com/*", "http://me@EVIL.com.:81/x", true),
-        ("fetch:https://evil.com/admin*", "https://evil.com/%61dmin", true),
-        ("fetch:https://evil.com/*", "https://notevil.com/", false),
-    ] {
-        let verdict = rules(&["*"], &[rule]).verdict(&CallSubject::Url(url));
-        assert_eq!(matches!(verdict, RuleVerdict::Deny(_)), expected, "{rule} on {url}: {verdict:?}");
-    }
+    check(
+        &[
+            (
+                "fetch:https://docs.rs/*",
+                &["https://docs.rs/serde/latest?x=1#y", "HTTPS://DOCS.RS:443"],
+                &[
+                    "https://docs.rs.evil.com/",
+                    "https://docs.rs@evil.com/",
+                    "https://docs.rs:x@evil.com/",
+                    "https://evil.com@docs.rs/",
+                    "https://@docs.rs/",
+                    "https://evil.com/https://docs.rs/",
+                    "https://evil.com\\@docs.rs/",
+                    "https://docs.rs\\.evil.com/",
+                    "http://docs.rs/",
+                    "https://docs.rs:8443/",
+                    "https://docs.rs./",
+                    "https://docs.rs\u{200b}/",
+                    " https://docs.rs/",
+                    "https://docs.rs/\n",
+                    "https://d\u{43e}cs.rs/",
+                    "//docs.rs/",
+                    "file:///etc/passwd",
+                ],
+            ),
+            (
+                "fetch:https://docs.rs/a/*",
+                &["https://docs.rs/b/../a/c"],
+                &["https://docs.rs/a/../b", "https://docs.rs/a/%2e%2e/b", "https://docs.rs/a/..%2fb"],
+            ),
+            ("fetch:https://docs.rs", &["https://docs.rs/"], &["https://docs.rs/x"]),
+            (
+                "fetch:https://*.example.com/*",
+                &["https://a.b.example.com/x"],
+                &["https://example.com/x", "https://evilexample.com/x"],
+            ),
+            ("fetch:http://localhost:8080/*", &["http://localhost:8080/x"], &["http://localhost/x"]),
+            ("fetch", &["nonsense"], &[]),
+            ("run", &[], &["https://docs.rs/"]),
+        ],
+        |rule, url| allows(rule, &CallSubject::Url(url)),
+    );
+    check(
+        &[
+            ("fetch:https://evil.com/*", &["http://me@EVIL.com.:81/x"], &["https://notevil.com/"]),
+            ("fetch:https://evil.com/admin*", &["https://evil.com/%61dmin"], &[]),
+        ],
+        |rule, url| denies(rule, &CallSubject::Url(url)),
+    );
 }
 
 #[test]
@@ -428,10 +430,6 @@ fn urls() -> impl Strategy<Value = String> {
     let host = prop::sample::select(vec!["docs.rs", "DOCS.rs", "docs.rs:443", "docs.rs:1", "x.docs.rs"]);
     (host, prop::collection::vec(fragment, 0..8))
         .prop_map(|(host, path)| format!("https://{host}/{}", path.concat()))
-}
-
-fn allows(rule: &str, subject: &CallSubject<'_>) -> bool {
-    matches!(rules(&[rule], &[]).verdict(subject), RuleVerdict::Allow(_))
 }
 
 proptest! {

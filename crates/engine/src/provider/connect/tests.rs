@@ -6,6 +6,7 @@ use super::*;
 use crate::{
     auth::Keys,
     provider::http::tests::shared::{Answer, SECRET, Server, ask, quick, quick_at, request, said, words},
+    wanted::AnswerSettings,
 };
 
 fn choice(provider: &str) -> Wanted {
@@ -21,7 +22,7 @@ fn wired(choice: &Wanted) -> HttpProvider {
 }
 
 fn url(choice: &Wanted) -> String {
-    wired(choice).endpoint().url.clone().unwrap()
+    wired(choice).endpoint().address.url.clone().unwrap()
 }
 
 /// S3-01: where each provider's requests go, with and without an address and an API.
@@ -173,10 +174,10 @@ fn field(choice: &Wanted, name: &str) -> Option<String> {
 /// The fields of each dialect, and the quirks of services.
 #[test]
 fn requests_have_the_fields_of_their_dialect() {
+    let within = |tokens: u64| AnswerSettings { max_tokens: Some(tokens), effort: Some(Effort::Medium) };
     let with = |provider: &str, model: &str| Wanted {
         model: Some(model.to_owned()),
-        max_tokens: Some(30_000),
-        effort: Some(Effort::Medium),
+        answer: within(30_000),
         ..choice(provider)
     };
     let cases = [
@@ -216,11 +217,11 @@ fn requests_have_the_fields_of_their_dialect() {
         (with("anthropic", "claude-opus-4-7"), "thinking", Some(r#"{"type":"adaptive"}"#)),
         (with("anthropic", "claude-opus-4-7"), "output_config", Some(r#"{"effort":"medium"}"#)),
         (
-            Wanted { max_tokens: Some(3_000), ..with("anthropic", "claude-sonnet-4-5") },
+            Wanted { answer: within(3_000), ..with("anthropic", "claude-sonnet-4-5") },
             "thinking",
             Some(r#"{"type":"enabled","budget_tokens":1976}"#),
         ),
-        (Wanted { max_tokens: Some(500), ..with("anthropic", "claude-sonnet-4-5") }, "thinking", None),
+        (Wanted { answer: within(500), ..with("anthropic", "claude-sonnet-4-5") }, "thinking", None),
         (choice("gemini"), "generationConfig", None),
         (choice("gemini"), "stream", None),
         (
@@ -282,8 +283,11 @@ fn logins_go_to_their_own_address() {
     };
 
     let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
-    let with =
-        |name: &str| Wanted { model: Some(String::from("gpt-5")), max_tokens: Some(9), ..choice(name) };
+    let with = |name: &str| Wanted {
+        model: Some(String::from("gpt-5")),
+        answer: AnswerSettings { max_tokens: Some(9), effort: None },
+        ..choice(name)
+    };
     let asked_by = |wanted: &Wanted| {
         let provider = wire(wanted, &keys, &quick_at(&server)).unwrap().reading_with(words);
         ask(&provider).0.unwrap();
@@ -316,7 +320,7 @@ fn logins_go_to_their_own_address() {
     let own = Keys::in_variables(|_| Some(String::from("sk-own-0123456789")));
     let both = Keys { codex: Some(folder.path().to_owned()), ..own };
     let own = wire(&choice("openai"), &both, &quick_at(&server)).unwrap();
-    assert_eq!(own.endpoint().url.as_deref(), Some("https://api.openai.com/v1/responses"));
+    assert_eq!(own.endpoint().address.url.as_deref(), Some("https://api.openai.com/v1/responses"));
 }
 
 /// A login that is past its time is not sent; the error says where it comes from.

@@ -48,14 +48,14 @@ pub fn become_shell(mut link: UnixStream) -> i32 {
         true => io::stdout().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from),
         false => Stdio::null(),
     };
-    let why = Command::new(&order.shell)
+    let why = Command::new(&order.policy.shell)
         .arg("-c")
         .arg(command)
         .env_clear()
         .envs(variables(&order))
         .stdin(input)
         .exec();
-    let _ = Report::Failed(format!("{} cannot be run: {why}", order.shell.display())).write(&mut link);
+    let _ = Report::Failed(format!("{} cannot be run: {why}", order.policy.shell.display())).write(&mut link);
     127
 }
 
@@ -64,7 +64,7 @@ fn variables(order: &Order) -> Vec<(OsString, OsString)> {
     let temporary = order.private.join("tmp").into_os_string();
     let own = [("HOME", temporary.clone()), ("TMPDIR", temporary), ("TERM", "dumb".into())];
     let mut variables = vec![(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))];
-    variables.extend(order.environment.iter().cloned());
+    variables.extend(order.policy.environment.iter().cloned());
     variables.extend(own.map(|(name, value)| (name.into(), value)));
     variables
 }
@@ -81,23 +81,23 @@ fn confine(order: &Order) -> Result<Vec<Gap>, String> {
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     setrlimit(Resource::Core, none).map_err(step("core dumps cannot be turned off"))?;
     let fresh_proc = if isolated { root::enter(order)? } else { false };
-    std::env::set_current_dir(&order.workspace)
-        .map_err(|why| format!("{} cannot be entered: {why}", order.workspace.display()))?;
+    std::env::set_current_dir(&order.policy.workspace)
+        .map_err(|why| format!("{} cannot be entered: {why}", order.policy.workspace.display()))?;
     give_up_rights().map_err(step("rights cannot be given up"))?;
     let mut gaps = Vec::new();
     if !isolated {
         gaps.push(Gap::Metadata { reason: String::new() });
         gaps.push(Gap::Survivors);
         let exists = |path: &&std::path::PathBuf| path.symlink_metadata().is_ok();
-        gaps.extend(order.read_only.iter().filter(exists).cloned().map(Gap::Writable));
-        gaps.extend(order.hidden.iter().filter(exists).cloned().map(Gap::Visible));
+        gaps.extend(order.policy.read_only.iter().filter(exists).cloned().map(Gap::Writable));
+        gaps.extend(order.policy.hidden.iter().filter(exists).cloned().map(Gap::Visible));
     } else {
         let is_link = |path: &&std::path::PathBuf| path.is_symlink();
-        gaps.extend(order.read_only.iter().filter(is_link).cloned().map(Gap::Writable));
-        gaps.extend(order.hidden.iter().filter(is_link).cloned().map(Gap::Visible));
+        gaps.extend(order.policy.read_only.iter().filter(is_link).cloned().map(Gap::Writable));
+        gaps.extend(order.policy.hidden.iter().filter(is_link).cloned().map(Gap::Visible));
     }
     gaps.extend(rules::restrict(order, fresh_proc)?);
-    gaps.extend(calls::filter(order.network, isolated)?);
+    gaps.extend(calls::filter(order.policy.network, isolated)?);
     Ok(gaps)
 }
 

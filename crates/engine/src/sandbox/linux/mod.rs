@@ -165,20 +165,11 @@ impl Start {
         let folder = PrivateFolder::create(&self.policy.temporary).map_err(SandboxError::Start)?;
         let order = Order {
             mode: self.mode,
-            workspace: self.policy.workspace,
-            access: self.policy.access,
+            policy: self.policy,
+            limits: self.limits,
             partner: self.streams.is_some(),
             private: folder.path().to_owned(),
-            read: self.policy.read,
-            write: self.policy.write,
-            read_only: self.policy.read_only,
-            hidden: self.policy.hidden,
-            network: self.policy.network,
-            environment: self.policy.environment,
-            shell: self.policy.shell,
             command: self.command,
-            time: self.limits.time,
-            processes: self.limits.processes,
         };
         let start = || {
             let (output, writer) = io::pipe()?;

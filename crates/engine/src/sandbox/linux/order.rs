@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{super::CommandExit, Mode};
-use crate::sandbox::{Gap, Network, WorkspaceAccess};
+use crate::sandbox::{CommandLimits, Gap, Network, Policy, WorkspaceAccess};
 
 /// An order larger than this was not written by this program.
 const MAX_FIELD_BYTES: u32 = 64 << 20;
@@ -20,23 +20,16 @@ const MAX_FIELD_BYTES: u32 = 64 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Order {
     pub mode: Mode,
-    pub workspace: PathBuf,
-    pub access: WorkspaceAccess,
+    /// What the command may do. Where temporary folders are put and which barriers were wanted is not part of the order: `private`
+    /// and `mode` say what came of it.
+    pub policy: Policy,
+    pub limits: CommandLimits,
     /// Whether the standard output is a socket that the command reads from as well.
     pub partner: bool,
     /// The command's own folder: `tmp` is its temporary folder, and `root` is where a new root is put together.
     pub private: PathBuf,
-    pub read: Vec<PathBuf>,
-    pub write: Vec<PathBuf>,
-    pub read_only: Vec<PathBuf>,
-    pub hidden: Vec<PathBuf>,
-    pub network: Network,
-    pub environment: Vec<(OsString, OsString)>,
-    pub shell: PathBuf,
     /// What the shell runs; none for a trial.
     pub command: Option<OsString>,
-    pub time: Duration,
-    pub processes: u32,
 }
 
 /// A report from a helper process to the one that started it.
@@ -53,68 +46,63 @@ pub(super) enum Report {
 impl Order {
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let mut fields = Fields::default();
+        let policy = &self.policy;
         fields.number(u64::from(self.mode.isolation as u8) | u64::from(self.mode.landlock) << 8);
-        fields.bytes(self.workspace.as_os_str());
-        fields.bytes(self.private.as_os_str());
-        fields.number(u64::from(self.access == WorkspaceAccess::Read));
-        fields.number(u64::from(self.partner));
-        for list in [&self.read, &self.write, &self.read_only, &self.hidden] {
+        fields.bytes(policy.workspace.as_os_str());
+        fields.number(u64::from(policy.access == WorkspaceAccess::Read));
+        for list in [&policy.read, &policy.write, &policy.read_only, &policy.hidden] {
             fields.number(list.len() as u64);
             list.iter().for_each(|path| fields.bytes(path.as_os_str()));
         }
-        fields.number(u64::from(self.network == Network::Allowed));
-        fields.number(self.environment.len() as u64);
-        for (name, value) in &self.environment {
+        fields.number(u64::from(policy.network == Network::Allowed));
+        fields.number(policy.environment.len() as u64);
+        for (name, value) in &policy.environment {
             fields.bytes(name);
             fields.bytes(value);
         }
-        fields.bytes(self.shell.as_os_str());
+        fields.bytes(policy.shell.as_os_str());
+        fields.number(u64::try_from(self.limits.time.as_millis()).unwrap_or(u64::MAX));
+        fields.number(u64::from(self.limits.processes));
+        fields.number(u64::from(self.partner));
+        fields.bytes(self.private.as_os_str());
         fields.number(u64::from(self.command.is_some()));
         fields.bytes(self.command.as_deref().unwrap_or_default());
-        fields.number(u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX));
-        fields.number(u64::from(self.processes));
         to.write_all(&fields.0)
     }
 
     pub fn read(from: &mut impl Read) -> io::Result<Self> {
         let mode = number(from)?;
         let path = |from: &mut _| bytes(from).map(PathBuf::from);
-        let mut order = Self {
-            mode: Mode::from_numbers(mode as u8, mode >> 8 != 0).ok_or_else(nonsense)?,
-            workspace: path(from)?,
-            private: path(from)?,
-            access: WorkspaceAccess::default(),
-            partner: false,
-            read: Vec::new(),
-            write: Vec::new(),
-            read_only: Vec::new(),
-            hidden: Vec::new(),
-            network: Network::None,
-            environment: Vec::new(),
-            shell: PathBuf::new(),
-            command: None,
-            time: Duration::ZERO,
-            processes: 0,
-        };
+        let mut policy = Policy { read_only: Vec::new(), ..Policy::new(path(from)?) };
         if number(from)? != 0 {
-            order.access = WorkspaceAccess::Read;
+            policy.access = WorkspaceAccess::Read;
         }
-        order.partner = number(from)? != 0;
-        for list in [&mut order.read, &mut order.write, &mut order.read_only, &mut order.hidden] {
+        for list in [&mut policy.read, &mut policy.write, &mut policy.read_only, &mut policy.hidden] {
             for _ in 0..number(from)? {
                 list.push(path(from)?);
             }
         }
-        order.network = if number(from)? == 0 { Network::None } else { Network::Allowed };
-        for _ in 0..number(from)? {
-            order.environment.push((bytes(from)?, bytes(from)?));
+        if number(from)? != 0 {
+            policy.network = Network::Allowed;
         }
-        order.shell = path(from)?;
-        let real = number(from)? != 0;
-        order.command = Some(bytes(from)?).filter(|_| real);
-        order.time = Duration::from_millis(number(from)?);
-        order.processes = u32::try_from(number(from)?).map_err(|_| nonsense())?;
-        Ok(order)
+        for _ in 0..number(from)? {
+            policy.environment.push((bytes(from)?, bytes(from)?));
+        }
+        policy.shell = path(from)?;
+        let limits = CommandLimits {
+            time: Duration::from_millis(number(from)?),
+            processes: u32::try_from(number(from)?).map_err(|_| nonsense())?,
+        };
+        let (partner, private) = (number(from)? != 0, path(from)?);
+        let (real, command) = (number(from)? != 0, bytes(from)?);
+        Ok(Self {
+            mode: Mode::from_numbers(mode as u8, mode >> 8 != 0).ok_or_else(nonsense)?,
+            policy,
+            limits,
+            partner,
+            private,
+            command: real.then_some(command),
+        })
     }
 }
 
@@ -225,20 +213,20 @@ mod tests {
     fn orders_and_reports_come_back_as_they_were_sent() {
         let order = Order {
             mode: Mode { isolation: Isolation::UserNamespace, landlock: true },
-            workspace: PathBuf::from("/w"),
-            private: PathBuf::from(OsString::from_vec(b"/tmp/\xff".to_vec())),
-            access: WorkspaceAccess::Read,
+            policy: Policy {
+                access: WorkspaceAccess::Read,
+                read: vec![PathBuf::from("/r")],
+                write: vec![PathBuf::from("/w/out")],
+                read_only: vec![PathBuf::from("/w/.git/hooks"), PathBuf::from("/w/.git/config")],
+                network: Network::Allowed,
+                environment: vec![("A".into(), "b".into())],
+                shell: PathBuf::from("/bin/sh"),
+                ..Policy::new("/w")
+            },
+            limits: CommandLimits { time: Duration::from_millis(1500), processes: 7 },
             partner: true,
-            read: vec![PathBuf::from("/r")],
-            write: vec![PathBuf::from("/w/out")],
-            read_only: vec![PathBuf::from("/w/.git/hooks"), PathBuf::from("/w/.git/config")],
-            hidden: Vec::new(),
-            network: Network::Allowed,
-            environment: vec![("A".into(), "b".into())],
-            shell: PathBuf::from("/bin/sh"),
+            private: PathBuf::from(OsString::from_vec(b"/tmp/\xff".to_vec())),
             command: Some("echo".into()),
-            time: Duration::from_millis(1500),
-            processes: 7,
         };
         let trial = Order { command: None, ..order.clone() };
         for order in [order, trial] {

@@ -48,11 +48,11 @@ pub fn enter(order: &Order) -> Result<bool, String> {
 }
 
 fn fill(order: &Order, root: &Path) -> io::Result<bool> {
-    let name_servers = name_servers().filter(|_| order.network == Network::Allowed);
+    let name_servers = name_servers().filter(|_| order.policy.network == Network::Allowed);
     let system = SYSTEM.iter().map(PathBuf::from).chain(name_servers);
-    let further = order.read.iter().chain(&order.write).cloned();
+    let further = order.policy.read.iter().chain(&order.policy.write).cloned();
     let mut granted: Vec<PathBuf> = system.chain(further).collect();
-    granted.push(order.workspace.clone());
+    granted.push(order.policy.workspace.clone());
     granted.push(order.private.join("tmp"));
     // Folders before what is inside them, so that nothing is covered again.
     granted.sort();
@@ -71,7 +71,7 @@ fn fill(order: &Order, root: &Path) -> io::Result<bool> {
     let quiet = MountFlags::NOSUID | MountFlags::NODEV;
     mount("rejoin", &shared, "tmpfs", quiet, SHARED_MEMORY)?;
     pin(order, root)?;
-    for path in &order.hidden {
+    for path in &order.policy.hidden {
         hide(&inside(root, path))?;
     }
     let proc = root.join("proc");
@@ -112,8 +112,8 @@ fn put(root: &Path, path: &Path) -> io::Result<()> {
 
 /// Makes every protected path a mount point, and every folder on the way to it.
 fn pin(order: &Order, root: &Path) -> io::Result<()> {
-    let workspace = order.workspace.as_path();
-    let protected = order.read_only.iter().chain(&order.hidden);
+    let workspace = order.policy.workspace.as_path();
+    let protected = order.policy.read_only.iter().chain(&order.policy.hidden);
     let to_pin = protected.flat_map(|path| path.ancestors().take_while(move |&folder| folder != workspace));
     // Folders come before what is inside them.
     for path in to_pin.collect::<BTreeSet<_>>() {
@@ -139,10 +139,10 @@ fn hide(place: &Path) -> io::Result<()> {
 
 /// Makes every mount of the new root read-only, except those that the command may write to.
 fn make_read_only(order: &Order, root: &Path) -> io::Result<()> {
-    let mut writable = order.write.clone();
+    let mut writable = order.policy.write.clone();
     writable.extend([order.private.join("tmp"), PathBuf::from("/dev/shm")]);
-    if order.access == WorkspaceAccess::Write {
-        writable.push(order.workspace.clone());
+    if order.policy.access == WorkspaceAccess::Write {
+        writable.push(order.policy.workspace.clone());
     }
     for (place, flags) in mounts_below(root)? {
         let path = Path::new("/").join(place.strip_prefix(root).map_err(io::Error::other)?);
@@ -155,7 +155,8 @@ fn make_read_only(order: &Order, root: &Path) -> io::Result<()> {
                 .map(|granted| granted.components().count())
                 .max()
         };
-        let may_write = deepest(&writable) > deepest(&order.read_only).max(deepest(&order.read));
+        let may_write =
+            deepest(&writable) > deepest(&order.policy.read_only).max(deepest(&order.policy.read));
         let mut flags = flags | MountFlags::BIND | MountFlags::NOSUID;
         if !device {
             flags |= MountFlags::NODEV;

@@ -37,7 +37,7 @@ pub fn restrict(order: &Order, fresh_proc: bool) -> Result<Vec<Gap>, String> {
     let failed = |why: landlock::RulesetError| format!("Landlock refuses: {why}");
     let mut rules = Ruleset::default().handle_access(AccessFs::from_all(WANTED)).map_err(failed)?;
     rules = rules.scope(Scope::Signal | Scope::AbstractUnixSocket).map_err(failed)?;
-    if order.network == Network::None {
+    if order.policy.network == Network::None {
         rules = rules.handle_access(AccessNet::from_all(WANTED)).map_err(failed)?;
     }
     let mut rules = rules.create().map_err(failed)?;
@@ -71,8 +71,8 @@ fn grants(order: &Order, fresh_proc: bool) -> Vec<(PathBuf, BitFlags<AccessFs>)>
             grants.push((path.to_owned(), read));
         }
     }
-    grants.extend(order.read.iter().map(|path| (path.clone(), read)));
-    if order.network == Network::Allowed {
+    grants.extend(order.policy.read.iter().map(|path| (path.clone(), read)));
+    if order.policy.network == Network::Allowed {
         grants.extend(name_servers().map(|path| (path, read)));
     }
     grants.extend(DEVICES.iter().map(|name| (Path::new("/dev").join(name), device)));
@@ -86,9 +86,9 @@ fn grants(order: &Order, fresh_proc: bool) -> Vec<(PathBuf, BitFlags<AccessFs>)>
         grants.push((PathBuf::from("/dev/shm"), write));
         grants.push((PathBuf::from("/dev"), AccessFs::ReadDir.into()));
     }
-    let workspace = if order.access == WorkspaceAccess::Write { write } else { read };
-    grants.push((order.workspace.clone(), workspace));
-    grants.extend(order.write.iter().map(|path| (path.clone(), write)));
+    let workspace = if order.policy.access == WorkspaceAccess::Write { write } else { read };
+    grants.push((order.policy.workspace.clone(), workspace));
+    grants.extend(order.policy.write.iter().map(|path| (path.clone(), write)));
     grants.push((order.private.join("tmp"), write));
     grants
 }

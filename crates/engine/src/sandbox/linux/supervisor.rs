@@ -135,11 +135,11 @@ impl Supervised {
             if self.status.is_some() {
                 return Reason::Ended;
             }
-            let left = order.time.saturating_sub(started.elapsed());
+            let left = order.limits.time.saturating_sub(started.elapsed());
             if left.is_zero() {
                 return Reason::TimedOut;
             }
-            if descendants::count(getpid(), order.processes) > order.processes {
+            if descendants::count(getpid(), order.limits.processes) > order.limits.processes {
                 return Reason::TooManyProcesses;
             }
             if getppid() != parent {
@@ -239,7 +239,7 @@ pub fn exit_of(status: WaitStatus) -> CommandExit {
 /// Moves the children of this process into new namespaces, the first of them as process 1.
 fn enter_namespaces(order: &Order) -> io::Result<()> {
     let mut flags = UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
-    if order.network == Network::None {
+    if order.policy.network == Network::None {
         flags |= UnshareFlags::NEWNET;
     }
     if order.mode.isolation == Isolation::Namespaces {
@@ -274,8 +274,8 @@ struct Repository {
 
 impl Repository {
     fn of(order: &Order) -> Option<Self> {
-        let git = order.workspace.join(".git");
-        let protected = |name: &str| order.read_only.contains(&git.join(name));
+        let git = order.policy.workspace.join(".git");
+        let protected = |name: &str| order.policy.read_only.contains(&git.join(name));
         if order.command.is_none() || !git.join("HEAD").is_file() {
             return None;
         }

@@ -29,13 +29,12 @@ fn read(beneath: &Beneath, path: &str) -> Result<String, PathRefused> {
 
 /// A folder with everything in it, and a folder outside.
 fn scene() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for name in ["in/sub/deep", "out"] {
-        fs::create_dir_all(folder.path().join(name)).unwrap();
-    }
-    for (name, text) in [("in/a", "a"), ("in/sub/b", "b"), ("in/sub/deep/c", "c"), ("out/secret", "secret")] {
-        fs::write(folder.path().join(name), text).unwrap();
-    }
+    let folder = testkit::folder_with(&[
+        ("in/a", "a"),
+        ("in/sub/b", "b"),
+        ("in/sub/deep/c", "c"),
+        ("out/secret", "secret"),
+    ]);
     for (target, link) in [
         ("a", "in/to-a"),
         ("sub", "in/to-sub"),

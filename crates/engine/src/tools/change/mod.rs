@@ -13,7 +13,7 @@ use rejoin_record::content::Confidence;
 use similar::TextDiff;
 
 use super::{
-    ChangeSubject, Plan, PlannedChange, Reach, ToolOutput,
+    ChangeSubject, Plan, PlannedChange, PlannedFile, Reach, ToolOutput,
     beneath::PathRefused,
     edit,
     work::{grouped, on_another_thread},
@@ -180,9 +180,7 @@ pub(super) fn plan(
             preview: change.diff(),
             reach: Reach::Confined,
             editable: text.map(|text| Editable { argument: "content", text: text.to_owned() }),
-            file: Some(change),
-            commit,
-            confidence,
+            file: Some(PlannedFile { change, commit, confidence }),
         }))
     })
 }

@@ -198,20 +198,17 @@ mod unix {
     /// Every way out of the folder that a model could try, and what must not be changed inside of it.
     #[test]
     fn nothing_outside_or_protected_is_changed() {
-        let folder = tempfile::tempdir().unwrap();
-        let inside = folder.path().join("in");
-        for name in ["in/.git/hooks", "in/sub", "out"] {
-            fs::create_dir_all(folder.path().join(name)).unwrap();
-        }
-        for (name, content) in [
+        let folder = testkit::folder_with(&[
             ("out/secret", "secret"),
             ("out/key", "key"),
             ("in/a", "a"),
+            ("in/sub/", ""),
             ("in/.git/config", "[core]"),
+            ("in/.git/hooks/", ""),
             ("in/read-only", "r"),
-        ] {
-            fs::write(folder.path().join(name), content).unwrap();
-        }
+            ("in/twin", "t"),
+        ]);
+        let inside = folder.path().join("in");
         for (target, link) in [
             ("../out/secret", "in/leak"),
             ("../out/new", "in/leak-new"),
@@ -224,7 +221,6 @@ mod unix {
             symlink(target, folder.path().join(link)).unwrap();
         }
         fs::hard_link(folder.path().join("out/key"), inside.join("hard-key")).unwrap();
-        fs::write(inside.join("twin"), "t").unwrap();
         fs::hard_link(inside.join("twin"), inside.join("twin2")).unwrap();
         assert!(Command::new("mkfifo").arg(inside.join("pipe")).status().unwrap().success());
         let _socket = std::os::unix::net::UnixListener::bind(inside.join("socket")).unwrap();
@@ -465,10 +461,8 @@ mod unix {
     /// A folder that is swapped for a link while it is created leads nowhere.
     #[test]
     fn a_missing_folder_that_becomes_a_link_is_not_followed() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder_with(&[("in/", ""), ("out/", "")]);
         let inside = folder.path().join("in");
-        fs::create_dir_all(&inside).unwrap();
-        fs::create_dir_all(folder.path().join("out")).unwrap();
         let (workspace, link) = (Workspace::new(&inside), inside.join("sub"));
         let done = watching(
             move |at| {

@@ -1,23 +1,9 @@
 //! Antigravity: an export, `{app, conversation: {id, messages}}`, whose messages are those of OpenAI Chat.
 
-use rejoin_record::{
-    Text,
-    json::{Kind, Value},
-};
-use rejoin_view::{Action, Finding, Position, Rule};
-
 use super::parts::around;
 use crate::{
-    context::Context,
-    input::Input,
     messages::{MessageReader, Style},
-    session::{Aside, Detail, Place, ReadError, Session, replaced_bytes, unreadable_rest},
-    sessions::{
-        building::SessionBuilder,
-        lines::{text_of, time_of},
-        sample::{Claim, Sample},
-    },
-    wire::registry::Dialect,
+    sessions::prelude::*,
 };
 
 pub(crate) const FORMAT: &str = "antigravity";

@@ -2,28 +2,10 @@
 //!
 //! It holds less than a rollout: not what a person said, and of a command what was printed and nothing else.
 
-use std::sync::Arc;
-
-use rejoin_record::{
-    Arguments, Block, CallId, Origin, Raw, Role, Text, ToolCall,
-    json::{Kind, Object, Value},
-};
-use rejoin_view::{Action, Finding, Position, Rule};
+use rejoin_record::{Arguments, CallId, Origin, ToolCall, json::Object};
 
 use super::parts::{blocks, unplaced};
-use crate::{
-    accounting::Known,
-    context::Context,
-    input::Stream,
-    session::{Aside, Detail, Place, ReadError, Session},
-    sessions::{
-        begun::Begun,
-        building::{SessionBuilder, as_text, beside, item, result, text_in},
-        lines::{self, Line, LineReader, text_of},
-        sample::{Claim, Sample},
-    },
-    wire::registry::Dialect,
-};
+use crate::sessions::{begun::Begun, building::beside, prelude::*};
 
 pub(crate) const FORMAT: &str = "codex-exec";
 
@@ -160,8 +142,7 @@ impl LineReader for Events {
     }
 
     fn damaged(&mut self, line: &Line, finding: Finding) {
-        self.builder.aside(line.place, Aside::Raw(Text::new(Arc::clone(&line.text))));
-        self.builder.findings.push(finding);
+        self.builder.damaged_line(line, finding);
     }
 
     fn found(&mut self, finding: Finding) {

@@ -3,34 +3,13 @@
 //! The events are read in the order of the file. Those of a sub-agent name the call that it runs for, and no other model sees them.
 //! A compaction puts its summary in the place of everything before it; a rewind takes events away.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
 
-use rejoin_record::{
-    Block, Message, Origin, Raw, Role, Text,
-    json::{Doc, Kind, Value},
-};
-use rejoin_view::Finding;
+use rejoin_record::Origin;
 
-use crate::{
-    accounting::Known,
-    context::Context,
-    input::Stream,
-    session::{Aside, Detail, ReadError, Session},
-    sessions::{
-        begun::Begun,
-        building::{SessionBuilder, as_text, call, item, result, text_in},
-        lines::{self, Line, LineReader, text_of, time_of},
-        sample::{Claim, Sample},
-    },
-    wire::registry::Dialect,
-};
+use crate::sessions::{begun::Begun, prelude::*};
 
 pub(crate) const FORMAT: &str = "copilot-cli";
-
-const LOOK_AT: usize = 50;
 
 /// Fields of an event that hold no words of the conversation, or the same words in another form.
 pub(crate) const KNOWN: &[Known] = &[
@@ -257,8 +236,7 @@ impl LineReader for Events {
     }
 
     fn damaged(&mut self, line: &Line, finding: Finding) {
-        self.builder.aside(line.place, Aside::Raw(Text::new(Arc::clone(&line.text))));
-        self.builder.findings.push(finding);
+        self.builder.damaged_line(line, finding);
     }
 
     fn found(&mut self, finding: Finding) {

@@ -2,32 +2,10 @@
 //!
 //! Cursor writes calls and no results here, so a call has none when it is read.
 
-use std::sync::Arc;
-
-use rejoin_record::{
-    Raw, Text,
-    json::{Kind, Value},
-};
-use rejoin_view::Finding;
-
 use super::parts::blocks;
-use crate::{
-    accounting::Known,
-    context::Context,
-    input::Stream,
-    messages::roles,
-    session::{Aside, Detail, ReadError, Session},
-    sessions::{
-        building::{SessionBuilder, item},
-        lines::{self, Line, LineReader, text_of, time_of},
-        sample::{Claim, Sample},
-    },
-    wire::registry::Dialect,
-};
+use crate::sessions::prelude::*;
 
 pub(crate) const FORMAT: &str = "cursor";
-
-const LOOK_AT: usize = 50;
 
 pub(crate) const KNOWN: &[Known] = &[Known::fields("message.usage")];
 
@@ -76,8 +54,7 @@ impl LineReader for Transcript {
     }
 
     fn damaged(&mut self, line: &Line, finding: Finding) {
-        self.builder.aside(line.place, Aside::Raw(Text::new(Arc::clone(&line.text))));
-        self.builder.findings.push(finding);
+        self.builder.damaged_line(line, finding);
     }
 
     fn found(&mut self, finding: Finding) {

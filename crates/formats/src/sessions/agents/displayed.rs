@@ -4,58 +4,20 @@
 //! It holds less than the history: calls as they were shown, no ids, and results only where the text of a request is included. A
 //! request answers the call before it. A finding says that something is missing.
 
-use rejoin_record::{
-    Arguments, Block, CallId, Message, Raw, Role, Text, ToolCall,
-    json::{Doc, Kind, Object, Value},
-};
-use rejoin_view::{Action, Finding, Position, Rule};
+use rejoin_record::{Arguments, CallId, ToolCall, json::Object};
 
 use super::cline::{CLINE, ROO};
-use crate::{
-    context::Context,
-    input::Input,
-    session::{Aside, Detail, Place, ReadError, Session, replaced_bytes, unreadable_rest},
-    sessions::{
-        building::{self, SessionBuilder, item, medium, result, thought},
-        lines::{text_of, time_of},
-    },
-    wire::registry::Dialect,
-};
+use crate::sessions::{building, prelude::*};
 
 const LOOK_AT: usize = 200;
 
 /// Items that only the screen needs.
-const SILENT: &[&str] = &[
-    "api_req_deleted",
-    "api_req_failed",
-    "api_req_finished",
-    "api_req_retried",
-    "api_req_retry_delayed",
-    "auto_approval_max_req_reached",
-    "browser_session_status",
-    "checkpoint_created",
-    "checkpoint_saved",
-    "clineignore_error",
-    "condense_context_error",
-    "deleted_api_reqs",
-    "diff_error",
-    "error",
-    "error_retry",
-    "info",
-    "load_mcp_documentation",
-    "mcp_notification",
-    "mcp_server_request_started",
-    "mistake_limit_reached",
-    "report_bug",
-    "resume_completed_task",
-    "resume_task",
-    "rooignore_error",
-    "shell_integration_warning",
-    "sliding_window_truncation",
-    "task_progress",
-    "too_many_tools_warning",
-    "user_edit_todos",
-];
+const SILENT: &str = "api_req_deleted api_req_failed api_req_finished api_req_retried api_req_retry_delayed \
+    auto_approval_max_req_reached browser_session_status checkpoint_created checkpoint_saved \
+    clineignore_error condense_context_error deleted_api_reqs diff_error error error_retry info \
+    load_mcp_documentation mcp_notification mcp_server_request_started mistake_limit_reached report_bug \
+    resume_completed_task resume_task rooignore_error shell_integration_warning \
+    sliding_window_truncation task_progress too_many_tools_warning user_edit_todos";
 
 /// The extension that wrote a display log, and whether a mark of its own tells. `None` if it is no display log. Where neither left a
 /// mark, Roo Code is more likely, because Cline numbers its items.
@@ -209,7 +171,7 @@ impl Screen {
                 let message = item(self.format, Role::User, vec![told(text)], raw);
                 return self.builder.say(message, place, detail);
             }
-            (kind, _) if SILENT.contains(&kind) => return aside(&mut self.builder),
+            (kind, _) if SILENT.split(' ').any(|silent| silent == kind) => return aside(&mut self.builder),
             (kind, Some(text)) => answered(kind, text, inner, &id),
         };
         let Some(block) = block else {

@@ -3,34 +3,15 @@
 //!
 //! A line of the type `compaction_state` holds the summary that replaces the first messages.
 
-use std::{collections::VecDeque, sync::Arc};
-
-use rejoin_record::{
-    Block, Raw, Role, Text,
-    json::{Doc, Kind, Value},
-};
+use std::collections::VecDeque;
 
 use super::{
     entries::{Entries, Entry},
     parts::blocks,
 };
-use crate::{
-    accounting::Known,
-    context::Context,
-    input::Stream,
-    messages::roles,
-    session::{Aside, Detail, ReadError, Session},
-    sessions::{
-        building::{SessionBuilder, as_text, call, item, result, text_in},
-        lines::{text_of, time_of},
-        sample::{Claim, Sample},
-    },
-    wire::registry::Dialect,
-};
+use crate::sessions::prelude::*;
 
 pub(crate) const FORMAT: &str = "droid";
-
-const LOOK_AT: usize = 50;
 
 /// Fields of a line that hold no words of the conversation.
 pub(crate) const KNOWN: &[Known] = &[

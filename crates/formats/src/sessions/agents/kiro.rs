@@ -3,31 +3,12 @@
 //! In an export, each turn has what a person or the tools said, and the answer. In a session of the command line, a line is
 //! `{version, kind, data}`, and so are the blocks of its content, without the version.
 
-use std::sync::Arc;
-
-use rejoin_record::{
-    Block, BlockKind, Media, MediaSource, Message, Raw, Role, Text,
-    json::{Kind, Value},
-};
-use rejoin_view::Finding;
+use rejoin_record::{BlockKind, Media, MediaSource};
 
 use super::parts::around;
-use crate::{
-    accounting::Known,
-    context::Context,
-    input::{Input, Stream},
-    session::{Aside, Detail, Place, ReadError, Session, replaced_bytes, unreadable_rest},
-    sessions::{
-        building::{SessionBuilder, as_text, call, item, result, text_in},
-        lines::{self, Line, LineReader, text_of, time_of},
-        sample::{Claim, Sample},
-    },
-    wire::registry::Dialect,
-};
+use crate::sessions::prelude::*;
 
 pub(crate) const FORMAT: &str = "kiro";
-
-const LOOK_AT: usize = 50;
 
 /// Fields that hold no words of the conversation, or the same words in another form.
 pub(crate) const KNOWN: &[Known] = &[
@@ -300,8 +281,7 @@ impl LineReader for Telling {
     }
 
     fn damaged(&mut self, line: &Line, finding: Finding) {
-        self.builder.aside(line.place, Aside::Raw(Text::new(Arc::clone(&line.text))));
-        self.builder.findings.push(finding);
+        self.builder.damaged_line(line, finding);
     }
 
     fn found(&mut self, finding: Finding) {

@@ -3,30 +3,10 @@
 //! The last line is the end of the conversation. Several lines with one `uuid` are pieces of one message. A line of the kind
 //! `chat_compression` holds the contents that replace everything before it.
 
-use std::sync::Arc;
-
-use rejoin_record::{
-    Message, Raw, Role, Text,
-    json::{Doc, Kind, Value},
-};
-
 use super::entries::{Entries, Entry, Link, path};
-use crate::{
-    accounting::Known,
-    context::Context,
-    input::Stream,
-    session::{Aside, Detail, Place, ReadError, Session},
-    sessions::{
-        building::{SessionBuilder, item},
-        lines::{text_of, time_of},
-        sample::{Claim, Sample},
-    },
-    wire::{gemini::read::ContentReader, registry::Dialect},
-};
+use crate::{sessions::prelude::*, wire::gemini::read::ContentReader};
 
 pub(crate) const FORMAT: &str = "qwen-code";
-
-const LOOK_AT: usize = 50;
 
 /// Fields of a line that hold no words of the conversation, or the same words for display.
 pub(crate) const KNOWN: &[Known] = &[

@@ -1,20 +1,7 @@
 //! `agent-framework`: messages of Microsoft's Agent Framework, `{"role":…,"contents":[…]}`.
 
-use rejoin_record::{
-    Block, Text,
-    json::{Kind, Value},
-};
-
 use super::{Chat, Spoken};
-use crate::{
-    accounting::Known,
-    messages::roles,
-    session::Detail,
-    sessions::{
-        building::{as_text, call, medium, opaque, result, text_in, thought},
-        lines::text_of,
-    },
-};
+use crate::sessions::prelude::*;
 
 const FORMAT: &str = "agent-framework";
 

@@ -1,20 +1,8 @@
 //! `langchain`: messages of LangChain, as `messages_to_dict` writes them, `{"type":"human","data":{…}}`, or as `dumps` does,
 //! `{"lc":1,"id":[…,"HumanMessage"],"kwargs":{…}}`.
 
-use rejoin_record::{
-    Block, Role, Text,
-    json::{Kind, Value},
-};
-
 use super::{Chat, Spoken};
-use crate::{
-    accounting::Known,
-    session::Detail,
-    sessions::{
-        building::{as_text, call, medium, opaque, result, text_in, thought},
-        lines::text_of,
-    },
-};
+use crate::sessions::prelude::*;
 
 const FORMAT: &str = "langchain";
 

@@ -18,7 +18,6 @@ use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 
 use super::{FORMAT, MARK, lines::is_true};
 use crate::{
-    convert::Target,
     session::{Session, instant},
     sessions::writing::{Writing, Written},
     wire::{TooLarge, registry::Dialect, render},
@@ -35,9 +34,7 @@ const META: &str = "isMeta";
 const MARKS: [&str; 3] = [META, "isCompactSummary", "isVisibleInTranscriptOnly"];
 
 pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
-    let model = writing.model.map(str::to_owned);
-    let target = Target { model, closes: false, ..Target::of(&session.context) };
-    let encoded = Dialect::Anthropic.wire().encode(view, &target)?;
+    let encoded = writing.encode(session, view, Dialect::Anthropic)?;
     let doc = Doc::parse(&encoded.body).expect("BUG: a codec writes JSON");
     let body = doc.root().expect("BUG: a body is an object");
     let messages: Vec<Value<'_>> = body.get("messages").into_iter().flat_map(Value::items).collect();

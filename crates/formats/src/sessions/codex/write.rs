@@ -16,7 +16,6 @@ use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 
 use super::FORMAT;
 use crate::{
-    convert::Target,
     session::{Aside, Session, SetAside, instant},
     sessions::writing::{Writing, Written},
     wire::openai_responses::read::{Call, Hosted, Side, is_put_there, is_said_by_a_person},
@@ -42,9 +41,7 @@ const TOKEN_COUNT: &str = "token_count";
 
 /// Writes the view of a session as a rollout.
 pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
-    let model = writing.model.map(str::to_owned);
-    let target = Target { model, closes: false, ..Target::of(&session.context) };
-    let encoded = Dialect::OpenAiResponses.wire().encode(view, &target)?;
+    let encoded = writing.encode(session, view, Dialect::OpenAiResponses)?;
     let doc = Doc::parse(&encoded.body);
     let body = doc.as_ref().ok().and_then(Doc::root);
     let items: Vec<Value<'_>> =

@@ -13,7 +13,6 @@ use rejoin_record::{
 use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 
 use crate::{
-    convert::Target,
     session::{Session, instant},
     sessions::{
         agents::writing::as_said,
@@ -27,10 +26,8 @@ const VERSION: &str = "1.18.0";
 const TOKENS: &str = "{\"input\":0,\"output\":0,\"reasoning\":0,\"cache\":{\"read\":0,\"write\":0}}";
 
 pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
-    let model = writing.model.map(str::to_owned);
-    let target = Target { model, closes: false, ..Target::of(&session.context) };
     // Its blocks are closest to opencode's parts.
-    let encoded = Dialect::Anthropic.wire().encode(view, &target)?;
+    let encoded = writing.encode(session, view, Dialect::Anthropic)?;
     let doc = Doc::of(&encoded.body);
     let body = doc.root();
     let mut findings = encoded.findings;

@@ -229,7 +229,7 @@ impl<'e> Split<'e> {
                 left.remove(&next);
             }
         }
-        // What is left belongs to a run of which nobody says why it began, or else to the first agent.
+        // What is left belongs to a run whose beginning is not recorded, or else to the first agent.
         for (_, number) in left {
             let at = users[number];
             let run = self.innermost.get(&at).copied().unwrap_or(ROOT);

@@ -24,6 +24,14 @@ const NOTHING: Habits = Habits {
     reused: Reused::Sent,
 };
 
+/// Whatever is no pair is left out.
+const PAIRED: Habits = Habits {
+    unanswered: Unanswered::LeftOut,
+    orphans: Orphans::LeftOut,
+    doubles: Doubles::LeftOut,
+    ..NOTHING
+};
+
 /// Seen with 0.61: it joins what one side said in a row, and changes no call and no result. Its source has a pass that would
 /// (`hardenHistory`), which only an experimental setting turns on.
 pub(crate) const GEMINI_CLI: Option<Agent> = pairs("Gemini CLI", Speaks::Only(Dialect::Gemini), &[NOTHING]);
@@ -84,17 +92,8 @@ pub(crate) const PROMETHEUS: Option<Agent> =
     pairs("Prometheus Protocol's bot", Speaks::ByModel(Dialect::OpenAiChat), &[NOTHING]);
 
 /// Seen with goose 1.34, and `conversation/mod.rs` of its source: a result counts from its call on, and once.
-pub(crate) const GOOSE: Option<Agent> = pairs(
-    "goose",
-    Speaks::ByModel(Dialect::OpenAiChat),
-    &[Habits {
-        looks: Looks::Onwards,
-        unanswered: Unanswered::LeftOut,
-        orphans: Orphans::LeftOut,
-        doubles: Doubles::LeftOut,
-        ..NOTHING
-    }],
-);
+pub(crate) const GOOSE: Option<Agent> =
+    pairs("goose", Speaks::ByModel(Dialect::OpenAiChat), &[Habits { looks: Looks::Onwards, ..PAIRED }]);
 
 /// Seen with 1.18.33, and `session/message-v2.ts` of its source: a call that still runs is sent as one that failed. A call and its
 /// result are one part, so a result cannot be without its call.
@@ -204,12 +203,5 @@ pub(crate) const CODY: Option<Agent> = pairs(
 pub(crate) const ORCHESTRATION: Option<Agent> = pairs(
     "agent-orchestration-system",
     Speaks::Recorded,
-    &[Habits {
-        looks: Looks::ToNextAnswer,
-        unanswered: Unanswered::LeftOut,
-        orphans: Orphans::LeftOut,
-        doubles: Doubles::LeftOut,
-        late: Late::Moved,
-        ..NOTHING
-    }],
+    &[Habits { looks: Looks::ToNextAnswer, late: Late::Moved, ..PAIRED }],
 );

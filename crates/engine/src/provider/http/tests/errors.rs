@@ -453,5 +453,5 @@ fn an_address_that_is_none_is_said_to_be() {
     let provider = provider_with("custom", "http://[broken", quick());
     let error = error_of(&provider);
     assert!(error.to_string().contains("not an address"), "{error}");
-    assert!(provider.endpoint().url.is_some());
+    assert!(provider.endpoint().address.url.is_some());
 }

@@ -7,19 +7,12 @@ mod read;
 mod replay;
 mod write;
 
-use rejoin_record::json::{Kind, Value};
-
-use crate::{
-    accounting::Known,
-    sessions::sample::{Claim, Sample},
-};
+use crate::sessions::prelude::*;
 
 pub(crate) use read::{read, read_stream};
 pub(crate) use write::write;
 
 pub(crate) const FORMAT: &str = "gemini-cli";
-
-const LOOK_AT: usize = 50;
 
 /// Fields of a message that hold no words of the conversation, or the same words for display.
 pub(crate) const KNOWN: &[Known] = &[

@@ -14,7 +14,6 @@ use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 
 use super::FORMAT;
 use crate::{
-    convert::Target,
     session::Session,
     sessions::{
         agents::writing::{Clock, as_said, findings, one_line, text_parts},
@@ -29,8 +28,7 @@ const INTERRUPTED: &str = "[The previous response was interrupted before it comp
 
 pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
     let model = writing.model.map(str::to_owned);
-    let target = Target { model: model.clone(), closes: false, ..Target::of(&session.context) };
-    let encoded = Dialect::Gemini.wire().encode(view, &target)?;
+    let encoded = writing.encode(session, view, Dialect::Gemini)?;
     let doc = Doc::of(&encoded.body);
     let Some(body) = doc.root() else {
         return Ok(Written::text(String::new(), encoded.findings));

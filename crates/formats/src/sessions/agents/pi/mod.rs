@@ -5,19 +5,12 @@
 mod read;
 mod write;
 
-use rejoin_record::json::{Kind, Value};
-
-use crate::{
-    accounting::Known,
-    sessions::sample::{Claim, Sample},
-};
+use crate::sessions::prelude::*;
 
 pub(crate) use read::read_stream;
 pub(crate) use write::write;
 
 pub(crate) const FORMAT: &str = "pi";
-
-const LOOK_AT: usize = 50;
 
 /// Fields of a line that hold no words of the conversation, or the same words in another form.
 pub(crate) const KNOWN: &[Known] = &[

@@ -11,7 +11,6 @@ use rejoin_view::SoundView;
 
 use super::FORMAT;
 use crate::{
-    convert::Target,
     session::Session,
     sessions::{
         agents::writing::{Clock, as_said, findings, one_line},
@@ -28,8 +27,7 @@ const NO_USAGE: &str = "{\"input\":0,\"output\":0,\"cacheRead\":0,\"cacheWrite\"
 
 pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
     let model = writing.model.map(str::to_owned);
-    let target = Target { model: model.clone(), closes: false, ..Target::of(&session.context) };
-    let encoded = Dialect::Anthropic.wire().encode(view, &target)?;
+    let encoded = writing.encode(session, view, Dialect::Anthropic)?;
     let doc = Doc::of(&encoded.body);
     let Some(body) = doc.root() else {
         return Ok(Written::text(String::new(), encoded.findings));

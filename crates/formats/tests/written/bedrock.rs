@@ -1,17 +1,17 @@
 //! What Bedrock's Converse gets: two roles in turn, results first, no blank text, tools declared.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-mod translation;
-
 use rejoin_formats::wire::stream::{End, Stop, Usage};
 use rejoin_formats::{Context, Dialect, Target};
 use rejoin_record::{BlockKind, Message};
-use rejoin_view::{Fate, History, KnownCall, OnBroken, repair};
+use rejoin_view::{History, OnBroken};
 use serde_json::{Value, json};
-use translation::{A, B, Numbers, assistant, calls, from_anthropic, from_chat, result, short, system, user};
 
-const TO: Dialect = Dialect::Bedrock;
+use crate::translation::{
+    A, B, Numbers, assistant, calls, encoded, from_anthropic, from_chat, picture, result, short, system,
+    user, uses,
+};
+
+pub const TO: Dialect = Dialect::Bedrock;
 
 fn text(text: &str) -> Value {
     json!({"text":text})
@@ -52,7 +52,7 @@ fn block(block: &Value, numbers: &mut Numbers) -> String {
 }
 
 /// `user: go / assistant: both, read#1{} / user: #1=(one), next`
-fn sketch(body: &Value) -> String {
+pub fn sketch(body: &Value) -> String {
     let mut numbers = Numbers::default();
     let mut lines = Vec::new();
     for message in body["messages"].as_array().unwrap() {
@@ -63,17 +63,14 @@ fn sketch(body: &Value) -> String {
     lines.join(" / ")
 }
 
-#[test]
-fn a_plain_chat() {
-    let out = from_chat(&json!([system("be brief"), user("hi"), assistant("hello"), user("bye")]), TO);
-    assert_eq!(
-        out.body,
-        json!({"system":[{"text":"be brief"}],"messages":[
-            {"role":"user","content":[{"text":"hi"}]},
-            {"role":"assistant","content":[{"text":"hello"}]},
-            {"role":"user","content":[{"text":"bye"}]}]})
-    );
-    assert_eq!(out.rules(), [""; 0]);
+/// What is sent, in pieces that must not change later.
+pub fn pieces(body: &Value) -> Vec<String> {
+    let mut pieces = Vec::new();
+    for message in body["messages"].as_array().unwrap() {
+        let blocks = message["content"].as_array().unwrap();
+        pieces.extend(blocks.iter().map(|block| format!("{} {block}", message["role"])));
+    }
+    pieces
 }
 
 #[test]
@@ -102,23 +99,9 @@ fn a_tool_loop() {
 }
 
 #[test]
-fn arguments_go_out_as_they_were_written() {
-    let text = "{ \"n\": 12345678901234567890.50, \"n\": 1e3 }";
-    let list = json!([user("go"), calls(None, &[(A, "read", text)]), result(A, "one")]);
-    let input = rejoin_formats::Input::new("body", list.to_string().as_bytes()).unwrap();
-    let session = rejoin_formats::sessions::read(&input, None).unwrap().remove(0);
-    let out = rejoin_formats::convert(&session, TO, None, OnBroken::Keep).unwrap();
-    assert!(out.body.contains(&format!("\"input\":{text}")), "{}", out.body);
-}
-
-#[test]
-fn parallel_results_stand_in_call_order_in_one_message() {
+fn tools_that_are_called_are_declared() {
     let batch = calls(None, &[(A, "read", "{}"), (B, "run", "{}")]);
-    let out = from_chat(&json!([user("go"), batch, result(B, "two"), result(A, "one"), assistant("ok")]), TO);
-    assert_eq!(
-        sketch(&out.body),
-        "user: go / assistant: read#1{}, run#2{} / user: #1=(one), #2=(two) / assistant: ok / user: Continue."
-    );
+    let out = from_chat(&json!([user("go"), batch, result(A, "one"), result(B, "two")]), TO);
     assert_eq!(out.about("stub-tools"), ["read, run"]);
     let stub = |name: &str| json!({"toolSpec":{"name":name,"inputSchema":{"json":{"type":"object"}}}});
     assert_eq!(out.body["toolConfig"], json!({"tools":[stub("read"), stub("run")]}));
@@ -140,146 +123,11 @@ fn what_stood_between_calls_stays_there() {
 }
 
 #[test]
-fn broken_states() {
-    let label = "[tool result for call call0000X, whose call is not in this conversation]\nlost";
-    let bare = "[tool result, whose call is not in this conversation]\nlost";
-    translation::check_broken(
-        TO,
-        sketch,
-        &[
-            (
-                "unanswered call",
-                "user: go / assistant: read#1{\"p\":1} / user: #1!=(NONE), next",
-                "user: go, next",
-            ),
-            (
-                "partial batch",
-                "user: go / assistant: both, read#1{}, run#2{} / user: #1=(one), #2!=(NONE), next",
-                "user: go / assistant: both / user: next",
-            ),
-            (
-                "orphan",
-                &format!("user: go / assistant: ok / user: {label}, next"),
-                "user: go / assistant: ok / user: next",
-            ),
-            (
-                "orphan in a batch",
-                &format!("user: go / assistant: read#1{{}} / user: #1=(one), {label}, next"),
-                "user: go / assistant: read#1{} / user: #1=(one), next",
-            ),
-            (
-                "result without id",
-                &format!("user: go / assistant: ok / user: {bare}, next"),
-                "user: go / assistant: ok / user: next",
-            ),
-            (
-                "result before its call",
-                "user: go / assistant: read#1{} / user: #1=(early), next",
-                "user: go, next",
-            ),
-            (
-                "detached result",
-                "user: go / assistant: read#1{} / user: #1=(late), wait / assistant: ok / user: next",
-                "user: go / assistant: read#1{} / user: #1=(late), wait / assistant: ok / user: next",
-            ),
-            (
-                "two results",
-                "user: go / assistant: read#1{} / user: #1=(one, two), next",
-                "user: go / assistant: read#1{} / user: #1=(one), next",
-            ),
-            (
-                "reused id",
-                "user: go / assistant: read#1{\"n\":1} / user: #1=(one) / assistant: read#2{\"n\":2} / user: #2=(two), next",
-                "user: go / assistant: read#1{\"n\":1} / user: #1=(one) / assistant: read#2{\"n\":2} / user: #2=(two), next",
-            ),
-            (
-                "malformed and answered",
-                r##"user: go / assistant: read#1{"_raw_arguments":"{\"p\":"} / user: #1=(bad), next"##,
-                r##"user: go / assistant: read#1{"_raw_arguments":"{\"p\":"} / user: #1=(bad), next"##,
-            ),
-            (
-                "malformed and unanswered",
-                "user: go / assistant: hm / user: next",
-                "user: go / assistant: hm / user: next",
-            ),
-            (
-                "no arguments",
-                "user: go / assistant: read#1{} / user: #1=(one), next",
-                "user: go / assistant: read#1{} / user: #1=(one), next",
-            ),
-        ],
-    );
-}
-
-#[test]
-fn calls_that_never_ran() {
-    let list = json!([user("go"), calls(Some("let me"), &[(A, "read", "{}")]), user("next")]);
-    for fate in [Fate::NotStarted, Fate::AwaitingApproval] {
-        let known = vec![KnownCall { message: 1, block: 1, fate }];
-        let body = translation::with_known(&list, known, TO);
-        assert_eq!(sketch(&body), "user: go / assistant: let me / user: next");
-        assert!(body.get("toolConfig").is_none());
-    }
-}
-
-#[test]
-fn system_texts_go_to_the_field_or_stay_in_their_place() {
-    let developer = json!({"role":"developer","content":[{"type":"text","text":"two"},{"type":"text","text":" "},{"type":"text","text":"three"}]});
-    let list = json!([
-        system("one"),
-        developer,
-        user("a"),
-        system("four"),
-        calls(None, &[(A, "read", "{}")]),
-        result(A, "r"),
-        system("five"),
-        assistant("b"),
-        user("c")
-    ]);
-    let out = from_chat(&list, TO);
-    assert_eq!(out.body["system"], json!([text("one"), text("two"), text("three")]));
-    assert_eq!(
-        sketch(&out.body),
-        "user: a, <system>four</system> / assistant: read#1{} / user: #1=(r), <system>five</system> / assistant: b / user: c"
-    );
+fn system_texts_at_the_front_go_to_the_field() {
+    let list = crate::system_texts();
+    assert_eq!(from_chat(&list, TO).body["system"], json!([text("one"), text("two"), text("three")]));
     let anthropic = json!({"system":[{"type":"text","text":"x"},{"type":"text","text":" "},{"type":"text","text":"y"}],"messages":[system("z"), user("a")]});
     assert_eq!(from_anthropic(&anthropic, TO).body["system"], json!([text("x"), text("y"), text("z")]));
-    // A system message that calls a tool: what follows is not at the front any more.
-    let mut odd = calls(Some("one"), &[(A, "read", "{}")]);
-    odd["role"] = json!("system");
-    let out = from_chat(&json!([odd, system("two"), result(A, "r"), user("a")]), TO);
-    assert_eq!(out.body["system"], json!([text("one")]));
-    assert_eq!(
-        sketch(&out.body),
-        "user: [conversation resumed] / assistant: read#1{} / user: #1=(r), <system>two</system>, a"
-    );
-}
-
-#[test]
-fn empties() {
-    for (list, expected) in [
-        (json!([]), "user: [conversation resumed]"),
-        (json!([system("s")]), "user: [conversation resumed]"),
-        (json!([user("a"), {"role":"assistant","content":null,"reasoning_content":"hm"}]), "user: a"),
-        (json!([user("a"), assistant(" \n"), user("b")]), "user: a, b"),
-        (json!([user("")]), "user: (empty)"),
-        (
-            json!([{"role":"user","content":[{"type":"text","text":" "},{"type":"text","text":"a"}]}]),
-            "user: a",
-        ),
-        (json!([{"role":"weird","content":[]}, user("a")]), "user: a"),
-        (json!([assistant("a"), user("b")]), "user: [conversation resumed] / assistant: a / user: b"),
-        (
-            json!([user("a"), calls(None, &[(A, "read", "{}")]), result(A, "\t")]),
-            "user: a / assistant: read#1{} / user: #1=((empty))",
-        ),
-    ] {
-        assert_eq!(sketch(&from_chat(&list, TO).body), expected);
-    }
-    let blank = json!([user("go"),
-        {"role":"assistant","content":[{"type":"tool_use","id":A,"name":"read","input":{}}]},
-        {"role":"user","content":[{"type":"tool_result","tool_use_id":A,"content":"one"},{"type":"text","text":" "}]}]);
-    assert_eq!(sketch(&from_anthropic(&blank, TO).body), "user: go / assistant: read#1{} / user: #1=(one)");
 }
 
 #[test]
@@ -296,20 +144,12 @@ fn neighbours_become_one_message() {
 fn the_last_word_is_not_the_assistants() {
     let out = from_chat(&json!([user("a"), assistant("b")]), TO);
     assert_eq!(sketch(&out.body), "user: a / assistant: b / user: Continue.");
-    let history: History = [Message::user("a"), Message::assistant("b")].into_iter().collect();
-    let context = Context::default();
-    let target = Target { closes: false, ..Target::of(&context) };
-    let body = TO.wire().encode(&repair(&history, OnBroken::Keep).view, &target).unwrap().body;
-    assert_eq!(sketch(&serde_json::from_str(&body).unwrap()), "user: a / assistant: b");
 }
 
 #[test]
 fn failed_results() {
-    let picture =
-        json!({"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}});
-    let list = json!([user("go"),
-        {"role":"assistant","content":[
-            {"type":"tool_use","id":A,"name":"run","input":{}},{"type":"tool_use","id":B,"name":"run","input":{}}]},
+    let picture = picture(Some("image/png"), "iVBORw0KGgo=");
+    let list = json!([user("go"), uses(&[(A, "run"), (B, "run")]),
         {"role":"user","content":[
             {"type":"tool_result","tool_use_id":A,"content":[picture,{"type":"text","text":"no"}],"is_error":true},
             {"type":"tool_result","tool_use_id":B,"content":[picture]}]}]);
@@ -324,7 +164,7 @@ fn failed_results() {
 
 #[test]
 fn images() {
-    let base64 = |kind: &str, data: &str| json!({"type":"image","source":{"type":"base64","media_type":kind,"data":data}});
+    let base64 = |kind: &str, data: &str| picture(Some(kind), data);
     let list = json!([{"role":"user","content":[
         base64("image/png", "iVBORw0KGgo"), base64("image/jpg", "_9j_"), base64("image/gif", "R0lGODlh"), base64("image/webp", "UklGRgAAAABXRUJQ"),
         {"type":"image_url","image_url":{"url":"data:image/bmp;base64,Qk0="}},
@@ -393,8 +233,7 @@ fn documents() {
 #[test]
 fn a_document_in_a_result() {
     let document = json!({"type":"document","title":"a","source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0="}});
-    let list = json!([user("go"),
-        {"role":"assistant","content":[{"type":"tool_use","id":A,"name":"read","input":{}}]},
+    let list = json!([user("go"), uses(&[(A, "read")]),
         {"role":"user","content":[{"type":"tool_result","tool_use_id":A,"content":[document]},document]}]);
     assert_eq!(
         sketch(&from_anthropic(&list, TO).body),
@@ -499,38 +338,6 @@ fn reasoning_is_left_out() {
 }
 
 #[test]
-fn lone_surrogates() {
-    let body = r#"[{"role":"user","content":"a\ud83d"},{"role":"assistant","content":null,"tool_calls":[
-        {"id":"call0000A","type":"function","function":{"name":"read","arguments":"{\"s\":\"\\ud83d\"}"}}]},
-        {"role":"tool","tool_call_id":"call0000A","content":"b\ud83d"},{"role":"tool","tool_call_id":"x","content":"c\ud83d"}]"#;
-    let input = rejoin_formats::Input::new("body", body.as_bytes()).unwrap();
-    let session = rejoin_formats::sessions::read(&input, None).unwrap().remove(0);
-    let out = rejoin_formats::convert(&session, TO, None, OnBroken::Keep).unwrap();
-    assert!(out.body.contains(r#""input":{"s":"\ufffd"}"#), "{}", out.body);
-    assert_eq!(out.body.matches('\u{fffd}').count(), 3);
-    assert_eq!(out.findings.iter().filter(|finding| finding.rule.name() == "lone-surrogate").count(), 4);
-    let system = br#"{"system":"s\ud83d","messages":[{"role":"user","content":"a"}]}"#;
-    let input = rejoin_formats::Input::new("body", system).unwrap();
-    let session = rejoin_formats::sessions::read(&input, None).unwrap().remove(0);
-    let out = rejoin_formats::convert(&session, TO, None, OnBroken::Keep).unwrap();
-    assert!(out.body.contains("s\u{fffd}"));
-    assert_eq!(out.findings[0].rule.name(), "lone-surrogate");
-}
-
-#[test]
-fn what_was_sent_stays() {
-    fn pieces(body: &Value) -> Vec<String> {
-        let mut pieces = Vec::new();
-        for message in body["messages"].as_array().unwrap() {
-            let blocks = message["content"].as_array().unwrap();
-            pieces.extend(blocks.iter().map(|block| format!("{} {block}", message["role"])));
-        }
-        pieces
-    }
-    translation::check_stable(&translation::growing(), TO, pieces);
-}
-
-#[test]
 fn responses() {
     let response = br#"{"output":{"message":{"role":"assistant","content":[
         {"reasoningContent":{"reasoningText":{"text":"hm","signature":"c2ln"}}},{"reasoningContent":{"redactedContent":"AAAA"}},
@@ -557,9 +364,8 @@ fn responses() {
     // What was decoded can be sent: as other words, and without what it thought.
     let history: History = [Message::user("go"), message, Message::tool("t1", "done")].into_iter().collect();
     let context = Context::default();
-    let body = TO.wire().encode(&repair(&history, OnBroken::Keep).view, &Target::of(&context)).unwrap().body;
     assert_eq!(
-        sketch(&serde_json::from_str(&body).unwrap()),
+        sketch(&encoded(&history, &Target::of(&context), TO)),
         "user: go / assistant: ok, a#1{\"x\":1.5}, [citationsContent] {\"citationsContent\":{\"x\":1}} / user: #1=(done)"
     );
 }

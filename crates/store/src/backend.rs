@@ -1,0 +1,18 @@
+//! What every kind of store is built from: `use crate::backend::*;`.
+
+pub(crate) use crate::{
+    aside::{Asides, Sought},
+    digest::Digester,
+    drafts::Drafts,
+    error::{StoreError, StoreResult},
+    files::{self, PrivateFolder},
+    location::Location,
+    lock::{Holder, Lock, Locks, guard},
+    open::{Access, Options},
+    scan,
+    store::{
+        Damage, Each, EachPiece, EachProblem, Erasure, Hit, Item, Page, PartRead, Place, Problem,
+        ProgressHook, Query, Search, Selected, Size, Store, Verified,
+    },
+    summary::Summary,
+};
