@@ -10,7 +10,7 @@
 //! A later minor version may add fields at the end of the envelope. They are hashed with it, so an entry from a newer minor
 //! version still verifies here.
 
-use std::{borrow::Cow, fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
 
 use jiff::Timestamp;
 
@@ -200,7 +200,7 @@ pub struct Entry {
     envelope: Envelope,
     /// The envelope's exact bytes, including fields of newer versions, if they are not what this version writes. Nearly every
     /// entry has none, which saves memory in long conversations.
-    spelling: Option<Raw>,
+    spelling: Option<Arc<str>>,
     inner: Hash,
     hash: Hash,
     content: Option<SaltedBody>,
@@ -258,7 +258,7 @@ impl Entry {
 
     /// The envelope's exact text, if it is not what this version would write because it has fields of a newer one.
     pub fn spelling(&self) -> Option<&str> {
-        self.spelling.as_ref().map(Raw::as_str)
+        self.spelling.as_deref()
     }
 
     /// The envelope's exact text, which is hashed.
@@ -398,8 +398,8 @@ impl Entry {
 }
 
 /// The text of an envelope, if it is not what this version would write.
-fn spelled(envelope: &Envelope, text: &str) -> Option<Raw> {
-    (text != envelope.write()).then(|| Raw::new(text))
+fn spelled(envelope: &Envelope, text: &str) -> Option<Arc<str>> {
+    (text != envelope.write()).then(|| text.into())
 }
 
 fn chain_hash(envelope: &str, parent: Option<Hash>, inner: Hash) -> Hash {

@@ -18,7 +18,10 @@ use translation::{
 };
 
 /// The dialects, and how a body of each is written on one line.
-const DIALECTS: [(Dialect, fn(&Value) -> String); 3] =
+/// A dialect, and how its messages are told.
+type Told = (Dialect, fn(&Value) -> String);
+
+const DIALECTS: [Told; 3] =
     [(bedrock::TO, bedrock::sketch), (mistral::TO, mistral::sketch), (ollama::TO, ollama::sketch)];
 
 #[test]

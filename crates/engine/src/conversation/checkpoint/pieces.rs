@@ -91,11 +91,13 @@ fn read(piece: &str) -> Option<Vec<StandIn>> {
 /// The messages of a piece, and its place.
 type Parsed = (usize, Vec<StandIn>);
 
+/// A second thread that parses, and the way to it.
+type Beside<'s> = (SyncSender<(usize, String)>, ScopedJoinHandle<'s, Option<Vec<Parsed>>>);
+
 /// Parses pieces in the order in which they come. Only a few of them are in memory at a time.
 pub(super) struct Parsing<'s, 'e> {
     scope: &'s Scope<'s, 'e>,
-    /// The second thread, and the way to it.
-    beside: Option<(SyncSender<(usize, String)>, ScopedJoinHandle<'s, Option<Vec<Parsed>>>)>,
+    beside: Option<Beside<'s>>,
     /// The number of pieces that came.
     count: usize,
     /// Those that this thread parsed. None if one is not as it was kept.
