@@ -101,6 +101,11 @@ fn tells(file: &str, expected: &[&str]) -> Session {
     session
 }
 
+/// The same of a session with a title.
+fn titled(file: &str, title: &str, expected: &[&str]) {
+    assert_eq!(tells(file, expected).title().unwrap().as_str(), title);
+}
+
 /// The messages that are kept and not sent.
 fn hidden(session: &Session) -> Vec<String> {
     sketching::hidden_as(session, told_in)
@@ -152,8 +157,8 @@ fn gemini_cli_replays_its_log() {
     assert_eq!(hidden(&session), ["assistant: bravo read>c1", "tool: c1=charlie"]);
     assert!(!is_compacted(&session));
 
-    let session = tells("gemini-cli/legacy.json", &["user: alfa", "assistant: bravo read>c1"]);
-    assert_eq!(session.title().unwrap().as_str(), "An older file marker golf");
+    let expected = ["user: alfa", "assistant: bravo read>c1"];
+    titled("gemini-cli/legacy.json", "An older file marker golf", &expected);
 }
 
 #[test]
@@ -283,9 +288,8 @@ fn kiro_in_its_two_forms() {
 #[test]
 fn iflow_and_antigravity() {
     tells("iflow/sound.jsonl", &["user: alfa", "assistant: bravo list_directory>c1", "user: c1=charlie"]);
-    let session =
-        tells("antigravity/export.json", &["user: alfa", "assistant: bravo shell>c1", "tool: c1=charlie"]);
-    assert_eq!(session.title().unwrap().as_str(), "Listing files marker golf");
+    let expected = ["user: alfa", "assistant: bravo shell>c1", "tool: c1=charlie"];
+    titled("antigravity/export.json", "Listing files marker golf", &expected);
 }
 
 #[test]

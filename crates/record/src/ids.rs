@@ -4,7 +4,10 @@ use std::{borrow::Borrow, fmt, str::FromStr};
 
 use uuid::Uuid;
 
-use crate::{hash::Hasher, text::Text};
+use crate::{
+    hash::Hasher,
+    text::{Text, made_of_strings},
+};
 
 /// Why a text is not an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -157,17 +160,7 @@ impl Borrow<str> for CallId {
     }
 }
 
-impl From<&str> for CallId {
-    fn from(id: &str) -> Self {
-        Self::new(id)
-    }
-}
-
-impl From<String> for CallId {
-    fn from(id: String) -> Self {
-        Self::new(id)
-    }
-}
+made_of_strings!(CallId);
 
 impl fmt::Display for CallId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -327,17 +327,25 @@ impl Borrow<str> for Text {
     }
 }
 
-impl From<&str> for Text {
-    fn from(value: &str) -> Self {
-        Self::new(value)
-    }
-}
+/// Makes a type of strings, by its `new`.
+macro_rules! made_of_strings {
+    ($made:ty) => {
+        impl From<&str> for $made {
+            fn from(text: &str) -> Self {
+                Self::new(text)
+            }
+        }
 
-impl From<String> for Text {
-    fn from(value: String) -> Self {
-        Self::new(value)
-    }
+        impl From<String> for $made {
+            fn from(text: String) -> Self {
+                Self::new(text)
+            }
+        }
+    };
 }
+pub(crate) use made_of_strings;
+
+made_of_strings!(Text);
 
 impl PartialEq for Text {
     fn eq(&self, other: &Self) -> bool {

@@ -16,14 +16,15 @@ use std::{
 };
 
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Salt, Tail, Timestamp, chain::Stamp,
-    content::Metadata,
+    Chain, Content, ConversationId, Entry, Kind, Message, Tail, chain::Stamp, content::Metadata,
 };
 use rejoin_store::{Access, Item, Location, Options, Query, Store, open};
 use testkit::{
     faults::{Dice, digest},
     postgres::{INSTALL, Server, programs},
 };
+
+mod stamps;
 
 /// How often the store and pgbench take turns: `REJOIN_BENCH_ROUNDS`, or this.
 const ROUNDS: usize = 12;
@@ -53,17 +54,7 @@ impl Talk {
 
     fn stamp(&mut self) -> Stamp {
         self.made += 1;
-        let mut random = [0; 10];
-        random[..8].copy_from_slice(&self.dice.roll().to_le_bytes());
-        let mut salt = [0; 16];
-        salt[..8].copy_from_slice(&self.dice.roll().to_le_bytes());
-        let micros = 1_760_000_000_000_000 + self.made as i64 * 1000;
-        Stamp {
-            id: EntryId::new(micros as u64 / 1000, random),
-            timestamp: Timestamp::from_microsecond(micros).unwrap(),
-            salt: Salt(salt),
-            source_time: None,
-        }
+        stamps::stamp(self.made, || self.dice.roll())
     }
 
     fn header(&mut self) -> Entry {

@@ -13,11 +13,12 @@ use std::{
 };
 
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Salt, Tail, Timestamp, chain::Stamp,
-    content::Metadata,
+    Chain, Content, ConversationId, Entry, Kind, Message, Tail, chain::Stamp, content::Metadata,
 };
 use rejoin_store::{Access, Item, Location, Options, Query, Search, Store, open};
 use testkit::faults::digest;
+
+mod stamps;
 
 /// A small random generator: the same numbers in every run.
 struct Dice(u64);
@@ -59,17 +60,7 @@ impl Maker {
 
     fn stamp(&mut self) -> Stamp {
         self.number += 1;
-        let mut random = [0; 10];
-        random[..8].copy_from_slice(&self.dice.roll().to_le_bytes());
-        let mut salt = [0; 16];
-        salt[..8].copy_from_slice(&self.dice.roll().to_le_bytes());
-        let micros = 1_760_000_000_000_000 + self.number as i64 * 1000;
-        Stamp {
-            id: EntryId::new(micros as u64 / 1000, random),
-            timestamp: Timestamp::from_microsecond(micros).unwrap(),
-            salt: Salt(salt),
-            source_time: None,
-        }
+        stamps::stamp(self.number, || self.dice.roll())
     }
 
     fn header(&mut self, conversation: ConversationId) -> Entry {

@@ -13,6 +13,7 @@ use proptest::{
 use rejoin_record::{Entry, Scope, Tail};
 use rejoin_store::{Enabled, Hit, Location, Query, ScopeFilter, Search, Store, StoreError};
 use support::{READ, Talk, WRITE, hashes, problems, read, tail, with_database};
+use testkit::postgres::Server;
 
 fn open(location: &Location) -> Box<dyn Store> {
     rejoin_store::open(location, WRITE).unwrap()
@@ -349,8 +350,7 @@ fn partitions_lose_nothing_that_others_made() {
         server.psql(database, rights).unwrap();
         store.enable("partitions").unwrap();
         store.enable("search").unwrap();
-        let address = format!("postgres://worker@/{database}?host={}", server.socket().display());
-        let worker = open(&address.parse().unwrap());
+        let worker = open_as("worker", server, database);
         let (other, more) = Talk::of(2, 3);
         worker.append(other.id, None, &more).unwrap();
         assert_eq!(read(&*worker, talk.id, 0).0, entries);
@@ -358,8 +358,18 @@ fn partitions_lose_nothing_that_others_made() {
         let unsearched = "SELECT count(*) FROM rejoin.summary WHERE searched < seq";
         assert_eq!(server.psql(database, unsearched).unwrap(), "0");
         drop(worker);
-        server.psql(database, "DROP OWNED BY worker; DROP ROLE worker").unwrap();
+        drop_role("worker", server, database);
     });
+}
+
+/// The store of a database, opened as another role.
+fn open_as(role: &str, server: &Server, database: &str) -> Box<dyn Store> {
+    let address = format!("postgres://{role}@/{database}?host={}", server.socket().display());
+    open(&address.parse().unwrap())
+}
+
+fn drop_role(role: &str, server: &Server, database: &str) {
+    server.psql(database, &format!("DROP OWNED BY {role}; DROP ROLE {role}")).unwrap();
 }
 
 /// The operator enables, and a role without special rights owns the tables.
@@ -368,8 +378,7 @@ fn the_owner_stays_the_owner() {
     with_database(|server, database, location| {
         server.psql("postgres", "CREATE ROLE keeper LOGIN").unwrap();
         server.psql(database, "CREATE SCHEMA rejoin AUTHORIZATION keeper").unwrap();
-        let address = format!("postgres://keeper@/{database}?host={}", server.socket().display());
-        let keeper = open(&address.parse().unwrap());
+        let keeper = open_as("keeper", server, database);
         let (talk, entries) = Talk::of(1, 2);
         keeper.append(talk.id, None, &entries).unwrap();
         let operator = open(location);
@@ -381,8 +390,7 @@ fn the_owner_stays_the_owner() {
         keeper.delete(talk.id).unwrap();
         assert!(problems(&*keeper, None).is_empty());
         drop((keeper, operator));
-        server.psql(database, "DROP OWNED BY keeper").unwrap();
-        server.psql("postgres", "DROP ROLE keeper").unwrap();
+        drop_role("keeper", server, database);
     });
 }
 
@@ -399,8 +407,7 @@ fn who_cannot_rebuild_the_index_erases_nothing() {
                 "GRANT ALL ON SCHEMA rejoin TO writer; GRANT ALL ON ALL TABLES IN SCHEMA rejoin TO writer",
             )
             .unwrap();
-        let address = format!("postgres://writer@/{database}?host={}", server.socket().display());
-        let writer = open(&address.parse().unwrap());
+        let writer = open_as("writer", server, database);
         let (mut talk, mut entries) = Talk::of(1, 2);
         writer.append(talk.id, None, &entries).unwrap();
         let note = talk.erased(entries[1].id());
@@ -417,8 +424,7 @@ fn who_cannot_rebuild_the_index_erases_nothing() {
         assert_eq!(hashes(&read(&*owner, talk.id, 0).0), hashes(&entries));
         writer.delete(talk.id).unwrap();
         drop((writer, owner));
-        server.psql(database, "DROP OWNED BY writer").unwrap();
-        server.psql("postgres", "DROP ROLE writer").unwrap();
+        drop_role("writer", server, database);
     });
 }
 

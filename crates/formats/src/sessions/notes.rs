@@ -99,14 +99,22 @@ pub(crate) fn read_aider(input: &Input, _: Sample<'_>) -> Result<Vec<Session>, R
             Err(text) => builder.aside(place, Aside::Raw(text)),
         }
     }
+    conclude(
+        &mut builder,
+        input,
+        "aider's history names no calls and no files that were added; what aider printed is set aside",
+    )?;
+    Ok(vec![builder.finish(&input.name, None, building::context(None))])
+}
+
+/// Reports what was lost in a file, unless nothing was said in it.
+fn conclude(builder: &mut SessionBuilder, input: &Input, why: &'static str) -> Result<(), ReadError> {
     if builder.messages.is_empty() {
         return Err(ReadError::NoConversation("nothing was said in it"));
     }
     builder.findings.extend(replaced_bytes(input));
-    builder.findings.push(lossy(
-        "aider's history names no calls and no files that were added; what aider printed is set aside",
-    ));
-    Ok(vec![builder.finish(&input.name, None, building::context(None))])
+    builder.findings.push(lossy(why));
+    Ok(())
 }
 
 fn is_blank(line: &str) -> bool {
@@ -194,7 +202,7 @@ impl Speaker {
 /// Reads a file of SpecStory.
 ///
 /// # Errors
-/// If nobody speaks in it.
+/// If nothing was said in it.
 pub(crate) fn read_specstory(input: &Input, _: Sample<'_>) -> Result<Vec<Session>, ReadError> {
     let text = &input.text;
     let (mut id, mut model) = (None, None);
@@ -225,13 +233,8 @@ pub(crate) fn read_specstory(input: &Input, _: Sample<'_>) -> Result<Vec<Session
             Err(text) => builder.aside(place, Aside::Raw(text)),
         }
     }
-    if builder.messages.is_empty() {
-        return Err(ReadError::NoConversation("nobody speaks in it"));
-    }
-    builder.findings.extend(replaced_bytes(input));
-    builder.findings.push(lossy(
-        "SpecStory keeps calls and their output as Markdown: they are read as text of the agent",
-    ));
+    let why = "SpecStory keeps calls and their output as Markdown: they are read as text of the agent";
+    conclude(&mut builder, input, why)?;
     Ok(vec![builder.finish(&input.name, id.as_deref(), building::context(model.as_deref()))])
 }
 

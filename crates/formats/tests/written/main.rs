@@ -17,8 +17,7 @@ use translation::{
     user, uses,
 };
 
-/// The dialects, and how a body of each is written on one line.
-/// A dialect, and how its messages are told.
+/// A dialect, and how a body of it is written on one line.
 type Told = (Dialect, fn(&Value) -> String);
 
 const DIALECTS: [Told; 3] =

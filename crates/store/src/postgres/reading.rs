@@ -88,13 +88,7 @@ pub(super) fn read_at(
     let name = id.to_string();
     for places in places.chunks(FIRST as usize) {
         let wanted: Vec<i64> = places.iter().map(|place| *place as i64).collect();
-        let found = link.run("reading entries", |client| {
-            let (query, name, wanted) = (&query, &name, &wanted);
-            async move {
-                let statement = client.prepare_cached(query).await?;
-                Ok(client.query(&statement, &[name, wanted]).await?)
-            }
-        })?;
+        let found = entries(link, &query, &[&name, &wanted])?;
         let mut found = found.iter().map(rows::read).peekable();
         for place in places {
             let item = match found.next_if(|(seq, _)| seq == place) {
@@ -107,6 +101,14 @@ pub(super) fn read_at(
         }
     }
     Ok(ControlFlow::Continue(()))
+}
+
+/// The rows that a query finds.
+fn entries(link: &Link, query: &str, values: &[&(dyn ToSql + Sync)]) -> StoreResult<Vec<Row>> {
+    link.run("reading entries", |client| async move {
+        let statement = client.prepare_cached(query).await?;
+        Ok(client.query(&statement, values).await?)
+    })
 }
 
 /// A row that was read on its own, checked.
@@ -130,13 +132,7 @@ pub(super) fn read_each(
     for places in places.chunks(FIRST as usize) {
         let ids: Vec<String> = places.iter().map(|(id, _)| id.to_string()).collect();
         let seqs: Vec<i64> = places.iter().map(|(_, seq)| *seq as i64).collect();
-        let found = link.run("reading entries", |client| {
-            let (query, ids, seqs) = (&query, &ids, &seqs);
-            async move {
-                let statement = client.prepare_cached(query).await?;
-                Ok(client.query(&statement, &[ids, seqs]).await?)
-            }
-        })?;
+        let found = entries(link, &query, &[&ids, &seqs])?;
         for row in &found {
             if let Ok(id) = row.get::<_, &str>(rows::COUNT).parse()
                 && let Item::Entry(entry) = checked(rows::read(row).1)
