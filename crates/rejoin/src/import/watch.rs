@@ -4,8 +4,8 @@
 //! thousand files takes some hundredths of a second. The more there is to look at, the longer is the pause.
 //!
 //! A file that changed is read whole, and compared with a memory of what the store has of it. Then it rests for `REST` times as long
-//! as that took, and everything that is written meanwhile is imported together. So watching takes at most a fixed share of the time,
-//! however large the files are and however often they change.
+//! as that took, and everything that is written meanwhile is imported together. So watching a file takes at most a fixed share of the
+//! time, however large it is and however often it changes. Other files do not wait for it.
 
 use std::{
     collections::HashMap,
@@ -22,7 +22,7 @@ use crate::places::Candidate;
 /// The shortest pause between two looks.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// How many times as long as a look, or as the import of a file, the pause after it is: watching works a fifth of the time at most.
+/// How many times as long as a look, or as the import of a file, the pause after it is: each takes a fifth of the time at most.
 const REST: u32 = 4;
 
 /// How long a file that could not be stored is left alone.
@@ -94,20 +94,23 @@ impl Watch {
         goes_on: impl Fn() -> bool,
         each: &mut impl FnMut(ImportStep<'_>) -> Result<(), E>,
     ) -> Result<Duration, E> {
-        let begun = Instant::now();
+        let (begun, mut importing) = (Instant::now(), Duration::ZERO);
         for candidate in candidates {
             if !goes_on() {
                 break;
             }
             if self.is_due(&candidate.path, Instant::now()) {
+                let due = Instant::now();
                 let mut memory = std::mem::take(&mut self.memory);
                 self.note(importer, candidate, |importer| {
                     importer.file_again(candidate, Some(&mut memory), each)
                 })?;
                 self.memory = memory;
+                importing += due.elapsed();
             }
         }
-        Ok(PAUSE.max(begun.elapsed() * REST))
+        // Each file that was imported rests by itself.
+        Ok(PAUSE.max(begun.elapsed().saturating_sub(importing) * REST))
     }
 
     /// Imports a file and remembers what it looked like.
