@@ -28,7 +28,7 @@ pub fn unaccounted(input: &str, sessions: &[Session]) -> Vec<String> {
 }
 
 /// Formats whose texts are Markdown: JSON in them is a part of what was said.
-const MARKDOWN: [&str; 2] = ["aider", "specstory"];
+const MARKDOWN: [&str; 3] = ["aider", "ploke", "specstory"];
 
 /// The lines of a text that is not JSON which neither a message nor anything beside the messages keeps.
 fn unaccounted_lines(input: &str, sessions: &[Session]) -> Vec<String> {

@@ -58,6 +58,9 @@ pub fn function_call(
     ledger: &mut Ledger,
 ) -> String {
     let arguments = text(exchange, call, at, ledger);
-    let function = Object::new().text("name", &spelled.name).text("arguments", arguments);
-    Object::new().text("id", &spelled.id).text("type", "function").object("function", function).finish()
+    // Each quotation mark in the arguments gets a backslash.
+    let room = spelled.name.len() + arguments.len() * 5 / 4 + 32;
+    let function = Object::with_room(room).text("name", &spelled.name).text("arguments", arguments);
+    let call = Object::with_room(room + spelled.id.len() + 48);
+    call.text("id", &spelled.id).text("type", "function").object("function", function).finish()
 }

@@ -32,6 +32,13 @@ impl Object {
         Self::default()
     }
 
+    /// Begins an object without fields, with room for so many bytes.
+    pub fn with_room(bytes: usize) -> Self {
+        let mut out = String::with_capacity(bytes);
+        out.push('{');
+        Self(out)
+    }
+
     /// Adds a string.
     pub fn text(mut self, name: &str, value: impl Display) -> Self {
         write::key(&mut self.0, name);

@@ -321,7 +321,11 @@ impl Encoder {
 
     /// Writes a message with these fields; every other field of the source's message stays.
     fn push_fields(&mut self, source: Option<&Message>, fields: &[(&str, Option<String>)]) {
-        let mut out = String::from("{");
+        let length = |(name, json): &(&str, Option<String>)| {
+            json.as_ref().map_or(0, |json| name.len() + json.len() + r#","":"#.len())
+        };
+        let mut out = String::with_capacity(fields.iter().map(length).sum::<usize>() + 2);
+        out.push('{');
         let mut written: Vec<&str> = Vec::new();
         let doc = Doc::of(source.map_or("", Message::native_text));
         for (key, value) in doc.root().into_iter().flat_map(Value::fields) {
