@@ -112,7 +112,7 @@ fn deliver_one(store: &dyn Store, id: ConversationId, mut left: LeftUnsaved) -> 
                 let sealed = resealed(found, hashes, missing);
                 if sealed.is_empty() { found } else { store.append(id, Some(found), &sealed)? }
             }
-            // Somebody deleted the conversation. That is not undone here, and what was said here is not thrown away either.
+            // The conversation was deleted elsewhere. That is not undone here, and what was said here is not thrown away either.
             Err(StoreError::TailMoved { expected: Some(_), found: None }) => {
                 let path = left.set_aside()?;
                 tracing::warn!(

@@ -308,7 +308,7 @@ impl Trouble {
     }
 
     /// Whether the connection is gone, or was never there, as opposed to a statement that the server refused, and trying again at once
-    /// may be of use: it is not if nobody listens there, or if the server is only starting.
+    /// may help: it does not if no server listens there, or if the server is only starting.
     fn is_broken(&self) -> bool {
         match self {
             Self::Store(_) => false,

@@ -86,8 +86,8 @@ impl Driver {
             match future.as_mut().poll(&mut context) {
                 Poll::Pending => self.turn(&mut guard(&self.connection), Waits::ForAnswers),
                 Poll::Ready(done) => {
-                    // Requests whose answer nobody waits for, such as ROLLBACK, go out as well. If somebody else uses the connection
-                    // already, they go out with theirs.
+                    // Requests without a caller that waits, such as ROLLBACK, go out as well. If another thread uses the connection
+                    // already, they go out with its requests.
                     if self.gate.has_work.load(Ordering::Acquire)
                         && let Ok(mut connection) = self.connection.try_lock()
                     {
@@ -107,7 +107,7 @@ impl Driver {
         let has_ended =
             connection.as_mut().is_none_or(|driven| Pin::new(driven).poll(&mut context).is_ready());
         if has_ended {
-            // Whoever waits for an answer learns by this that none will come.
+            // This tells those who wait for an answer that none will come.
             *connection = None;
         }
     }
