@@ -85,7 +85,12 @@ impl Connection {
                 let ended = ended(Some(partner)).await;
                 let why = match (flooded.get(), &why) {
                     (Some(flooded), _) => flooded.clone(),
-                    (None, ClientInitializeError::ConnectionClosed(_)) => ended,
+                    // A program that ends at once may do so before it is written to.
+                    (
+                        None,
+                        ClientInitializeError::ConnectionClosed(_)
+                        | ClientInitializeError::TransportError { .. },
+                    ) => ended,
                     (None, why) => harmless(&why.to_string(), 300),
                 };
                 Err(complaints.after(&why))
