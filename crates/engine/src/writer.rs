@@ -46,8 +46,8 @@ pub struct Imported {
     pub added: u64,
     /// The number of messages in the source.
     pub messages: u64,
-    /// The number of entries that were read from the store to find out what is new. An [`ImportMemory`](crate::ImportMemory) saves
-    /// this work.
+    /// How many stored entries were read to see which of the imported ones are new. None if an
+    /// [`ImportMemory`](crate::ImportMemory) knew them already.
     pub compared: u64,
     /// What the import did to the conversation; none if it added nothing. [`Writer::take_back`] undoes it.
     pub growth: Option<Growth>,

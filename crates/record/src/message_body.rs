@@ -108,7 +108,7 @@ impl<'b> Buffer<'b> {
     }
 }
 
-/// Reads a value that [`write_raw`] wrote, without so many bytes at each end.
+/// Reads a value that [`write_raw`] wrote. `without` bytes are cut off at each end.
 fn read_raw(body: Buffer<'_>, holder: Value<'_>, name: &str, without: usize) -> Option<Raw> {
     match holder.get(name) {
         Some(item) => body.cut(item.start() + without, item.end().checked_sub(without)?),

@@ -169,7 +169,7 @@ const ROWS: &[Row] = &[
             (Refused, "u r1 c1 a"),
         ],
     ),
-    // Where its versions differ, and of what its service refuses, nothing is said.
+    // Nothing is claimed where its versions differ, or about what its service refuses.
     row("kiro", Anthropic, &[(Mended, "u c1; u c1,2 r1"), (Unknown, "u c1 u a; u a r1 u a; u c1 a u")]),
     // Nothing is known of these.
     row("iflow", Anthropic, &[(Sound, "u c1 r1 a u"), (Unknown, "u c1 a u a")]),
@@ -204,7 +204,7 @@ fn every_agent_of_which_something_is_known_is_tested() {
     assert!(untested.is_empty(), "{untested:?}");
     for Row { format, cases, .. } in ROWS.iter().filter(|row| known.contains(row.format)) {
         let any = |wanted| cases.iter().any(|(health, _)| *health == wanted);
-        // An agent that sends everything as it is mends nothing, and some mend all that is here.
+        // An agent that sends everything unchanged repairs nothing, and some agents repair every case in this table.
         let mends = any(Mended) || ["llm", "prometheus"].contains(format);
         let sends = any(Refused) || ["agent-orchestration", "copilot-cli", "kiro"].contains(format);
         assert!(mends && sends, "{format}");

@@ -590,7 +590,7 @@ fn a_store_is_used_in_a_task_of_any_runtime() {
     });
 }
 
-/// What ends without being committed is rolled back at once, although nobody waits for the server's answer to that.
+/// A transaction that ends without a commit is rolled back at once. No thread waits for the server's answer to that.
 #[test]
 fn an_erasure_that_fails_leaves_no_lock() {
     with_database(|server, database, location| {

@@ -1,7 +1,7 @@
 //! `rejoin import`: other agents' sessions into the store. The files are only read.
 //!
 //! In a folder every regular file is tried by its content. Files that are no sessions are counted by reason; none of them stops
-//! the others. What is imported, remembered and undone is decided in `rejoin::import`; here it is told.
+//! the others. `rejoin::import` decides what is imported, remembered and undone; this file prints it.
 
 use std::{
     path::PathBuf,

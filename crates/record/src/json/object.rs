@@ -32,7 +32,7 @@ impl Object {
         Self::default()
     }
 
-    /// Begins an object without fields, with room for so many bytes.
+    /// Begins an object without fields, with room for this many bytes.
     pub fn with_room(bytes: usize) -> Self {
         let mut out = String::with_capacity(bytes);
         out.push('{');

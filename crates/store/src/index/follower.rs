@@ -26,7 +26,7 @@ struct State {
 /// When a follower updates, other than a moment after the last append.
 #[derive(Clone, Copy)]
 pub(crate) struct Rhythm {
-    /// The next pause is at least so many times as long as the last update; 0 for the usual pause.
+    /// How many times as long as the last update the next pause is, at least; 0 for the usual pause.
     pub(crate) rest: u32,
     /// The longest time without an update while appends go on without a pause.
     pub(crate) longest: Duration,

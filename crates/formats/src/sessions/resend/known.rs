@@ -56,7 +56,7 @@ pub(crate) const COPILOT_CLI: Option<Agent> = pairs(
 );
 
 /// Seen with 0.225.2 and requests of Chat Completions, Responses and Anthropic: it answers a call that has no result before the next
-/// message, and leaves out a result that comes later. A result before its call counts, and is sent where it stands.
+/// message, and leaves out a result that comes later. A result before its call counts, and is sent in that place.
 pub(crate) const DROID: Option<Agent> = pairs(
     "Droid",
     Speaks::ByModel(Dialect::Anthropic),
