@@ -5,7 +5,7 @@
 //!
 //! A file that changed is read whole, and compared with a memory of what the store has of it. Then it rests for `REST` times as long
 //! as that took, and everything that is written meanwhile is imported together. So watching a file takes at most a fixed share of the
-//! time, however large it is and however often it changes. Other files do not wait for it.
+//! time, however large it is and however often it changes. Other files do not wait while it rests.
 
 use std::{
     collections::HashMap,
