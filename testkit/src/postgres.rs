@@ -69,6 +69,41 @@ impl Server {
     /// If that fails.
     #[must_use]
     pub fn start(programs: PathBuf, settings: &[&str]) -> Self {
+        let server = Self::without_data(programs, settings);
+        let made = server
+            .as_its_user(&server.programs.join("initdb"))
+            .args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "-D"])
+            .arg(server.data())
+            .output()
+            .expect("initdb runs");
+        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        server.restart();
+        server
+    }
+
+    /// Starts a copy of this server that follows it and only reads.
+    ///
+    /// # Panics
+    /// If that fails.
+    #[must_use]
+    pub fn standby(&self) -> Self {
+        let settings: Vec<&str> = self.settings.iter().map(String::as_str).collect();
+        let standby = Self::without_data(self.programs.clone(), &settings);
+        let made = standby
+            .as_its_user(&standby.programs.join("pg_basebackup"))
+            .args(["--no-sync", "--write-recovery-conf", "--checkpoint=fast", "-U", "postgres", "-h"])
+            .arg(&self.folder)
+            .args(["-p", &self.port.to_string(), "-D"])
+            .arg(standby.data())
+            .output()
+            .expect("pg_basebackup runs");
+        assert!(made.status.success(), "pg_basebackup: {}", String::from_utf8_lossy(&made.stderr));
+        standby.restart();
+        standby
+    }
+
+    /// A server whose data is not there yet.
+    fn without_data(programs: PathBuf, settings: &[&str]) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("rejoin-pg-{}-{number}", std::process::id());
@@ -89,14 +124,6 @@ impl Server {
             folder.as_os_str().len() < 80 && made.is_ok_and(|made| made.success())
         });
         server.folder = place.expect("a folder for the server");
-        let made = server
-            .as_its_user(&server.programs.join("initdb"))
-            .args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "-D"])
-            .arg(server.data())
-            .output()
-            .expect("initdb runs");
-        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
-        server.restart();
         server
     }
 
@@ -251,6 +278,16 @@ impl Server {
         path
     }
 
+    /// The processor time that all processes of the server have used, in seconds.
+    #[must_use]
+    pub fn processor_time(&self) -> f64 {
+        let master = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        let master = master.lines().next().unwrap_or_default();
+        let living = children_of(master).iter().map(|child| processor_time(child).0).sum::<f64>();
+        let (own, ended) = processor_time(master);
+        own + ended + living
+    }
+
     /// What the server has logged.
     #[must_use]
     pub fn log(&self) -> String {
@@ -258,6 +295,17 @@ impl Server {
         let _ = fs::File::open(self.folder.join("log")).map(|mut file| file.read_to_string(&mut log));
         log
     }
+}
+
+/// The processor time of a process, and that of its children which have ended, in seconds. `self` is this process.
+#[must_use]
+pub fn processor_time(pid: &str) -> (f64, f64) {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map(|(_, rest)| rest.split_whitespace().skip(11).take(4));
+    let ticks: Vec<f64> = fields.into_iter().flatten().filter_map(|field| field.parse().ok()).collect();
+    // Linux counts in hundredths of a second.
+    let seconds = |ticks: &[f64]| ticks.iter().sum::<f64>() / 100.0;
+    (seconds(ticks.get(..2).unwrap_or_default()), seconds(ticks.get(2..).unwrap_or_default()))
 }
 
 /// The processes that a process has started.

@@ -11,8 +11,6 @@ mod screen;
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
@@ -24,6 +22,7 @@ use rejoin::{
     store::{Access, Location, Store},
 };
 use screen::Screen;
+use testkit::loopback::scripted::{Answer, Asked, Server};
 
 /// How often each is done, one after the other; the best of each counts.
 const ROUNDS: usize = 9;
@@ -105,13 +104,8 @@ fn drawing(folder: &Path) {
     println!(
         "\ndrawing an answer of varied Markdown in pieces of {PIECE} characters, processor time of the whole process"
     );
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let base = format!("http://127.0.0.1:{}/v1", listener.local_addr().unwrap().port());
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            std::thread::spawn(move || drop(answer(stream.unwrap())));
-        }
-    });
+    let server = Server::answering(answer);
+    let base = format!("{}/v1", server.url);
     let mut costs = Vec::new();
     for bytes in [100_000, 1_000_000] {
         let home = folder.join(format!("drawing-{bytes}"));
@@ -170,24 +164,12 @@ fn processor_time(pid: i32) -> f64 {
 }
 
 /// Answers a request with as much Markdown as its last message asks for, as a stream.
-fn answer(mut stream: TcpStream) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let (mut line, mut length) = (String::new(), 0);
-    while reader.read_line(&mut line)? > 2 {
-        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap_or(0);
-        }
-        line.clear();
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    let body = String::from_utf8_lossy(&body).into_owned();
-    let asked = body.rsplit_once("bytes:").map_or("", |(_, rest)| rest);
+fn answer(asked: &Asked) -> Answer {
+    let asked = asked.body.rsplit_once("bytes:").map_or("", |(_, rest)| rest);
     let bytes: usize =
         asked.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0);
-    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")?;
     let chars: Vec<char> = markdown(bytes).chars().collect();
-    let mut out = std::io::BufWriter::new(stream);
+    let mut out = String::new();
     let event = |delta: &serde_json::Value, reason: &serde_json::Value| {
         let choice = serde_json::json!({"index": 0, "delta": delta, "finish_reason": reason});
         format!(
@@ -197,11 +179,11 @@ fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     };
     for piece in chars.chunks(PIECE) {
         let text: String = piece.iter().collect();
-        out.write_all(event(&serde_json::json!({"content": text}), &serde_json::Value::Null).as_bytes())?;
+        out += &event(&serde_json::json!({"content": text}), &serde_json::Value::Null);
     }
-    out.write_all(event(&serde_json::json!({}), &"stop".into()).as_bytes())?;
-    out.write_all(b"data: [DONE]\n\n")?;
-    out.flush()
+    out += &event(&serde_json::json!({}), &"stop".into());
+    out += "data: [DONE]\n\n";
+    Answer::stream(&out)
 }
 
 /// About `bytes` bytes of typical model output.

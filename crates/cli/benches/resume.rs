@@ -9,16 +9,14 @@
 use std::{
     fmt::Write as _,
     fs,
-    io::{Read as _, Write as _},
-    net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::mpsc::{Receiver, channel},
-    thread,
     time::{Duration, Instant},
 };
 
 use serde_json::json;
+use testkit::loopback::scripted::{Answer, Server};
 
 /// How often each is done, one after the other; the best of each counts.
 const ROUNDS: usize = 9;
@@ -86,22 +84,19 @@ struct Stored {
 
 struct Bench {
     folder: tempfile::TempDir,
-    port: u16,
+    server: Server,
     /// When the first byte of each request came.
     heard: Receiver<Instant>,
 }
 
 impl Bench {
     fn new() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
         let (send, heard) = channel();
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let _ = send.send(answer(stream.unwrap()));
-            }
+        let server = Server::answering(move |asked| {
+            let _ = send.send(asked.began);
+            answer()
         });
-        Self { folder: tempfile::tempdir().unwrap(), port, heard }
+        Self { folder: tempfile::tempdir().unwrap(), server, heard }
     }
 
     fn rejoin(&self, home: &Path) -> Command {
@@ -150,7 +145,7 @@ impl Bench {
 
     /// The time until the provider hears of a turn, and the peak memory of the process.
     fn first_byte(&self, stored: &Stored) -> (Duration, u64) {
-        let base = format!("http://127.0.0.1:{}/v1", self.port);
+        let base = format!("{}/v1", self.server.url);
         let mut command = self.rejoin(&stored.home);
         command.args(["chat", "--session", &stored.id, "--provider", "openai", "--model", "gpt-4o"]);
         command.args(["--base-url", &base, "hi"]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -166,7 +161,7 @@ impl Bench {
             let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
             let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
             peak = peak.max(kilobytes.unwrap_or(0) * 1024);
-            thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(Duration::from_millis(2));
         };
         assert!(exit.success(), "{exit}");
         let first = self.heard.recv().unwrap();
@@ -190,23 +185,8 @@ impl Bench {
     }
 }
 
-/// Answers a request with one word, and says when its first byte came.
-fn answer(mut stream: TcpStream) -> Instant {
-    let mut request = vec![0; 1 << 16];
-    let mut read = stream.read(&mut request).unwrap();
-    let first = Instant::now();
-    let (head, length) = loop {
-        let text = String::from_utf8_lossy(&request[..read]).to_lowercase();
-        if let Some(head) = text.find("\r\n\r\n") {
-            let length = text.split("content-length:").nth(1).and_then(|rest| rest.lines().next());
-            break (head + 4, length.and_then(|length| length.trim().parse::<usize>().ok()).unwrap());
-        }
-        read += stream.read(&mut request[read..]).unwrap();
-    };
-    let mut body = read - head;
-    while body < length {
-        body += stream.read(&mut request).unwrap();
-    }
+/// A short answer, as a stream.
+fn answer() -> Answer {
     let chunk = |delta: serde_json::Value, reason: Option<&str>| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
         format!("data: {}\n\n", json!({"id": "1", "object": "chat.completion.chunk", "choices": [choice]}))
@@ -214,12 +194,7 @@ fn answer(mut stream: TcpStream) -> Instant {
     let events = chunk(json!({"role": "assistant", "content": "Hello."}), None)
         + &chunk(json!({}), Some("stop"))
         + "data: [DONE]\n\n";
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        events.len()
-    );
-    stream.write_all((head + &events).as_bytes()).unwrap();
-    first
+    Answer::stream(&events)
 }
 
 /// Makes a rollout. Each turn has 14 lines and two calls with outputs of about `bytes`. It may be compacted some turns before its end.

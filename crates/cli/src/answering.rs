@@ -3,11 +3,11 @@
 
 use std::{env, path::PathBuf, time::Duration};
 
-pub use rejoin::answering::{Answering, Outcome};
+pub use rejoin::answering::{ConnectedProvider, Outcome};
 use rejoin::{
-    answering::{AnsweringError, Asking},
+    answering::{AnsweringError, ProviderSources},
     engine::{
-        AnswerSettings, Effort, Wanted,
+        AnswerSettings, Effort, ProviderChoice,
         auth::{Key, KeyFile, KeySource as _, Keys, SecretString, redact},
         provider::{
             ProviderError,
@@ -23,7 +23,7 @@ use crate::{
     addresses,
     args::Talk,
     commands::{block_on, providers},
-    desk::Desk,
+    context::CliContext,
     failure::Failure,
     home::{self, Home},
     output,
@@ -49,7 +49,11 @@ pub fn off_the_runtime<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 /// Chooses who answers, and connects.
-pub fn choose(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Answering, Failure> {
+pub fn choose(
+    desk: &CliContext,
+    talk: &Talk,
+    recorded: Option<&ProviderChoice>,
+) -> Result<ConnectedProvider, Failure> {
     let answering = off_the_runtime(|| block_on(asking(desk, talk, recorded).choose()))?.map_err(failure)?;
     if let Some(named) = &answering.named {
         addresses::remember(&desk.home, named);
@@ -58,7 +62,11 @@ pub fn choose(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Ans
 }
 
 /// The same for a turn, which needs a model; a missing one is an error before anything is recorded.
-pub fn choose_for_turn(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Result<Answering, Failure> {
+pub fn choose_for_turn(
+    desk: &CliContext,
+    talk: &Talk,
+    recorded: Option<&ProviderChoice>,
+) -> Result<ConnectedProvider, Failure> {
     let answering = choose(desk, talk, recorded)?;
     let endpoint = answering.provider.endpoint();
     if endpoint.model.is_empty() {
@@ -69,7 +77,10 @@ pub fn choose_for_turn(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> R
 }
 
 /// Who would answer, without connecting, and what would keep it from answering.
-pub fn outlook(desk: &Desk, recorded: Option<&Wanted>) -> Result<(Outcome, Option<Failure>), Failure> {
+pub fn outlook(
+    desk: &CliContext,
+    recorded: Option<&ProviderChoice>,
+) -> Result<(Outcome, Option<Failure>), Failure> {
     let asking = asking(desk, &Talk::default(), recorded);
     let (outcome, trouble) = block_on(asking.outlook())?.map_err(failure)?;
     Ok((outcome, trouble.map(|error| failure(error.into()))))
@@ -88,23 +99,23 @@ fn failure(error: AnsweringError) -> Failure {
     }
 }
 
-fn asking(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>) -> Asking {
+fn asking(desk: &CliContext, talk: &Talk, recorded: Option<&ProviderChoice>) -> ProviderSources {
     let keys = keys(&desk.home, &desk.settings);
     let sources = sources(desk, talk, recorded, &keys);
-    Asking { sources, ollama: ollama(), keys, options: options(&desk.settings) }
+    ProviderSources { sources, ollama: ollama(), keys, options: options(&desk.settings) }
 }
 
 /// Gathers what each source names.
-fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> Sources {
+fn sources(desk: &CliContext, talk: &Talk, recorded: Option<&ProviderChoice>, keys: &Keys) -> Sources {
     let settings = &desk.settings;
     let layer = |from: SettingOrigin| {
         let value = |name: &str| settings.value_from(name, from).map(str::to_owned);
-        Wanted {
+        ProviderChoice {
             provider: value("provider"),
             api: value("api"),
             model: value("model"),
             base_url: value("base_url"),
-            ..Wanted::default()
+            ..ProviderChoice::default()
         }
     };
     let effort = match settings.value("effort") {
@@ -121,16 +132,16 @@ fn sources(desk: &Desk, talk: &Talk, recorded: Option<&Wanted>, keys: &Keys) -> 
         account: account_elsewhere("ollama", keys),
     }));
     Sources {
-        flags: Wanted {
+        flags: ProviderChoice {
             provider: talk.provider.clone(),
             api: talk.api.clone(),
             model: talk.model.clone(),
             base_url: talk.base_url.clone(),
-            ..Wanted::default()
+            ..ProviderChoice::default()
         },
         conversation: recorded.cloned().unwrap_or_default(),
         environment: layer(SettingOrigin::Environment),
-        settings: Wanted {
+        settings: ProviderChoice {
             answer: AnswerSettings { max_tokens: settings.number("limits.answer_tokens"), effort },
             ..layer(SettingOrigin::File)
         },
@@ -186,7 +197,7 @@ pub fn keys(home: &Home, settings: &Settings) -> Keys {
 }
 
 /// A text without the keys that rejoin would send, and without whatever looks like a key.
-pub fn without_secrets(desk: &Desk, text: &str) -> String {
+pub fn without_secrets(desk: &CliContext, text: &str) -> String {
     let keys = keys(&desk.home, &desk.settings);
     let known: Vec<Key> = registry::all().flat_map(|service| keys.keys(service, service.name)).collect();
     let secrets: Vec<&SecretString> = known.iter().map(|key| &key.secret).collect();

@@ -14,12 +14,12 @@ use clap_complete::{
 use rejoin::{
     ConversationId,
     engine::provider::registry,
-    store::{Access, Location, Query},
+    store::{Access, Query},
 };
 
 use crate::{
     args::CommandLine,
-    desk::{Desk, Flags},
+    context::{CliContext, Flags},
     output,
     settings::KEYS,
 };
@@ -53,17 +53,18 @@ pub fn script(shell: clap_complete::Shell) -> String {
 
 pub fn conversations(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
-    let flags = Flags { store: named_store(std::env::args_os()), ..Flags::default() };
-    let Ok(desk) = Desk::new(&flags) else { return Vec::new() };
+    let Some(flags) = named_flags(std::env::args_os()) else { return Vec::new() };
+    let Ok(desk) = CliContext::new(&flags) else { return Vec::new() };
     let candidate = |(place, (id, title)): (usize, (String, String))| {
         CompletionCandidate::new(id).help(Some(title.into())).display_order(Some(place))
     };
-    conversations_in(&desk.location, &current).into_iter().enumerate().map(candidate).collect()
+    conversations_in(&desk, &current).into_iter().enumerate().map(candidate).collect()
 }
 
 /// The ids that begin like a typed one, newest first, with their titles.
-pub fn conversations_in(location: &Location, current: &str) -> Vec<(String, String)> {
-    let Ok(store) = rejoin::engine::open_store(location, Access::Read) else { return Vec::new() };
+pub fn conversations_in(desk: &CliContext, current: &str) -> Vec<(String, String)> {
+    let Ok(store) = rejoin::engine::open_store(&desk.location, Access::Read) else { return Vec::new() };
+    let store = desk.limited(store);
     let limit = if current.is_empty() { OFFERED } else { LOOKED_AT };
     let Ok(page) = store.list(&Query { limit: Some(limit), ..Query::default() }) else { return Vec::new() };
     let marks = [("@", "the active conversation"), ("@1", "the newest conversation")];
@@ -109,18 +110,40 @@ pub fn servers(current: &OsStr) -> Vec<CompletionCandidate> {
     servers.map(|server| CompletionCandidate::new(server.name)).collect()
 }
 
-/// The store that the line being completed names.
-fn named_store(words: impl Iterator<Item = OsString>) -> Option<Location> {
-    let mut words = words.map(|word| word.to_string_lossy().into_owned());
-    while let Some(word) = words.next() {
-        let value = match word.strip_prefix("--store") {
-            Some("") => words.next(),
-            Some(value) => value.strip_prefix('=').map(str::to_owned),
-            None => None,
-        };
-        if let Some(value) = value {
-            return value.parse().ok();
+/// The store and the scope that the line being completed names. None if one of them cannot be read: conversations of other stores or
+/// users are not offered in its place.
+fn named_flags(words: impl Iterator<Item = OsString>) -> Option<Flags> {
+    let words = whole(words);
+    Some(Flags {
+        store: named(&words, "--store").map(|store| store.parse()).transpose().ok()?,
+        scope: named(&words, "--scope").map(|scope| scope.parse()).transpose().ok()?,
+        ..Flags::default()
+    })
+}
+
+/// The characters at which bash divides a word: each becomes a word of its own.
+const DIVIDES: [char; 3] = [':', '=', '@'];
+
+/// The words of a line, put together again where bash has divided them.
+fn whole(words: impl Iterator<Item = OsString>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for word in words {
+        let word = word.to_string_lossy();
+        let divides = |word: &str| !word.is_empty() && word.chars().all(|each| DIVIDES.contains(&each));
+        match all.last_mut() {
+            // A marker such as `@` may be a word of its own, but not a flag's value.
+            Some(last) if divides(&word) || last.ends_with(DIVIDES) => last.push_str(&word),
+            _ => all.push(word.into_owned()),
         }
     }
-    None
+    all
+}
+
+/// The value of a flag.
+fn named<'w>(words: &'w [String], flag: &str) -> Option<&'w str> {
+    let place = words.iter().position(|word| {
+        word.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    })?;
+    let value = words[place].strip_prefix(flag).unwrap_or_default().strip_prefix('=');
+    value.or_else(|| words.get(place + 1).map(String::as_str))
 }

@@ -4,7 +4,7 @@ use std::{fmt::Display, io, process::ExitCode};
 
 use rejoin::{
     engine::{EngineError, NamedConversation, provider::ProviderError, turn::TurnError},
-    store::{Location, Place, StoreError},
+    store::{Location, StoragePlace, StoreError},
 };
 
 use crate::output;
@@ -111,6 +111,11 @@ impl Failure {
             },
             _ => false,
         }
+    }
+
+    /// Whether a server does not answer or refuses at the moment, so that entries wait for it in a file.
+    pub fn can_wait(&self) -> bool {
+        matches!(self, Self::Store { why, .. } | Self::Load { why, .. } if matches!(**why, StoreError::Server { .. }) && why.is_unwritable())
     }
 
     /// Whether conversations may exist that cannot be seen: the store or the pointer to the active one cannot be read.
@@ -224,7 +229,7 @@ fn store_hint(error: &StoreError) -> Option<&'static str> {
         StoreError::Refused(_) => {
             "if you trust the origin of the file, open it with `sqlite3` and drop what does not belong there"
         }
-        StoreError::Damaged { place: Place::Store, .. } => {
+        StoreError::Damaged { place: StoragePlace::Store, .. } => {
             "restore a copy, or move it away to start a new store"
         }
         StoreError::Damaged { .. } => "`rejoin verify` lists what is damaged; everything else can be read",

@@ -10,7 +10,7 @@ mod answering;
 mod args;
 mod commands;
 mod completing;
-mod desk;
+mod context;
 mod failure;
 mod home;
 mod instructions;
@@ -102,8 +102,7 @@ fn usage(error: clap::Error, given: &[std::ffi::OsString]) -> ExitCode {
         // A closed standard error is no error here.
         None => drop(error.print()),
     }
-    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    if error.kind() == ErrorKind::MissingRequiredArgument && usage.contains(" import ") {
+    if error.kind() == ErrorKind::MissingRequiredArgument && given.iter().any(|word| word == "import") {
         output::hint("`rejoin import --all` imports the sessions of every agent on this machine");
     }
     ExitCode::from(code)

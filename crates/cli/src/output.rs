@@ -73,7 +73,7 @@ pub fn can_replace_lines() -> bool {
     io::stderr().is_terminal() && is_capable()
 }
 
-/// Takes the line above away that was said last. It must have fitted its row.
+/// Erases the line that was printed last. It must not have wrapped.
 pub fn erase_line_above() {
     let mut err = io::stderr().lock();
     let _ = err.write_all(b"\x1b[1A\r\x1b[2K").and_then(|()| err.flush());

@@ -19,7 +19,7 @@ use rejoin::{
 
 use crate::{
     commands::{has_terminal, tool_policy},
-    desk::Desk,
+    context::CliContext,
     failure::Failure,
     home::Home,
     output, question,
@@ -76,7 +76,7 @@ pub enum Unasked {
 }
 
 /// Starts the servers that are turned on, in the background; none if there are none.
-pub fn start(desk: &Desk) -> Result<Option<Arc<McpServers>>, Failure> {
+pub fn start(desk: &CliContext) -> Result<Option<Arc<McpServers>>, Failure> {
     let given = given(desk, Unasked::Ask)?;
     let on: Vec<McpEntry> = given
         .iter()
@@ -88,7 +88,7 @@ pub fn start(desk: &Desk) -> Result<Option<Arc<McpServers>>, Failure> {
 
 /// All servers that may be used: those of the settings first. A table of the settings without `command` and `url` says what the
 /// project's server of the same name may do.
-pub fn given(desk: &Desk, unasked: Unasked) -> Result<Vec<GivenServer>, Failure> {
+pub fn given(desk: &CliContext, unasked: Unasked) -> Result<Vec<GivenServer>, Failure> {
     let (own, permissions): (Vec<_>, Vec<_>) = settings::servers(&desk.home.config)?
         .into_iter()
         .partition(|server| server.command.is_some() || server.url.is_some());
@@ -112,7 +112,7 @@ pub fn given(desk: &Desk, unasked: Unasked) -> Result<Vec<GivenServer>, Failure>
 }
 
 /// The project's file, if there is one that names servers: in this folder, or above it up to the root of the repository.
-pub fn project(desk: &Desk) -> Option<Project> {
+pub fn project(desk: &CliContext) -> Option<Project> {
     let mut path = None;
     for folder in desk.folder.ancestors() {
         let file = folder.join(PROJECT_FILE);
@@ -142,7 +142,7 @@ pub fn project(desk: &Desk) -> Option<Project> {
     }
 }
 
-fn is_agreed(desk: &Desk, project: &Project, unasked: Unasked) -> bool {
+fn is_agreed(desk: &CliContext, project: &Project, unasked: Unasked) -> bool {
     match (project.agreed, unasked) {
         (Some(agreed), _) => agreed,
         (None, Unasked::LeaveOut) => false,
@@ -284,7 +284,7 @@ fn server_of(name: &str, given: &Value) -> Result<ServerSettings, String> {
 }
 
 /// A server as the engine starts it: variables filled in, and what it may do.
-pub fn entry(desk: &Desk, server: &ServerSettings) -> McpEntry {
+pub fn entry(desk: &CliContext, server: &ServerSettings) -> McpEntry {
     let transport = transport(desk, server).unwrap_or_else(McpTransport::Unusable);
     McpEntry {
         start_time: server.start_timeout.map_or(START_TIME, Duration::from_secs),
@@ -294,7 +294,7 @@ pub fn entry(desk: &Desk, server: &ServerSettings) -> McpEntry {
     }
 }
 
-fn transport(desk: &Desk, server: &ServerSettings) -> Result<McpTransport, String> {
+fn transport(desk: &CliContext, server: &ServerSettings) -> Result<McpTransport, String> {
     if let Some(url) = &server.url {
         let url = filled(url)?;
         if !rejoin::providers::registry::is_address(&url) {

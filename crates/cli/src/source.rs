@@ -10,7 +10,7 @@ use rejoin::{
     source::{self, HistoryError, Opened, SourceOptions, Unread},
 };
 
-use crate::{desk, failure::Failure, stream};
+use crate::{context, failure::Failure, stream};
 
 /// The error for an input that no conversation can be read from.
 pub fn unreadable(path: &str, error: ReadError, from: Option<&str>) -> Failure {
@@ -49,10 +49,21 @@ pub fn failure(unread: &Unread, place: &Path, from: Option<&str>) -> Failure {
     let name = if path == "-" { String::from("standard input") } else { path.into_owned() };
     let (why, hint) = match unread {
         Unread::Format(ReadError::UnknownFormat) if place.is_file() => unknown(place),
-        Unread::Format(error @ (ReadError::Foreign { .. } | ReadError::MostlyUnread { .. }))
-            if place.is_file() && from.is_none() =>
-        {
+        Unread::Format(error @ ReadError::MostlyUnread { .. }) if place.is_file() && from.is_none() => {
+            let (told, hint) = unknown(place);
+            // What it looks like is said after what would be lost.
+            let told =
+                told.strip_prefix(&ReadError::UnknownFormat.to_string()).unwrap_or_default().to_owned();
+            (format!("{error}{told}"), hint)
+        }
+        Unread::Format(error @ ReadError::Foreign { .. }) if place.is_file() && from.is_none() => {
             (error.to_string(), Some(describing(place)))
+        }
+        Unread::Format(error @ ReadError::DamagedDatabase(_)) => {
+            let file = quoted(&name);
+            let recover =
+                format!("`sqlite3 {file} .recover | sqlite3 recovered.db` writes what is left of it");
+            (error.to_string(), Some(format!("{recover} into a new database, which may be readable")))
         }
         Unread::Format(error) => (error.to_string(), hint(error, from)),
         Unread::Io(error) => (error.to_string(), io_hint(error)),
@@ -91,7 +102,7 @@ impl From<HistoryError> for Failure {
             HistoryError::Address(why) => {
                 Self::usage(why.to_string(), "name it as postgres://USER@HOST/DATABASE")
             }
-            HistoryError::Server { location, why } => desk::unusable(&location, why),
+            HistoryError::Server { location, why } => context::unusable(&location, why),
         }
     }
 }
@@ -108,7 +119,7 @@ fn hint(error: &ReadError, from: Option<&str>) -> Option<String> {
         ReadError::NoConversation(_) | ReadError::MostlyUnread { .. } if from.is_some() => {
             format!("leave `--from` out, or name another format; {FORMATS}")
         }
-        ReadError::Io(_) => return None,
+        ReadError::Io(_) | ReadError::DamagedDatabase(_) => return None,
         ReadError::Input(InputError::Empty) => {
             String::from("check that the program that writes it has saved it")
         }

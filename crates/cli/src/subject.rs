@@ -10,7 +10,7 @@ use rejoin::{
 };
 
 use crate::{
-    desk::{self, Desk, Flags},
+    context::{self, CliContext, Flags},
     failure::Failure,
     outfile::Untouched,
     source,
@@ -74,9 +74,9 @@ fn of_file(path: &str, options: &ReadOptions<'_>) -> Result<(Subject, Untouched)
 }
 
 fn of_store(given: &str, options: &ReadOptions<'_>) -> Result<(Subject, Untouched), Failure> {
-    let desk = Desk::new(options.flags)?;
+    let desk = CliContext::new(options.flags)?;
     let (store, id) = desk.find(given)?;
-    let recorded = desk::read(&*store, id, options.mode)?;
+    let recorded = context::read(&*store, id, options.mode)?;
     Ok((Subject::of_record(recorded), Untouched::Store(desk.location.clone())))
 }
 

@@ -25,7 +25,7 @@ use std::{
 
 use page::{Kind as What, Step, mentioned, of_rejoin, steps};
 use rejoin::record::Kind;
-use shell::{Desk, Names};
+use shell::{Names, ShellHome};
 
 /// Commands that the design has and that may not be there yet. Once they are, they are held to the same.
 const DESIGNED: &[&str] = &["auth", "models", "set-provider", "set-auth", "serve"];
@@ -101,7 +101,7 @@ fn settled(text: &str) -> String {
 }
 
 /// Runs a page in one place, in its order, and compares what it shows. Gives how many commands were run, and how many shown.
-fn run(name: &str, page: &str, desk: &Desk) -> (usize, usize) {
+fn run(name: &str, page: &str, desk: &ShellHome) -> (usize, usize) {
     let steps = steps(page);
     let run: Vec<&Step> =
         steps.iter().filter(|step| step.kind != What::Named && !is_awaited(&step.line)).collect();
@@ -181,7 +181,7 @@ fn pages_are_real() {
     }
     let mut count = 0;
     for (name, page) in pages().iter().filter(|(name, _)| name != "docs/tutorial.md") {
-        let (run, shown) = run(name, page, &Desk::new());
+        let (run, shown) = run(name, page, &ShellHome::new());
         assert!(shown > 0, "{name} shows nothing");
         count += run;
     }
@@ -200,7 +200,7 @@ fn pages_are_real() {
 /// done, and goes on.
 #[test]
 fn the_tutorial_is_real() {
-    let desk = Desk::empty();
+    let desk = ShellHome::empty();
     let (run, shown) = run("docs/tutorial.md", &read("docs/tutorial.md"), &desk);
     assert!(run >= 20 && shown >= 10, "{run} {shown}");
     assert!(!desk.path().join("home").exists(), "it stays in the folder that it makes");
@@ -373,7 +373,7 @@ fn links_lead_somewhere() {
 #[test]
 fn the_page_on_storage_is_true() {
     let page = read("docs/reference/storage.md");
-    let desk = Desk::new();
+    let desk = ShellHome::new();
     let here = desk.path();
     for line in blocks(&page, "sh").iter().flat_map(|block| block.lines()) {
         assert_eq!(desk.run(line).code, 0, "{line}");
@@ -406,7 +406,7 @@ fn the_page_on_storage_is_true() {
 #[test]
 fn the_page_on_storage_is_complete() {
     let page = read("docs/reference/storage.md");
-    let desk = Desk::new();
+    let desk = ShellHome::new();
     let database = rusqlite::Connection::open(desk.path().join("home/rejoin.db")).unwrap();
     let mut names: Vec<String> = Kind::KNOWN.iter().map(|kind| kind.as_str().to_owned()).collect();
     let mut query = database

@@ -187,3 +187,32 @@ fn ids_are_completed() {
         has(&Ran::of(bare(&["completions", shell]).output().unwrap()).out, &["REJOIN_COMPLETE", "rejoin"]);
     }
 }
+
+/// A line that names a scope is offered the conversations of that scope only, also as bash divides it.
+#[test]
+fn ids_of_other_users_are_not_completed() {
+    Home::each(|home| {
+        let chat = |scope: &str| {
+            home.out(&["chat", "--provider", "offline", "--scope", scope, "hello"]);
+            let listed = home.lines(&["list", "--json", "--scope", scope]);
+            listed[0]["id"].as_str().unwrap().to_owned()
+        };
+        let (anns, bobs) = (chat("user=ann,channel=red"), chat("user=bob"));
+        for (words, expected) in [
+            (&["rejoin", "--scope", "user=ann", "resume", "conv_"][..], vec![&anns]),
+            (&["rejoin", "--scope=user=bob", "history", "show", "conv_"], vec![&bobs]),
+            (&["rejoin", "--scope", "user", "=", "ann,channel", "=", "red", "resume", "conv_"], vec![&anns]),
+            (&["rejoin", "--scope", "=", "user", "=", "bob", "history", "show", "conv_"], vec![&bobs]),
+            (&["rejoin", "--scope", "user=carl", "resume", "conv_"], vec![]),
+            (&["rejoin", "--scope", "nonsense", "resume", "conv_"], vec![]),
+            (&["rejoin", "--store", "nonsense", "resume", "conv_"], vec![]),
+        ] {
+            assert_eq!(offered(home, words).iter().collect::<Vec<_>>(), expected, "{words:?}");
+        }
+        assert_eq!(offered(home, &["rejoin", "resume", "conv_"]).len(), 2);
+        let (kind, place) = home.store.split_once(':').unwrap();
+        let divided =
+            ["rejoin", "--store", kind, ":", place, "--scope", "user", "=", "bob", "resume", "conv_"];
+        assert_eq!(offered(home, &divided), [bobs]);
+    });
+}

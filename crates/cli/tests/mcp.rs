@@ -39,6 +39,8 @@ fn call_on(home: &Home, number: usize, said: &str, flags: &[&str]) -> Vec<Value>
     let ran = Ran::of(PROVIDERS[number].command(home, &server, &arguments).output().unwrap());
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
     assert!(server.violations().is_empty(), "{:#?}", server.violations());
+    // Its port stays taken. A later server on the same port would be sent reasoning that this one has sealed, and refuse it.
+    std::mem::forget(server);
     ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -519,7 +521,11 @@ struct Client {
 
 impl Client {
     fn start(home: &Home) -> Self {
-        let mut command = home.command(&["mcp", "serve"]);
+        Self::start_with(home, &[])
+    }
+
+    fn start_with(home: &Home, flags: &[&str]) -> Self {
+        let mut command = home.command(&[&["mcp", "serve"], flags].concat());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         let mut client = Self { child, input, output, next: 0 };
@@ -616,6 +622,36 @@ fn the_history_is_served() {
         );
         client.end();
         assert_eq!(home.out(&["verify", "--json"]), before, "nothing has changed");
+    });
+}
+
+/// A server that is limited to a scope shows nothing of another, neither in lists nor by id.
+#[test]
+fn a_served_history_keeps_to_its_scope() {
+    Home::each(|home| {
+        let id_of = |user: &str| {
+            let scope = format!("user={user}");
+            let said = format!("my name is {user}");
+            home.out(&["chat", "--provider", "offline", "--scope", &scope, &said]);
+            home.lines(&["list", "--json", "--scope", &scope])[0]["id"].as_str().unwrap().to_owned()
+        };
+        let (anns, bobs) = (id_of("ann"), id_of("bob"));
+        let mut client = Client::start_with(home, &["--scope", "user=ann"]);
+        let (text, _) = client.call("list", json!({}));
+        assert!(text.contains(&anns) && !text.contains(&bobs), "{text}");
+        let (text, _) = client.call("search", json!({"query": "name"}));
+        assert!(text.contains(&anns) && !text.contains(&bobs), "{text}");
+        for tool in ["read", "check", "recall"] {
+            let mut arguments = json!({"conversation": bobs});
+            if tool == "recall" {
+                arguments["query"] = json!("name");
+            }
+            let (text, failed) = client.call(tool, arguments.clone());
+            assert!(failed && text.contains("not found") && !text.contains("is bob"), "{tool}: {text}");
+            arguments["conversation"] = json!(anns);
+            assert!(!client.call(tool, arguments).1, "{tool}");
+        }
+        client.end();
     });
 }
 

@@ -135,7 +135,7 @@ fn doctor_says_what_each_agent_does_about_a_broken_session() {
         ]),
     );
 
-    // pi answers such a call. A result without its call is sent by pi and left out by OpenClaw, which writes the same files.
+    // pi answers such a call, and sends a result without its call.
     let pi = |messages: &[Value]| {
         let mut lines = vec![
             json!({"type": "session", "version": 3, "id": "p", "timestamp": "2026-11-15T12:00:00.000Z", "cwd": "/w"}),
@@ -230,7 +230,7 @@ fn doctor_says_what_each_agent_does_about_a_broken_session() {
         ]),
     );
 
-    let (mended, refused, unknown) = ("mended_by_its_agent", "refused", "agent_unknown");
+    let (mended, refused) = ("mended_by_its_agent", "refused");
     let expected = [
         ("copilot/events.jsonl", mended, "openai-chat".into()),
         ("gemini-open.jsonl", refused, "gemini".into()),
@@ -240,7 +240,7 @@ fn doctor_says_what_each_agent_does_about_a_broken_session() {
         ("history.db", mended, "openai-chat".into()),
         ("history.db", refused, "openai-chat".into()),
         ("pi-open.jsonl", mended, "anthropic".into()),
-        ("pi-orphan.jsonl", unknown, Value::Null),
+        ("pi-orphan.jsonl", refused, "anthropic".into()),
         ("pi-reused.jsonl", refused, "anthropic".into()),
     ];
     let told = states(&home, "broken");
@@ -264,7 +264,7 @@ fn doctor_says_what_each_agent_does_about_a_broken_session() {
     );
     has(
         &home.run(&["check", &path("pi-open.jsonl")]).out,
-        &["pi or OpenClaw mends its history before it sends it: Anthropic would accept its next request."],
+        &["pi mends its history before it sends it: Anthropic would accept its next request."],
     );
     has(
         &home.run(&["check", &path("goose-late.jsonl")]).out,
@@ -306,6 +306,30 @@ fn import_without_a_path_names_the_flag_that_needs_none() {
         &ran.err,
         &["<PATH>...", "hint: `rejoin import --all` imports the sessions of every agent on this machine"],
     );
+}
+
+/// A file that was changed is taken, however old its messages say they are.
+#[test]
+fn a_changed_file_with_old_messages_is_taken() {
+    let home = Home::new("sqlite");
+    home.file(
+        ".copilot/session-state/s1/events.jsonl",
+        concat!(
+            r#"{"type":"user.message","id":"2","timestamp":"2020-01-01T08:00:01.000Z","parentId":"1","data":{"content":"hello copilot"}}"#,
+            "\n",
+            r#"{"type":"assistant.message","id":"3","timestamp":"2020-01-01T08:00:02.000Z","parentId":"2","data":{"messageId":"m","content":"hello person"}}"#,
+            "\n"
+        ),
+    );
+    // What a person saved with a name in Gemini CLI is one of its sessions.
+    home.file(
+        ".gemini/tmp/p/checkpoint-tag.json",
+        r#"[{"role":"user","parts":[{"text":"hello gemini"}]},{"role":"model","parts":[{"text":"hello person"}]}]"#,
+    );
+    let agents: Vec<String> = found(&home, &["--since", "7d"]).into_iter().map(|(agent, _)| agent).collect();
+    assert!(agents.contains(&String::from("Copilot CLI")), "{agents:?}");
+    assert!(agents.contains(&String::from("Gemini CLI")), "{agents:?}");
+    has(&home.run(&["import", "--all", "--since", "7d"]).err, &["2 new"]);
 }
 
 #[test]

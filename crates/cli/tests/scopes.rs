@@ -79,6 +79,26 @@ fn what_users_import_and_fork_is_theirs() {
     });
 }
 
+/// Only an import of the own scope is undone, also if another scope imported later.
+#[test]
+fn an_import_of_another_scope_is_not_undone() {
+    Home::each(|home| {
+        let file = home.file("chat.json", SOUND);
+        home.out(&with(BOB, &["import", &file]));
+        home.out(&with(ANN, &["import", &file]));
+        let anns = home.lines(&with(ANN, &["list", "--json"]))[0]["id"].as_str().unwrap().to_owned();
+        let ran = home.run(&with(BOB, &["import", "--undo"]));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(ran.out.contains("deleted") && !ran.out.contains(&anns), "{}", ran.out);
+        assert_eq!(home.lines(&with(BOB, &["list", "--json"])).len(), 0);
+        let ran = home.run(&with(BOB, &["import", "--undo"]));
+        has(&ran.err, &["There is no import to undo"]);
+        assert!(ran.code == 0 && ran.out.is_empty(), "{}", ran.out);
+        assert_eq!(home.lines(&with(ANN, &["list", "--json"])).len(), 1);
+        has(&home.out(&["import", "--undo"]), &[&anns, "deleted"]);
+    });
+}
+
 #[test]
 fn a_scope_that_is_none_is_explained() {
     let home = Home::new("sqlite");
@@ -159,4 +179,45 @@ fn the_tables_of_a_bot_are_imported_as_they_are() {
     has(&ran.err, &["conversation_history", "hint:"]);
     let secret = "postgres://me:sesame@127.0.0.1:1/none";
     assert!(!home.run(&["import", secret]).err.contains("sesame"));
+}
+
+/// S4-05: imported rows show the columns `function_calls` and `function_results` again, also where they were imported before the view
+/// had them.
+#[cfg(unix)]
+#[test]
+fn the_view_shows_the_function_columns_of_imported_rows() {
+    let Some(server) = testkit::postgres::shared() else {
+        testkit::faults::skip(&format!("PostgreSQL is not installed ({})", testkit::postgres::INSTALL));
+        return;
+    };
+    let database = server.database();
+    server.psql(&database, BOT).unwrap();
+    let row = r#"INSERT INTO conversation_history (user_id, channel_id, message_type, content, function_calls, function_results, created_at) VALUES
+        ('eve', 'red', 'user', 'what does it cost?', NULL, NULL, '2025-09-24T10:00:00Z'),
+        ('eve', 'red', 'assistant', 'I look it up', '[{"name":"price","arguments":{"of":"x"}}]', '[{"name":"price","result":"42"}]', '2025-09-24T10:00:01Z'),
+        ('eve', 'red', 'assistant', 'half', to_jsonb('{"name":"stock","arguments":"{}"}'::text), NULL, '2025-09-24T10:00:02Z')"#;
+    server.psql(&database, row).unwrap();
+    let address = server.address(&database);
+    let home = Home::new("sqlite");
+    home.out(&["--store", &address, "import", &address]);
+    let of = |table: &str| {
+        let query = format!(
+            "SELECT content, function_calls, function_results FROM {table} WHERE user_id = 'eve' AND message_type <> 'tool' ORDER BY created_at, content"
+        );
+        server.psql(&database, &query).unwrap()
+    };
+    // JSON in a text is shown as JSON.
+    let expected = of("public.conversation_history")
+        .replace(r#""{\"name\":\"stock\",\"arguments\":\"{}\"}""#, r#"{"name": "stock", "arguments": "{}"}"#);
+    assert!(expected.contains("price") && expected.contains(r#"{"name": "stock""#), "{expected}");
+    assert_eq!(of("rejoin.conversation_history"), expected);
+    // What new messages call is in `tool_calls`.
+    let others = "SELECT count(*) FROM rejoin.conversation_history WHERE user_id <> 'eve' AND (function_calls IS NOT NULL OR function_results IS NOT NULL)";
+    assert_eq!(server.psql(&database, others).unwrap(), "0");
+    // As an older version left it.
+    let older = "DELETE FROM rejoin.schema_version WHERE version = 5; \
+                 ALTER TABLE rejoin.said DROP COLUMN function_calls CASCADE, DROP COLUMN function_results CASCADE";
+    server.psql(&database, older).unwrap();
+    home.out(&["--store", &address, "chat", "--provider", "offline", "--scope", "user=zoe", "hello"]);
+    assert_eq!(of("rejoin.conversation_history"), expected);
 }

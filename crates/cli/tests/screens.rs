@@ -15,7 +15,7 @@ use support::{
 };
 use testkit::loopback::{
     Config, Loopback, Say,
-    brain::{Call, Said},
+    brain::{Call, PromptMessage},
 };
 
 /// Ctrl-C, Ctrl-D, and keys that send sequences.
@@ -423,7 +423,7 @@ fn narrow_terminals_and_new_sizes() {
 #[test]
 fn a_call_is_one_line_with_a_number() {
     let brain = Arc::new(|ask: &testkit::loopback::Ask| match ask.said.last() {
-        Some(Said::Result { .. }) => Say::text("Done."),
+        Some(PromptMessage::Result { .. }) => Say::text("Done."),
         _ => Say {
             text: String::from("I look."),
             calls: vec![Call { name: String::from("list_dir"), arguments: String::from("{\"path\":\".\"}") }],

@@ -7,6 +7,7 @@
 mod support;
 
 use insta::assert_snapshot;
+use serde_json::json;
 use support::{BROKEN, Home, SOUND};
 
 /// What a command prints and how it ends, with what differs from run to run under a name.
@@ -541,7 +542,7 @@ fn config() {
 
     --- on standard error
     error: there is no setting `nonsense`
-    hint: settings are: store, provider, model, api, base_url, auth, keyring, effort, system, agents_md, context_window, limits.requests, limits.seconds, limits.tokens, limits.retries, limits.answer_tokens, limits.silence_seconds, limits.tool_seconds, limits.tool_output, limits.output_kept, mode, allow, deny, sandbox.read, sandbox.network, tools.fetch, on_broken, persist_special_commands, max_tokens, min_retain_turns, prune_threshold, prune.keep_last, prune.max_age_seconds, prune.token_budget, prune.batch, compact, compact_threshold, compact.model, compact.tail_tokens, audit.full_arguments, addresses.chatgpt, addresses.claude, addresses.github, addresses.github_api, agent_folders, color, pager
+    hint: `rejoin config list` lists all settings
     --- exit code 2
     "#);
     assert_snapshot!(shown(&home, &["config", "list"]), @r#"
@@ -705,4 +706,386 @@ fn mistakes() {
     For more information, try '--help'.
     --- exit code 2
     "#);
+}
+
+/// Twelve turns with a call each, long enough to be pruned and compacted.
+fn long() -> String {
+    let turn = |number: usize| {
+        let call = json!({"id": format!("call_{number}"), "type": "function", "function": {"name": "ls", "arguments": "{}"}});
+        [
+            json!({"role": "user", "content": format!("Question {number}: {}", "why does it fail here? ".repeat(40))}),
+            json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+            json!({"role": "tool", "tool_call_id": format!("call_{number}"), "content": "a.txt b.txt ".repeat(100)}),
+            json!({"role": "assistant", "content": format!("Answer {number}: {}", "a header is missing. ".repeat(40))}),
+        ]
+    };
+    json!({"model": "gpt-y", "messages": (0..12).flat_map(turn).collect::<Vec<_>>()}).to_string()
+}
+
+#[test]
+fn compact() {
+    let home = Home::new("sqlite");
+    let id = home.import("long.json", &long());
+    let compact = ["compact", &id, "--provider", "offline", "--model", "tiny"];
+    assert_snapshot!(shown(&home, &[&compact[..], &["--dry-run"]].concat()), @"
+    before ██████████████████████████████ 15264 tokens: 48 messages
+    after  ████████████▊  6498 tokens: 9 older messages and the last 12 messages; the summary is added to this
+    --- on standard error
+    Nothing was sent and nothing was changed.
+    ");
+    assert_snapshot!(shown(&home, &compact), @"
+    before ██████████████████████████████ 15264 tokens: 48 messages
+    after  █▊  869 tokens: 4 messages
+    --- on standard error
+    note: Compacting conversation history... (17088 tokens, 417% of the window)
+    note: compacted from 15264 to 864 tokens; the record keeps every word
+    The record keeps every word; `rejoin uncompact conv_1` takes it back.
+    ");
+    assert_snapshot!(shown(&home, &compact), @"
+    before ██████████████████████████████ 869 tokens: 4 messages
+    after  █████████████▌  391 tokens: 2 messages
+    --- on standard error
+    note: Compacting conversation history... (2693 tokens, 65% of the window)
+    note: compacted from 869 to 387 tokens; the record keeps every word
+    The record keeps every word; `rejoin uncompact conv_1` takes it back.
+    ");
+    assert_snapshot!(shown(&home, &["uncompact", &id]), @"
+    before ████████████████▎  469 tokens: 2 messages
+    after  ██████████████████████████████ 869 tokens: 4 messages
+    ");
+    assert_snapshot!(shown(&home, &["uncompact", &id]), @"
+    before █▊  869 tokens: 4 messages
+    after  ██████████████████████████████ 15264 tokens: 48 messages
+    ");
+}
+
+#[test]
+fn prune() {
+    let home = Home::new("sqlite");
+    let id = home.import("long.json", &long());
+    assert_snapshot!(shown(&home, &["prune", &id, "--keep-last", "2", "--dry-run"]), @"
+    before ██████████████████████████████ 15264 tokens
+    after  ████████████████▏  8194 tokens: 10 results left out, 2 stay
+    --- on standard error
+    Nothing was changed.
+    ");
+    assert_snapshot!(shown(&home, &["prune", &id, "--keep-last", "2"]), @"
+    before ██████████████████████████████ 15264 tokens
+    after  ████████████████▏  8194 tokens: 10 results left out, 2 stay
+    --- on standard error
+    The record keeps every word, and the tool `recall` reads it again.
+    ");
+    assert_snapshot!(shown(&home, &["prune", &id, "--keep-last", "2"]), @"
+
+    --- on standard error
+    No result has to go: 2 results stay. `--keep-last N` chooses another limit.
+    ");
+    assert_snapshot!(shown(&home, &["prune", &id, "--keep-last", "-2"]), @"
+
+    --- on standard error
+    error: invalid value '-2' for '--keep-last <N>': it must be a whole number from 0
+
+    For more information, try '--help'.
+    --- exit code 2
+    ");
+}
+
+#[test]
+fn history_tokens() {
+    let home = Home::new("sqlite");
+    let id = home.import("long.json", &long());
+    assert_snapshot!(shown(&home, &["history", "show", &id, "--tokens", "--model", "gpt-4o"]), @"
+    10,524 of 128,000 tokens in the window of gpt-4o (8%), counted
+      instructions  0  0%
+      tools  0  0%
+      people  2,988  28%
+      answers  2,628  25%
+      results  4,908  47%
+      summaries  0  0%
+    ");
+    assert_snapshot!(shown(&home, &["history", "show", &id, "--tokens", "--model", "unknown"]), @"
+    15,264 tokens, estimated; the window of unknown is not known: `rejoin config set context_window N`
+      instructions  0  0%
+      tools  0  0%
+      people  3,576  23%
+      answers  3,156  21%
+      results  8,532  56%
+      summaries  0  0%
+    ");
+}
+
+#[test]
+fn run() {
+    let home = Home::new("sqlite");
+    assert_snapshot!(shown(&home, &["run", "--provider", "offline", "What is 6*7?"]), @r#"
+    6*7 = 42
+    --- on standard error
+    note: new conversation with offline (--provider)
+    → calculate {"expression":"6*7"}
+    ← calculate 42
+    "#);
+    assert_snapshot!(shown(&home, &["run", "--provider", "offline", "--mode", "read-only", "write `hi` to notes.txt"]), @r#"
+    write_file did not work: [not run: the mode is read-only, so nothing may be changed]
+    --- on standard error
+    note: new conversation with offline (--provider)
+    → write_file {"path":"notes.txt","content":"hi\n"}
+    ✗ write_file [not run: the mode is read-only, so nothing may be changed]
+    "#);
+    assert_snapshot!(shown(&home, &["run"]), @"
+
+    --- on standard error
+    error: the following required arguments were not provided:
+      <TASK>
+
+    Usage: rejoin run <TASK>
+
+    For more information, try '--help'.
+    --- exit code 2
+    ");
+    assert_snapshot!(shown(&home, &["run", "--max-turn-tokens", "-5", "What is 6*7?"]), @"
+
+    --- on standard error
+    error: invalid value '-5' for '--max-turn-tokens <N>': it must be a whole number from 1
+
+    For more information, try '--help'.
+    --- exit code 2
+    ");
+}
+
+#[test]
+fn undo() {
+    let home = Home::new("sqlite");
+    let run = |task: &str| shown(&home, &["run", "--provider", "offline", "--mode", "auto", task]);
+    home.file("here/notes.txt", "first\n");
+    assert_snapshot!(shown(&home, &["undo"]), @"
+
+    --- on standard error
+    error: there is no active conversation here
+    hint: `rejoin new` starts one; `rejoin list` lists the existing ones, `@1` is the newest
+    --- exit code 1
+    ");
+    assert_snapshot!(run("write `second` to notes.txt"), @r#"
+    changed `notes.txt` (1 line added, 1 removed)
+    --- on standard error
+    note: new conversation with offline (--provider)
+    → write_file {"path":"notes.txt","content":"second\n"}
+    ← write_file changed `notes.txt` (1 line added, 1 removed)
+    "#);
+    assert_snapshot!(shown(&home, &["history", "edits"]), @"
+    applied  notes.txt  (write_file, [date] [clock], turn 1, allowed by the mode)
+      --- a/notes.txt
+      +++ b/notes.txt
+      @@ -1 +1 @@
+      -first
+      +second
+    ");
+    assert_snapshot!(shown(&home, &["undo"]), @"notes.txt: restored");
+    assert_snapshot!(shown(&home, &["history", "edits"]), @"
+    reverted  notes.txt  (write_file, [date] [clock], turn 1, allowed by the mode)
+      --- a/notes.txt
+      +++ b/notes.txt
+      @@ -1 +1 @@
+      -first
+      +second
+    ");
+    assert_snapshot!(shown(&home, &["undo"]), @"
+
+    --- on standard error
+    There is nothing to undo in conv_1.
+    ");
+    home.out(&["chat", "--new", "--provider", "offline", "write `second` to notes.txt"]);
+    assert_snapshot!(shown(&home, &["history", "edits"]), @"
+    denied: approval is needed, and there is no terminal to ask at  notes.txt  (write_file, [date] [clock], turn 1)
+      --- a/notes.txt
+      +++ b/notes.txt
+      @@ -1 +1 @@
+      -first
+      +second
+    ");
+    home.out(&["new"]);
+    assert_snapshot!(shown(&home, &["history", "edits"]), @"
+
+    --- on standard error
+    No tool has proposed to change a file in conv_1.
+    ");
+}
+
+#[cfg(feature = "mcp")]
+#[test]
+fn mcp() {
+    let home = Home::new("sqlite");
+    assert_snapshot!(shown(&home, &["mcp", "list"]), @"
+
+    --- on standard error
+    There are no MCP servers. `rejoin mcp add NAME -- COMMAND` adds one.
+    ");
+    assert_snapshot!(shown(&home, &["mcp", "add", "files", "--", "true"]), @"
+
+    --- on standard error
+    Added files. `rejoin mcp test files` starts it.
+    ");
+    assert_snapshot!(shown(&home, &["mcp", "list"]), @"files  true  settings");
+    assert_snapshot!(shown(&home, &["mcp", "test", "files"]), @"
+
+    --- on standard error
+    warning: files does not work: it ended with exit code 0
+    --- exit code 1
+    ");
+    assert_snapshot!(shown(&home, &["mcp", "remove", "file"]), @"
+
+    --- on standard error
+    error: there is no MCP server `file`
+    hint: did you mean `files`? `rejoin mcp list` lists them
+    --- exit code 2
+    ");
+    assert_snapshot!(shown(&home, &["mcp", "remove", "files"]), @"
+
+    --- on standard error
+    Removed files.
+    ");
+}
+
+#[test]
+fn store() {
+    let (home, ..) = filled();
+    // How large the store is depends on the version of SQLite.
+    let size = |shown: String| {
+        let lines = shown.lines().map(|line| if line.starts_with("size:") { "size: [size]" } else { line });
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    assert_snapshot!(size(shown(&home, &["store"])), @"
+    store:  sqlite:~/chats.db
+    conversations: 2
+    size: [size]
+    schema:  3
+    ");
+    assert_snapshot!(shown(&home, &["store", "enable", "partitions"]), @"
+
+    --- on standard error
+    error: cannot enable partitions in sqlite:~/chats.db: it has no options: stores in SQLite and JSONL always have an index for searches, and need no partitions
+    hint: name a store in PostgreSQL: `--store postgres://…`
+    --- exit code 1
+    ");
+    assert_snapshot!(shown(&Home::new("jsonl"), &["store"]), @"
+    store:  jsonl:~/chats
+                   does not exist yet; the first conversation creates it
+    ");
+}
+
+#[test]
+fn demo() {
+    assert_snapshot!(shown(&Home::new("sqlite"), &["demo"]), @r#"
+    1. A turn with three tools, on the built-in responder. The tools are slow on purpose.
+       $ rejoin chat "What is 6*7? Also list the files here and read notes.txt"
+       → calculate {"expression":"6*7"}
+       → list_dir {"path":"."}
+       → read_file {"path":"notes.txt"}
+       ← calculate 42
+       killed (SIGKILL) after 1 of 3 tools
+
+    2. What is left. Sent as it is, a provider would refuse it, and go on refusing it:
+       $ rejoin list
+       Saved Conversations:
+       * conv_1  What is 6*7? Also list the files here and read notes.txt [interrupted]
+           Provider: offline (offline)
+           Updated: [date] [clock], 3 messages
+       Total: 1 conversation(s)
+       $ rejoin check @ --for anthropic
+       conv_1 (What is 6*7? Also list the files here and read notes.txt)
+         error at message 1: some results of a parallel batch of calls are missing (offline_2, offline_3): 2 of 3 calls have no result [partial-batch]
+             Anthropic would answer 400: messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: offline_2, offline_3. Each `tool_use` block must have a corresponding `tool_result` block in the next message.
+             rejoin: what arrived stays, what is missing is added
+         error at message 1, block 1: a tool call has no result (offline_2, tool list_dir) [unanswered-call]
+             Anthropic would answer 400: messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: offline_2. Each `tool_use` block must have a corresponding `tool_result` block in the next message.
+             rejoin: a result is added that says none was recorded; the call stays
+         error at message 1, block 2: a tool call has no result (offline_3, tool read_file) [unanswered-call]
+             Anthropic would answer 400: messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: offline_3. Each `tool_use` block must have a corresponding `tool_result` block in the next message.
+             rejoin: a result is added that says none was recorded; the call stays
+         note in the request: a setting of another dialect was left out (model) [foreign-field]
+             rejoin: it is left out of the request; the file keeps it
+         broken: 3 messages, 3 calls, 1 result: 3 errors, 1 note. `rejoin resume conv_1` continues it; nothing is lost. Anthropic would accept the request that rejoin makes of it.
+
+    3. Resumed: what ran is not run again, what did not is.
+       $ rejoin resume @ --on-broken rerun
+         Provider: offline, model: offline
+         State: interrupted, 3 messages; 2 calls have no result; nothing is lost
+       note: 2 calls without a result: run again
+       → list_dir {"path":"."}
+       → read_file {"path":"notes.txt"}
+       ← list_dir notes.txt
+       ← read_file buy milk call Alice
+       ✓ Resumed conversation: conv_1
+       6*7 = 42
+       In this folder:
+       notes.txt
+       notes.txt says:
+       buy milk
+       call Alice
+
+    4. Every word is still there, and proves it.
+       $ rejoin verify
+       sound: 1 conversation with 18 entries: everything is as it was when it was saved.
+       $ rejoin chat "What did I ask before?"
+       note: continuing conv_1 with offline (as before)
+       You said: "What is 6*7? Also list the files here and read notes.txt"
+
+    Your own: `rejoin doctor` checks the sessions of every agent on this machine.
+    "#);
+}
+
+/// What `--follow` prints, first of the conversation and then of what another process appends.
+#[cfg(unix)]
+#[test]
+fn history_follow() {
+    use std::{
+        io::{BufRead as _, BufReader},
+        process::{Command, Stdio},
+    };
+    let home = Home::new("sqlite");
+    let chat = |words: &str| home.out(&["chat", "--provider", "offline", words]);
+    chat("my name is Alice");
+    let mut following = home.command(&["history", "show", "@", "--follow"]);
+    let mut following = following.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(following.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut seen = Vec::new();
+    let mut until = |words: &str| {
+        for line in lines.by_ref() {
+            seen.push(named(&line));
+            if line.contains(words) {
+                break;
+            }
+        }
+    };
+    until("I will remember");
+    chat("what is my name?");
+    until("Your name is Alice.");
+    assert!(Command::new("kill").args(["-INT", &following.id().to_string()]).status().unwrap().success());
+    assert_eq!(following.wait().unwrap().code(), Some(0));
+    assert_snapshot!(numbered(&seen.join("\n"), "conv_", 12, |letter| letter.is_ascii_alphanumeric()), @"
+    Conversation: my name is Alice
+    ID: conv_1
+    Model: offline
+    Messages: 2 total
+    ================================================================================
+
+    [0] USER
+    Time: [date] [clock]
+    Content:
+    my name is Alice
+
+    [1] ASSISTANT
+    Time: [date] [clock]
+    Content:
+    I will remember that your name is Alice.
+
+    [2] USER
+    Time: [date] [clock]
+    Content:
+    what is my name?
+
+    [3] ASSISTANT
+    Time: [date] [clock]
+    Content:
+    Your name is Alice.
+    ");
 }

@@ -98,12 +98,22 @@ fn databases_that_cannot_be_read_are_refused_with_the_reason() {
     }
     drop(connection);
     let bytes = fs::read(&whole).unwrap();
-    for cut in [20, 100, 5_000, bytes.len() / 2] {
+    for (cut, hint) in [(20, ""), (100, ""), (5_000, "sqlite3")] {
         let file = home.file("cut.db", &bytes[..cut]);
         let ran = run(&home, &["check", &file]);
         assert_eq!(ran.code, UNREADABLE, "{cut}: {}{}", ran.out, ran.err);
-        has(&ran.err, &["the database cannot be read"]);
+        has(&ran.err, &["the database cannot be read", hint]);
     }
+    // What is left of it is read, and reported as damaged.
+    let file = home.file("cut.db", &bytes[..bytes.len() - 4096]);
+    let ran = run(&home, &["check", &file]);
+    assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
+    has(&ran.out, &["damaged-entry", ".recover"]);
+    let renamed = home.path("renamed.db");
+    let tables = "CREATE TABLE sessions(id, working_dir); CREATE TABLE messages_v2(id)";
+    Connection::open(&renamed).unwrap().execute_batch(tables).unwrap();
+    let ran = run(&home, &["check", &renamed.display().to_string()]);
+    assert_eq!(ran.code, UNREADABLE);
     // From a pipe it is read as well.
     let mut command = home.command(&["convert", "-", "--to", "openai-chat"]);
     command.env("TMPDIR", home.path("temporary"));
@@ -160,20 +170,20 @@ fn bombs_end_at_the_limit() {
         (0..mebibytes).for_each(|_| packer.write_all(&piece).unwrap());
         packer.finish().unwrap()
     };
-    // One text may have 256 MiB, lines may have more, and nothing unpacked more than 1024 MiB.
+    // What unpacks from next to nothing is refused before much of it is in memory.
     let text = home.file("text.zst", packed("{\"messages\":[", 300, b' '));
     let ran = run(&home, &["check", &text]);
     assert_eq!(ran.code, UNREADABLE, "{}", ran.err);
-    has(&ran.err, &["larger than the limit of 256 MiB"]);
+    has(&ran.err, &["it unpacks to more than 1000 times its size"]);
     let turn = "{\"timestamp\":\"2026-01-01T00:00:00Z\",\"items\":[]}\n";
     let lines = home.file("lines.zst", packed(turn, 1030, b' '));
     let ran = run(&home, &["check", &lines]);
     assert_eq!(ran.code, UNREADABLE, "{}", ran.err);
-    has(&ran.err, &["it unpacks to more than 1024 MiB"]);
+    has(&ran.err, &["it unpacks to more than 1000 times its size"]);
     let gzipped = home.file("bomb.gz", gzip(&vec![0; 300 * 1024 * 1024]));
     let ran = run(&home, &["check", &gzipped]);
     assert_eq!(ran.code, UNREADABLE, "{}", ran.err);
-    has(&ran.err, &["larger than the limit of 256 MiB"]);
+    has(&ran.err, &["it unpacks to more than 200 times its size"]);
     let archive = zip(&[("samples/1.json", &vec![b' '; 64 * 1024 * 1024]), ("header.json", b"{}")]);
     let ran = run(&home, &["check", &home.file("bomb.eval", archive)]);
     assert_eq!(ran.code, UNREADABLE, "{}", ran.err);
@@ -288,4 +298,32 @@ fn packed_files_and_databases_are_described() {
     let refused = describe(&archive);
     assert_eq!(refused.code, UNREADABLE);
     has(&refused.err, &["it is an archive"]);
+}
+
+/// A task folder has no text of its own, so findings about its files have no lines. Two of them once made the count of lines panic.
+#[test]
+fn findings_in_a_folder_have_no_lines() {
+    Home::each(|home| {
+        let task = home.path("task");
+        fs::create_dir_all(&task).unwrap();
+        let call = |id: &str| {
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"{id}","name":"x.y","input":{{}}}}]}}"#
+            )
+        };
+        let ask = r#"{"role":"user","content":[{"type":"text","text":"Look at it"}]}"#;
+        let history = format!("[{ask},{},{ask},{}]", call("toolu_1"), call("toolu_2"));
+        fs::write(task.join("api_conversation_history.json"), history).unwrap();
+        let task = task.display().to_string();
+        for arguments in
+            [vec!["check", &task, "--json"], vec!["check", &task, "--for", "openai-chat", "--json"]]
+        {
+            let ran = run(home, &arguments);
+            assert_eq!(ran.code, 1, "{}", ran.err);
+            has(&ran.out, &["unanswered-call"]);
+            let lines = ran.out.matches("\"line\":").count();
+            assert_eq!(ran.out.matches("\"line\":null").count(), lines, "{}", ran.out);
+        }
+        assert_eq!(run(home, &["convert", &task, "--to", "openai-chat"]).code, 0);
+    });
 }

@@ -621,7 +621,7 @@ fn settings_come_from_flag_environment_file_and_default_in_this_order() {
     assert_eq!(find("color")["from"], "default");
     for (arguments, variables, says) in [
         (vec!["config", "set", "modle", "x"], vec![], "did you mean `mode` or `model`?"),
-        (vec!["config", "get", "nothing.like.it"], vec![], "settings are: store, provider, "),
+        (vec!["config", "get", "nothing.like.it"], vec![], "`rejoin config list` lists all settings"),
         (vec!["config", "set", "max_tokens", "many"], vec![], "`many` is not a whole number"),
         (vec!["list"], vec![("REJOIN_MAX_TOKENS", "many")], "the variable REJOIN_MAX_TOKENS does not fit"),
     ] {

@@ -13,7 +13,7 @@ use rejoin_record::{
     content::{CallAt, ChangeState, Decision, Turn, TurnState},
     json::{self, Doc, Value, write},
 };
-use rejoin_view::{Pairing, Tie, path::Walk};
+use rejoin_view::{MatchKind, Pairing, path::Walk};
 use sha2::Sha256;
 
 use crate::{digest::time_of, reading::Recorded};
@@ -181,7 +181,7 @@ fn canonical(arguments: &Arguments) -> String {
 /// Arguments that count as JSON are not nested deeper than the limit, so the recursion ends soon.
 fn canonical_value(out: &mut String, value: Value<'_>) {
     match value.kind() {
-        json::Kind::Object => {
+        json::ValueKind::Object => {
             let mut fields: Vec<_> = value.fields().map(|(key, value)| (key.as_str(), value)).collect();
             // The sort is stable: fields with the same name keep their order.
             fields.sort_by(|a, b| a.0.cmp(&b.0));
@@ -192,10 +192,10 @@ fn canonical_value(out: &mut String, value: Value<'_>) {
             }
             out.push('}');
         }
-        json::Kind::Array => {
+        json::ValueKind::Array => {
             json::write::list(out, value.items(), canonical_value);
         }
-        json::Kind::String if !value.has_lone_surrogate() => {
+        json::ValueKind::String if !value.has_lone_surrogate() => {
             write::string(out, &value.as_str().unwrap_or_default());
         }
         _ => out.push_str(value.raw()),
@@ -205,11 +205,23 @@ fn canonical_value(out: &mut String, value: Value<'_>) {
 /// The calls of a conversation, on all branches, in order. A call that is asked for twice in one message is two calls, even
 /// under one id. [`Pairing`] decides which result answers which call, along the path of the result.
 pub fn calls(recorded: &Recorded, key: &CallKey) -> Vec<CallRecord> {
-    calls_in(&recorded.entries, key)
+    paired_calls(&recorded.entries, key).calls
 }
 
-/// The same for entries.
-pub(crate) fn calls_in(entries: &[Entry], key: &CallKey) -> Vec<CallRecord> {
+/// The calls of entries, and the call of each result.
+pub(crate) struct PairedCalls {
+    /// The calls, in order.
+    pub calls: Vec<CallRecord>,
+    /// The call of each result, as an index into `calls`, by the result's entry and block. The path to the head decides before
+    /// other branches.
+    pub calls_of: HashMap<(EntryId, usize), usize>,
+    /// Whether a result answers no call that was open before it. If these are the last entries of a conversation, it may belong
+    /// to an earlier call.
+    pub lacks_calls: bool,
+}
+
+/// [`calls`] for entries, together with the call of each result.
+pub(crate) fn paired_calls(entries: &[Entry], key: &CallKey) -> PairedCalls {
     let tree = Tree::new(entries);
     let mut audit = Audit::default();
     for entry in tree.in_order() {
@@ -371,6 +383,10 @@ struct Audit {
     /// The results of each call, in order: those that answer it first, then those that came before it or after an answer. The
     /// key is the call's place, whether it is one of the others, the `seq` of the result's entry and its block.
     results: BTreeMap<(usize, bool, u64, usize), TimedResult>,
+    /// [`PairedCalls::calls_of`].
+    calls_of: HashMap<(EntryId, usize), usize>,
+    /// [`PairedCalls::lacks_calls`].
+    lacks_calls: bool,
 }
 
 impl Audit {
@@ -469,19 +485,21 @@ impl Audit {
         }
         let (history, entries) = walk.into_history();
         for result in Pairing::of(&history).paired() {
+            self.lacks_calls |= !matches!(result.kind, MatchKind::Answer | MatchKind::NoId);
             let call =
                 result.call.and_then(|call| self.places.get(&(entries[call.message], call.block as u64)));
             let entry = tree.get(entries[result.at.message]);
             // The history has a note in the place of a result that was pruned; the record has the result.
             let message = self.messages.get(&entries[result.at.message]);
             if let (Some(&call), Some(entry), Some(message)) = (call, entry, message) {
-                let key = (call, result.tie != Tie::Answer, entry.envelope().seq, result.at.block);
+                let key = (call, result.kind != MatchKind::Answer, entry.envelope().seq, result.at.block);
                 self.results.insert(key, (Arc::clone(message), time_of(entry)));
+                self.calls_of.entry((entry.id(), result.at.block)).or_insert(call);
             }
         }
     }
 
-    fn finish(self) -> Vec<CallRecord> {
+    fn finish(self) -> PairedCalls {
         let mut calls = self.calls;
         for ((call, _, _, block), (message, time)) in self.results {
             if let Some(result) = message.blocks[block].as_result() {
@@ -491,6 +509,6 @@ impl Audit {
         for (call, facts) in calls.iter_mut().zip(&self.facts) {
             facts.judge(call);
         }
-        calls
+        PairedCalls { calls, calls_of: self.calls_of, lacks_calls: self.lacks_calls }
     }
 }

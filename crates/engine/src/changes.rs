@@ -1,4 +1,4 @@
-//! The changes of files that a conversation's calls made: what became of each, and taking them back.
+//! The changes that a conversation's calls made to files: the state of each, and undoing them.
 //!
 //! Files are changed for real, whatever branch the conversation is on now. So entries count in the order in which they were
 //! appended, not along the path to the head.

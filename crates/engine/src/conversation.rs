@@ -15,17 +15,19 @@ pub use pruning::{Pinning, PruneReport, TurnsPruned, Window};
 
 use std::{
     borrow::Cow,
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     ops::ControlFlow,
     sync::{Arc, OnceLock},
 };
 
-use rejoin_formats::{ConvertError, Converted, Dialect, Session, convert, session::Detail, session::Place};
+use rejoin_formats::{
+    ConvertError, Converted, Dialect, Session, convert, session::Detail, session::SourcePlace,
+};
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Scope, Tail, Text, Tree,
     chain::Stamp, content::RawItem,
 };
-use rejoin_store::{Damage, Holder, Item, Lock, Store, StoreError};
+use rejoin_store::{Damage, Holder, Lock, Store, StoreError, StoredItem};
 use rejoin_view::{Finding, History, OnBroken, Repaired, TokenCounter, repair};
 
 use self::drafts::Drafted;
@@ -73,12 +75,20 @@ pub enum Saved {
     InMemory {
         /// A message to show to a person.
         warning: String,
+        /// What the person can do about it, if that is known.
+        hint: Option<&'static str>,
     },
 }
 
 impl Saved {
-    fn not(why: impl std::fmt::Display) -> Self {
-        Self::InMemory { warning: format!("Failed to save turn: {why}") }
+    /// Not stored, for this reason. `kept` says where the entries are until they are.
+    fn not(why: &StoreError, kept: Option<String>) -> Self {
+        let kept = kept.map_or_else(String::new, |kept| format!("; {kept}"));
+        let hint = match why {
+            StoreError::Server { hint, .. } => Some(*hint),
+            _ => None,
+        };
+        Self::InMemory { warning: format!("Failed to save turn: {why}{kept}"), hint }
     }
 
     /// Whether everything is stored.
@@ -90,7 +100,15 @@ impl Saved {
     pub fn warning(&self) -> Option<&str> {
         match self {
             Self::Durable => None,
-            Self::InMemory { warning } => Some(warning),
+            Self::InMemory { warning, .. } => Some(warning),
+        }
+    }
+
+    /// What a person can do about what is not stored, if that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Durable => None,
+            Self::InMemory { hint, .. } => *hint,
         }
     }
 }
@@ -421,7 +439,7 @@ impl Conversation {
         if !same {
             // Another store gets all of it.
             if let Err(why) = self.read_all() {
-                self.saved = Saved::not(why);
+                self.saved = Saved::not(&why, None);
                 return self.saved.clone();
             }
             (self.stored, self.after) = (0, None);
@@ -692,7 +710,7 @@ impl Conversation {
             self.added_messages = added + 1;
             let index = session.messages.len();
             let line = (self.numbering == Numbering::Lines).then_some(self.entries.len());
-            session.places.push(Place { index, offset: 0, line });
+            session.places.push(SourcePlace { index, offset: 0, line });
             session.messages.push(Arc::new(message.clone()));
             let id = Some(Text::from(entry.id().to_string()));
             session.details.push(Detail { id, ..Detail::default() });
@@ -711,9 +729,8 @@ impl Conversation {
                 Saved::Durable
             }
             Err(why) => {
-                let saved = self
-                    .keep_waiting(&why)
-                    .map_or_else(|| Saved::not(&why), |kept| Saved::not(format!("{why}; {kept}")));
+                let kept = self.keep_waiting(&why);
+                let saved = Saved::not(&why, kept);
                 // Only once: the caller is told on every append.
                 if self.saved.is_durable() {
                     tracing::warn!("{}", saved.warning().unwrap_or_default());
@@ -727,14 +744,13 @@ impl Conversation {
     /// Keeps what could not be saved on this machine, if its store is elsewhere. Returns what to tell a person.
     fn keep_waiting(&mut self, why: &StoreError) -> Option<String> {
         let store = Arc::clone(&self.home.as_ref()?.store);
-        let spool = store.spool().filter(|_| why.is_unwritable())?;
+        let is_newer = matches!(why, StoreError::TooNew { .. });
+        let spool = store.spool().filter(|_| is_newer || why.is_unwritable())?;
         let (waiting, after) = (self.waiting.take(), self.after);
         match Waiting::keep(waiting, spool, self.id, after, &self.entries[self.stored..]) {
             Ok(waiting) => {
-                let kept = format!(
-                    "it is kept in {} and is saved as soon as the server can be reached",
-                    waiting.path().display()
-                );
+                let until = if is_newer { "by the newer version" } else { "as soon as the server takes it" };
+                let kept = format!("it is kept in {} and is saved {until}", waiting.path().display());
                 self.waiting = Some(waiting);
                 Some(kept)
             }
@@ -757,7 +773,15 @@ impl Conversation {
             return Err(StoreError::ReadOnly(why.to_owned()));
         };
         if home.lock.is_none() {
-            home.lock = Some(home.store.lock(self.id, &Holder::this(command.as_str(), self.clock.now()))?);
+            match home.store.lock(self.id, &Holder::this(command.as_str(), self.clock.now())) {
+                Ok(lock) => home.lock = Some(lock),
+                // A handle that is limited to a scope lets a new conversation wait in a file once it has seen its first entries. So they are
+                // offered to the store, which cannot take them either.
+                Err(why) if self.after.is_none() && home.store.spool().is_some() && why.is_unwritable() => {
+                    tracing::debug!("the new conversation {} cannot be locked: {why}", self.id);
+                }
+                Err(why) => return Err(why),
+            }
         }
         let store = Arc::clone(&home.store);
         // A database writes all of them or none. In a file of lines, a power cut may leave the second line without the first.
@@ -796,18 +820,19 @@ impl Conversation {
             (self.stored, self.after) = (0, None);
             return Ok(());
         };
+        let mut ours = self.take_lost(store)?;
         let from = self.after.map_or(0, |tail| tail.seq + 1);
         let (mut theirs, mut damage) = (Vec::new(), Vec::new());
         store.read(self.id, from, &mut |item| {
             match item {
-                Item::Entry(entry) => theirs.push(entry),
-                Item::Damage(found) => damage.push(found),
+                StoredItem::Entry(entry) => theirs.push(entry),
+                StoredItem::Damage(found) => damage.push(found),
             }
             ControlFlow::Continue(())
         })?;
         // An append that failed may have been stored all the same: entries with our ids are ours.
         let ids: HashMap<EntryId, Hash> = theirs.iter().map(|entry| (entry.id(), entry.hash())).collect();
-        let mut ours = self.entries.split_off(self.stored);
+        ours.extend(self.entries.split_off(self.stored));
         ours.retain(|entry| !ids.contains_key(&entry.id()));
         self.damage
             .extend(damage.into_iter().filter(|found| !self.damage.contains(found)).collect::<Vec<_>>());
@@ -821,5 +846,33 @@ impl Conversation {
         self.entries.extend(sealed);
         self.head = self.head.map(|(id, hash)| (id, hashes.get(&id).copied().unwrap_or(hash)));
         Ok(())
+    }
+
+    /// Takes out the entries that the store has acknowledged and does not have any more, to store them again. A server loses such entries
+    /// if it is restored from a backup, or if a standby takes over that had not received them.
+    fn take_lost(&mut self, store: &dyn Store) -> Result<Vec<Entry>, StoreError> {
+        let Some(known) = self.after else { return Ok(Vec::new()) };
+        let mut is_there = false;
+        store.read(self.id, known.seq, &mut |item| {
+            is_there = !matches!(&item, StoredItem::Entry(entry) if entry.id() != known.id);
+            ControlFlow::Break(())
+        })?;
+        if is_there {
+            return Ok(Vec::new());
+        }
+        let mut stored = HashSet::new();
+        store.each_entry(self.id, |entry| {
+            stored.insert(entry.id());
+        })?;
+        let unsaved = self.entries.split_off(self.stored);
+        let all = std::mem::take(&mut self.entries);
+        let (kept, lost): (Vec<Entry>, Vec<Entry>) =
+            all.into_iter().partition(|entry| stored.contains(&entry.id()));
+        tracing::warn!("the store has lost {} entries of {}; they are saved again", lost.len(), self.id);
+        self.stored = kept.len();
+        self.after = kept.last().map(Tail::of);
+        self.entries = kept;
+        self.entries.extend(unsaved);
+        Ok(lost)
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, io::BufRead, ops::ControlFlow};
 
 use rejoin_record::{Content, ConversationId, Entry, EntryId, Hash, Kind, Tail, lines::Lines};
-use rejoin_store::{Item, Lock, Place, Store, StoreError};
+use rejoin_store::{Lock, StoragePlace, Store, StoreError, StoredItem};
 
 use crate::{
     draft,
@@ -78,7 +78,7 @@ impl Writer<'_> {
                     copying.insert((lock, Copying::begin(self.store, header.conversation)?))
                 }
             };
-            copy.take(Item::Entry(entry))?;
+            copy.take(StoredItem::Entry(entry))?;
         }
         let Some((_lock, copy)) = copying else {
             return Err(EngineError::NoRecord { line: 1, why: String::from("there is nothing in it") });
@@ -116,9 +116,9 @@ impl<'s> Copying<'s> {
         if tail.is_some() {
             store.read(id, 0, &mut |item| {
                 match item {
-                    Item::Entry(entry) => here.push(entry.hash()),
-                    Item::Damage(damage) if damage.torn => {}
-                    Item::Damage(damage) => damaged = Some(damage),
+                    StoredItem::Entry(entry) => here.push(entry.hash()),
+                    StoredItem::Damage(damage) if damage.torn => {}
+                    StoredItem::Damage(damage) => damaged = Some(damage),
                 }
                 if damaged.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })?;
@@ -129,18 +129,18 @@ impl<'s> Copying<'s> {
         Ok(Self { store, id, before: tail, tail, here, batch: Vec::new(), bytes: 0, seen: 0, added: 0 })
     }
 
-    fn take(&mut self, item: Item) -> Result<(), EngineError> {
+    fn take(&mut self, item: StoredItem) -> Result<(), EngineError> {
         let entry = match item {
-            Item::Entry(entry) => entry,
-            Item::Damage(damage) if damage.torn => return Ok(()),
-            Item::Damage(damage) => {
+            StoredItem::Entry(entry) => entry,
+            StoredItem::Damage(damage) if damage.torn => return Ok(()),
+            StoredItem::Damage(damage) => {
                 return Err(EngineError::Corrupted { id: self.id, place: damage.place, why: damage.why });
             }
         };
         let seq = entry.envelope().seq;
         if seq != self.seen {
             let why = format!("entry {seq} is in the place of entry {}", self.seen);
-            return Err(EngineError::Corrupted { id: self.id, place: Place::Row(self.seen), why });
+            return Err(EngineError::Corrupted { id: self.id, place: StoragePlace::Row(self.seen), why });
         }
         let known = usize::try_from(self.seen).ok().and_then(|seen| self.here.get(seen));
         self.seen += 1;

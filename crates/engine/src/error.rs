@@ -1,7 +1,7 @@
 //! Errors of conversations.
 
 use rejoin_record::ConversationId;
-use rejoin_store::{Place, StoreError};
+use rejoin_store::{StoragePlace, StoreError};
 
 use crate::resolve::NamedConversation;
 
@@ -34,7 +34,7 @@ pub enum EngineError {
         /// The conversation.
         id: ConversationId,
         /// The place of the damage.
-        place: Place,
+        place: StoragePlace,
         /// What is wrong.
         why: String,
     },

@@ -28,7 +28,7 @@ use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Raw, Salt, Tail, Text, Timestamp,
     chain::Stamp, content::Branch, hash, json::Doc,
 };
-use rejoin_store::{Item, Location, Store, StoreError};
+use rejoin_store::{Location, Store, StoreError, StoredItem};
 
 use crate::{
     error::EngineError,
@@ -241,8 +241,8 @@ impl Known {
         }
         store.read(id, 0, &mut |item| {
             match item {
-                Item::Entry(entry) => known.stored(id, &entry),
-                Item::Damage(damage) => known.damaged |= !damage.torn,
+                StoredItem::Entry(entry) => known.stored(id, &entry),
+                StoredItem::Damage(damage) => known.damaged |= !damage.torn,
             }
             count += 1;
             ControlFlow::Continue(())

@@ -26,6 +26,8 @@ pub mod manager;
 pub mod mcp;
 #[cfg(feature = "agent")]
 pub mod provider;
+#[cfg(feature = "agent")]
+mod provider_choice;
 pub mod reading;
 mod removal;
 mod report;
@@ -39,8 +41,6 @@ pub mod tools;
 #[cfg(feature = "agent")]
 pub mod turn;
 mod unsaved;
-#[cfg(feature = "agent")]
-mod wanted;
 mod writer;
 
 #[cfg(feature = "agent")]
@@ -56,12 +56,12 @@ pub use error::EngineError;
 pub use import::ImportMemory;
 #[cfg(feature = "agent")]
 pub use manager::{ConversationManager, ManagerError, RunningConversation};
+#[cfg(feature = "agent")]
+pub use provider_choice::{AnswerSettings, Effort, ProviderChoice};
 pub use reading::{Mode, Recorded, read};
 pub use rejoin_store::SessionState;
 pub use removal::{Removal, Sharer, removal};
 pub use resolve::{NamedConversation, names_exactly, resolve, resolve_id};
-#[cfg(feature = "agent")]
-pub use wanted::{AnswerSettings, Effort, Wanted};
 pub use writer::{Copied, Growth, Imported, New, TakenBack, Writer};
 
 #[cfg(feature = "agent")]
@@ -76,14 +76,22 @@ pub use serde_json;
 /// # Errors
 /// [`StoreError::Missing`] if it is opened to be read and does not exist; otherwise why it cannot be opened.
 pub fn open_store(location: &Location, access: Access) -> Result<Box<dyn Store>, StoreError> {
-    let store = rejoin_store::open(location, Options { access, digester: digest })?;
+    let open = |access| rejoin_store::open(location, Options { access, digester: digest });
+    let store = match open(access) {
+        // Everything that was said so far may be waiting on this machine. Delivering it makes the tables.
+        Err(missing @ StoreError::Missing(_)) if rejoin_store::has_unsaved(location) => {
+            let delivered = open(Access::Write).map(|store| unsaved::deliver(&*store));
+            delivered.map_err(|_| missing)?;
+            return open(access);
+        }
+        opened => opened?,
+    };
     if store.spool().is_some_and(|spool| !spool.conversations().is_empty()) {
         match access {
             Access::Write => unsaved::deliver(&*store),
             // A list should show what an earlier process could not save.
             Access::Read => {
-                let options = Options { access: Access::Write, digester: digest };
-                let _ = rejoin_store::open(location, options).map(|store| unsaved::deliver(&*store));
+                let _ = open(Access::Write).map(|store| unsaved::deliver(&*store));
             }
         }
     }

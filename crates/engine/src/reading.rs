@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 
 use rejoin_formats::{
     Session,
-    session::Place as InSource,
+    session::SourcePlace,
     sessions::jsonl::{self, Damaged},
 };
 use rejoin_record::{ConversationId, Entry, Kind, Text};
-use rejoin_store::{Damage, Item, Location, Place, Store, StoreError};
+use rejoin_store::{Damage, Location, StoragePlace, Store, StoreError, StoredItem};
 use rejoin_view::{Finding, Rule};
 
 use crate::{draft, error::EngineError};
@@ -58,8 +58,8 @@ pub(crate) fn read_after(
     let read = draft::read(store, id, &mut |item| {
         line += 1;
         match item {
-            Item::Entry(entry) => entries.push((entry, line)),
-            Item::Damage(found) => {
+            StoredItem::Entry(entry) => entries.push((entry, line)),
+            StoredItem::Damage(found) => {
                 // Damage knows its line. Blank lines before it were skipped without notice.
                 line = line_of(found.place).unwrap_or(line - 1);
                 damage.push(found);
@@ -89,11 +89,11 @@ pub(crate) fn read_after(
 }
 
 /// A place as a number from 1.
-fn line_of(place: Place) -> Option<usize> {
+fn line_of(place: StoragePlace) -> Option<usize> {
     match place {
-        Place::Line(line) => usize::try_from(line).ok(),
-        Place::Row(row) => usize::try_from(row).ok()?.checked_add(1),
-        Place::Store => None,
+        StoragePlace::Line(line) => usize::try_from(line).ok(),
+        StoragePlace::Row(row) => usize::try_from(row).ok()?.checked_add(1),
+        StoragePlace::Store => None,
     }
 }
 
@@ -111,10 +111,10 @@ impl Numbering {
         if matches!(location, Location::Jsonl(_)) { Self::Lines } else { Self::Rows }
     }
 
-    fn place(self, line: usize) -> Place {
+    fn place(self, line: usize) -> StoragePlace {
         match self {
-            Self::Lines => Place::Line(line as u64),
-            Self::Rows => Place::Row(line.saturating_sub(1) as u64),
+            Self::Lines => StoragePlace::Line(line as u64),
+            Self::Rows => StoragePlace::Row(line.saturating_sub(1) as u64),
         }
     }
 
@@ -133,7 +133,7 @@ impl Numbering {
             }
         }
         for (number, place) in session.places.iter_mut().enumerate() {
-            *place = InSource { index: number, line: None, ..*place };
+            *place = SourcePlace { index: number, line: None, ..*place };
         }
         session
     }
@@ -171,7 +171,7 @@ fn first_problem(
         matches!(finding.rule, Rule::DamagedEntry | Rule::BrokenChain) && finding.is_problem()
     };
     let found = session.findings.iter().filter(of_storage).map(|finding| {
-        let place = finding.at.line.map_or(Place::Store, |line| numbering.place(line));
+        let place = finding.at.line.map_or(StoragePlace::Store, |line| numbering.place(line));
         (finding.at.line.unwrap_or(usize::MAX), place, finding.to_string())
     });
     let damaged = damage.iter().filter(|damage| !damage.torn);

@@ -4,7 +4,7 @@
 use std::{collections::HashSet, ops::ControlFlow, path::PathBuf};
 
 use rejoin_record::{Content, ConversationId, Entry, EntryId, Kind, Text};
-use rejoin_store::{Item, Store, StoreError};
+use rejoin_store::{Store, StoreError, StoredItem};
 
 use crate::{digest::digest_of, draft};
 
@@ -55,7 +55,7 @@ pub fn removal(
     let (mut ids, mut texts) = (HashSet::new(), HashSet::new());
     let mut gone: Vec<EntryId> = entries.unwrap_or_default().to_vec();
     draft::read(store, id, &mut |item| {
-        if let Item::Entry(entry) = item
+        if let StoredItem::Entry(entry) = item
             && entries.is_none_or(|wanted| wanted.contains(&entry.id()) || goes_with(&entry, wanted))
             && let Some(body) = entry.body()
         {

@@ -108,7 +108,8 @@ impl Conversation {
         None
     }
 
-    /// The positions in [`Conversation::messages`] of the tool messages with results of a call.
+    /// The positions in [`Conversation::messages`] of the tool messages with results of a call. It goes by the id alone, as this name
+    /// always did; which call a result answers is for [`rejoin_view::Pairing`] to say.
     pub fn find_tool_results_for_call(&self, call_id: &str) -> Vec<usize> {
         let answers = |message: &Message| {
             message.role == Role::Tool
@@ -124,11 +125,7 @@ impl Conversation {
     /// call, in the order of the calls, and everything else in its order. A result without an id becomes labelled text, and a call
     /// without a result gets one that says so. Each repair is logged.
     pub fn current_path_as_llm_request_messages(&self) -> Vec<Message> {
-        let repaired = self.view(OnBroken::Keep);
-        for finding in repaired.findings.iter().filter(|finding| finding.is_problem()) {
-            tracing::warn!("{}: {finding}", self.id());
-        }
-        repaired.view.to_messages()
+        self.view(OnBroken::Keep).view.to_messages()
     }
 
     /// Makes these the messages of the conversation. Common messages at the beginning stay; the rest becomes a branch, and the old

@@ -49,13 +49,15 @@ impl Waiting {
     }
 }
 
-/// Seals entries after a tail, each under its parent. `hashes` has the hashes of the entries that are stored.
+/// Seals entries after a tail, each under its parent. `hashes` has the hashes of the entries that are stored. If the parent is not among
+/// them, because the server lost it, the entry follows the newest one.
 pub(crate) fn resealed(after: Tail, hashes: &mut HashMap<EntryId, Hash>, entries: Vec<Entry>) -> Vec<Entry> {
     hashes.insert(after.id, after.hash);
     let mut chain = Chain::at(Some(after));
     let mut sealed = Vec::with_capacity(entries.len());
     for entry in entries {
-        let parent = entry.envelope().parent.and_then(|id| Some((id, *hashes.get(&id)?)));
+        let parent = entry.envelope().parent;
+        let parent = parent.and_then(|id| hashes.get(&id).map(|hash| (id, *hash)).or_else(|| chain.head()));
         if let Some(entry) = chain.reseal(parent, &entry) {
             hashes.insert(entry.id(), entry.hash());
             sealed.push(entry);

@@ -102,7 +102,7 @@ pub struct Writer<'s> {
 
 impl Writer<'_> {
     /// Starts a conversation. A provider or model that is named here answers its first turn, unless a flag names another: it is
-    /// recorded as a context, because the header alone decides nothing (see `Wanted`).
+    /// recorded as a context, because the header alone decides nothing (see `ProviderChoice`).
     pub fn create(&self, new: &New) -> Result<ConversationId, EngineError> {
         let id = conversation_id(self.clock);
         let _lock = self.lock(id)?;

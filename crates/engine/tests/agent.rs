@@ -23,7 +23,7 @@ use rejoin_engine::{
 };
 use rejoin_formats::{
     Dialect,
-    wire::stream::{Stop, Usage},
+    wire::stream::{StopReason, Usage},
 };
 use rejoin_record::{
     Block, BlockKind, Media, MediaSource, Message, Origin, Reasoning, Role, Text, ToolCall, ToolResult,
@@ -186,7 +186,7 @@ fn the_scripted_provider() {
         Step::fails(refused.clone()),
         Step::says("half an ans").cut(),
         Step::says("half").then_fails("overloaded"),
-        Step::says("long").then_stops(Stop::Length),
+        Step::says("long").then_stops(StopReason::Length),
     ]));
     assert_eq!(provider.last_messages(), []);
     let mut agent = agent(&provider);

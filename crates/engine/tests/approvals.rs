@@ -16,7 +16,7 @@ use rejoin_engine::{
     },
     digest,
     provider::{
-        Doing,
+        BoxFuture,
         scripted::{ScriptedProvider, Step},
     },
     serde_json::json,
@@ -48,7 +48,7 @@ impl Person {
 }
 
 impl Approve for Person {
-    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> Doing<'a, ApprovalAnswer> {
+    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         self.asked.lock().unwrap().push(request.clone());
         let mut answers = self.answers.lock().unwrap();
         match answers.is_empty() {

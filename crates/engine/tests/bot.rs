@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rejoin_engine::{
     EngineError, Mode,
-    compat::{ConversationMessage as Said, DatabaseService},
+    compat::{ConversationMessage as BotMessage, DatabaseService},
     open_store, read,
 };
 use rejoin_formats::{Dialect, convert};
@@ -35,21 +35,21 @@ fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
 }
 
 /// A turn with two calls, as a bot saves it.
-fn turn(number: usize) -> Vec<Said> {
+fn turn(number: usize) -> Vec<BotMessage> {
     let (one, two) = (format!("toolu_{number}_1"), format!("toolu_{number}_2"));
     vec![
-        Said::user(format!("question {number}")),
-        Said {
+        BotMessage::user(format!("question {number}")),
+        BotMessage {
             content: Some(String::from("checking")),
-            ..Said::calls(vec![call(&one, "price", r#"{"of":"icp"}"#), call(&two, "time", "{}")])
+            ..BotMessage::calls(vec![call(&one, "price", r#"{"of":"icp"}"#), call(&two, "time", "{}")])
         },
-        Said::tool(one, "42"),
-        Said::tool(two, "noon"),
-        Said::assistant(format!("answer {number}")),
+        BotMessage::tool(one, "42"),
+        BotMessage::tool(two, "noon"),
+        BotMessage::assistant(format!("answer {number}")),
     ]
 }
 
-fn texts(messages: &[Said]) -> Vec<String> {
+fn texts(messages: &[BotMessage]) -> Vec<String> {
     messages.iter().map(|said| format!("{}:{}", said.role, said.content.as_deref().unwrap_or("-"))).collect()
 }
 
@@ -84,8 +84,11 @@ fn a_turn_with_tools_comes_back_whole() {
 fn a_call_needs_no_text() {
     in_every_store(|store, _| {
         let service = DatabaseService::new(store);
-        let messages =
-            [Said::user("go"), Said::calls(vec![call("call_1", "run", "{}")]), Said::tool("call_1", "")];
+        let messages = [
+            BotMessage::user("go"),
+            BotMessage::calls(vec![call("call_1", "run", "{}")]),
+            BotMessage::tool("call_1", ""),
+        ];
         service.save_messages("ann", "general", &messages).unwrap();
         let history = service.get_conversation_history("ann", "general", 9).unwrap();
         assert_eq!(history[1].content, None);
@@ -242,10 +245,10 @@ fn a_thread_keeps_its_tools() {
 fn a_message_with_an_id_is_saved_once() {
     in_every_store(|store, again| {
         let time: Timestamp = "2026-05-01T12:00:00Z".parse().unwrap();
-        let messages: Vec<Said> = turn(1)
+        let messages: Vec<BotMessage> = turn(1)
             .into_iter()
             .enumerate()
-            .map(|(number, said)| Said {
+            .map(|(number, said)| BotMessage {
                 id: Some(format!("discord-{number}")),
                 timestamp: Some(time),
                 ..said
@@ -305,4 +308,33 @@ fn a_scoped_service_saves_only_its_own() {
             Scope { user: String::from("ann"), channel: String::from("general"), thread: String::new() }
         );
     });
+}
+
+/// Another process deletes the conversation that this one has found before.
+#[test]
+fn a_history_that_was_deleted_elsewhere_is_empty() {
+    in_every_store(|store, again| {
+        let service = DatabaseService::new(store);
+        service.save_conversation_turn("ann", "general", "hello", "hi").unwrap();
+        assert!(DatabaseService::new(again()).clear_conversation_history("ann", "general").unwrap());
+        assert!(service.get_conversation_history("ann", "general", 5).unwrap().is_empty());
+        service.save_conversation_turn("ann", "general", "again", "yes").unwrap();
+        assert_eq!(service.get_conversation_history("ann", "general", 5).unwrap().len(), 2);
+    });
+}
+
+/// Two calls with one id, in the form of a provider: each result has the name of its own call.
+#[test]
+fn a_result_has_the_name_of_its_own_call() {
+    let service = DatabaseService::new(Arc::from(open_store(&Location::Memory, Access::Write).unwrap()));
+    let turn = r#"[
+        {"role":"assistant","content":null,"tool_calls":[
+            {"id":"same","type":"function","function":{"name":"price","arguments":"{}"}},
+            {"id":"same","type":"function","function":{"name":"time","arguments":"{}"}}]},
+        {"role":"tool","tool_call_id":"same","content":"42"},
+        {"role":"tool","tool_call_id":"same","content":"noon"}]"#;
+    let at = ("ann", "general");
+    let saved = service.save_conversation_with_messages(at, Dialect::OpenAiChat, turn, "go").unwrap();
+    let names: Vec<_> = saved.iter().filter_map(|message| message.tool_name.as_deref()).collect();
+    assert_eq!(names, ["price", "time"]);
 }

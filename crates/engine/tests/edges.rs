@@ -16,7 +16,7 @@ use std::{
 use rejoin_engine::{
     Conversation, ConversationManager, New,
     provider::{
-        Doing, Endpoint, Listener, Provider, ProviderError, Request, SendProgress, Sending,
+        BoxFuture, Endpoint, Listener, Provider, ProviderError, Request, SendProgress, Sending,
         scripted::{ScriptedAnswer, ScriptedProvider, Step},
     },
     tools::{Plan, RunningCall, Tool, ToolOutput, Tools},
@@ -24,7 +24,7 @@ use rejoin_engine::{
 };
 use rejoin_formats::{
     context::ToolDeclaration,
-    wire::stream::{Delta, End, Received, Stop as Why, Usage},
+    wire::stream::{Delta, End, Received, StopReason as Why, Usage},
 };
 use rejoin_record::{Content, Message, content::Decision};
 use rejoin_store::memory::Memory;
@@ -156,11 +156,11 @@ impl Tool for Moment {
     fn declaration(&self) -> ToolDeclaration {
         echo().1.declarations().remove(0)
     }
-    fn plan<'a>(&'a self, _arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+    fn plan<'a>(&'a self, _arguments: &'a str) -> BoxFuture<'a, Result<Plan, ToolOutput>> {
         Plan::reads()
     }
 
-    fn run<'a>(&'a self, _: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, _: RunningCall<'a>) -> BoxFuture<'a, ToolOutput> {
         let mut moment = Box::pin(tokio::time::sleep(Duration::from_millis(50)));
         Box::pin(std::future::poll_fn(move |context| {
             self.0.fetch_add(1, Ordering::SeqCst);

@@ -15,7 +15,7 @@ use std::{
 };
 
 use rejoin_engine::{
-    Conversation, ConversationManager, ManagerError, Mode, New, SystemClock, Wanted,
+    Conversation, ConversationManager, ManagerError, Mode, New, ProviderChoice, SystemClock,
     approval::{ApprovalMode, Approvals},
     auth::{Keys, SecretString},
     provider::{
@@ -38,7 +38,7 @@ use support::assert_verifies;
 use talk::{reach, reach_within};
 use testkit::loopback::{
     Brain, Config, Fault, Loopback, Service,
-    brain::{Ask, Call, Said, Say},
+    brain::{Ask, Call, PromptMessage, Say},
 };
 
 /// A provider as it is chosen, and who plays it.
@@ -549,11 +549,11 @@ fn half_a_call_is_kept_when_somebody_stops() {
 fn a_manager_decides_who_answers_as_the_command_line_does() {
     let (one, two) = (Loopback::start(Config::default()), Loopback::start(Config::default()));
     let (first, second) = (one.base(Service::OpenAi), two.base(Service::OpenAi));
-    let at = |base_url: Option<&str>| Wanted {
+    let at = |base_url: Option<&str>| ProviderChoice {
         provider: Some(String::from("openai")),
         model: Some(String::from("gpt-4.1")),
         base_url: base_url.map(str::to_owned),
-        ..Wanted::default()
+        ..ProviderChoice::default()
     };
     let store: Arc<dyn Store> = Arc::new(Memory::new(rejoin_engine::digest));
     let keys = || Keys { given: Some(SecretString::from(String::from("sk-loopback"))), ..Keys::default() };
@@ -572,7 +572,7 @@ fn a_manager_decides_who_answers_as_the_command_line_does() {
     };
     assert_eq!(say(set(Some(&second))).unwrap(), (0, 1));
     let both = Sources {
-        environment: Wanted { base_url: Some(first.clone()), ..Wanted::default() },
+        environment: ProviderChoice { base_url: Some(first.clone()), ..ProviderChoice::default() },
         ..set(Some(&second))
     };
     assert_eq!(say(both).unwrap(), (1, 1));
@@ -594,12 +594,12 @@ fn a_call_with_20_megabytes_of_arguments() {
     let arguments = format!(r#"{{"path":"big.txt","content":"{}"}}"#, "0123456789".repeat(2_000_000));
     let called = arguments.clone();
     let brain = move |ask: &Ask| match ask.said.last() {
-        Some(Said::User(text)) if text == "write it" => Say {
+        Some(PromptMessage::User(text)) if text == "write it" => Say {
             text: String::from("I write it."),
             calls: vec![Call { name: String::from("write_file"), arguments: called.clone() }],
             ..Say::default()
         },
-        Some(Said::Result { text, .. }) => Say::text(format!("It said: {text}")),
+        Some(PromptMessage::Result { text, .. }) => Say::text(format!("It said: {text}")),
         _ => Say::text("Nothing else."),
     };
     let brain: Brain = Arc::new(brain);

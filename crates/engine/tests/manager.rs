@@ -12,7 +12,7 @@ use std::{
 };
 
 use rejoin_engine::{
-    ConversationManager, Mode, New, RunningConversation, Saved, Wanted,
+    ConversationManager, Mode, New, ProviderChoice, RunningConversation, Saved,
     compat::{RolloutLine, RolloutRecorder, StateCommand},
     provider::{
         Provider, ProviderError, ProviderFault,
@@ -177,7 +177,7 @@ fn damaged_and_empty_files() {
 #[test]
 fn the_recorded_provider_answers() {
     let folder = tempfile::tempdir().unwrap();
-    let asked: Arc<Mutex<Vec<Wanted>>> = Arc::default();
+    let asked: Arc<Mutex<Vec<ProviderChoice>>> = Arc::default();
     let manager = || {
         let asked = asked.clone();
         ConversationManager::new(jsonl(folder.path()), move |wanted| {
@@ -202,7 +202,11 @@ fn the_recorded_provider_answers() {
     let wanted = asked.lock().unwrap().last().unwrap().clone();
     assert_eq!(
         wanted,
-        Wanted { provider: Some("anthropic".into()), model: Some("claude-x".into()), ..Wanted::default() }
+        ProviderChoice {
+            provider: Some("anthropic".into()),
+            model: Some("claude-x".into()),
+            ..ProviderChoice::default()
+        }
     );
     conversation.submit("again");
     let started = run(conversation.next_event());
@@ -412,7 +416,7 @@ fn a_recorder_that_fails() {
 fn a_file_of_turns_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let recorder = RolloutRecorder::new(folder.path().join("turns"));
-    let wanted: Arc<Mutex<Wanted>> = Arc::default();
+    let wanted: Arc<Mutex<ProviderChoice>> = Arc::default();
     let provider = Arc::new(MockProvider::new_default().named("anthropic", "claude-x"));
     let store = jsonl(&folder.path().join("store"));
     let manager = || {

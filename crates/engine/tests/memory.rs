@@ -6,7 +6,7 @@
 use std::{fs, sync::Arc};
 
 use rejoin_engine::{
-    Conversation, New, SystemClock, Wanted,
+    Conversation, New, ProviderChoice, SystemClock,
     auth::{Keys, SecretString},
     provider::{Provider, http::HttpOptions, registry::connect},
     tools::Tools,
@@ -41,12 +41,12 @@ fn forget_peak() {
 
 fn reach(server: &Loopback, which: &(&str, Option<&str>, Service, &str)) -> Arc<dyn Provider> {
     let (name, api, service, version) = *which;
-    let choice = Wanted {
+    let choice = ProviderChoice {
         provider: Some(name.to_owned()),
         api: api.map(str::to_owned),
         model: Some(String::from("a-model")),
         base_url: Some(server.base(service) + version),
-        ..Wanted::default()
+        ..ProviderChoice::default()
     };
     let keys = Keys { given: Some(SecretString::from(String::from("sk-loopback"))), ..Keys::default() };
     let options = HttpOptions { longest_answer: BOUND, retries: 0, ..HttpOptions::default() };

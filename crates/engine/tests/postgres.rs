@@ -114,3 +114,55 @@ fn what_waits_for_a_deleted_conversation_is_set_aside() {
     let kept = std::fs::read_to_string(folder.join(format!("unsaved/{id}.deleted"))).unwrap();
     assert!(kept.contains("never saved"), "{kept}");
 }
+
+/// A standby that had not received everything takes over: the process that knows the rest saves it again, and what waits on this machine
+/// is delivered after what the server has.
+#[test]
+fn what_a_server_has_lost_is_saved_again() {
+    let Some(server) = testkit::postgres::shared() else { return };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let location: Location = server.address(&database).parse().unwrap();
+    let location = location.with_folder(folder.path());
+    let store = opened(&location);
+    let lose = |entries: u32| {
+        let kept = format!("(SELECT max(seq) - {entries} FROM rejoin.entry)");
+        let query = format!(
+            "UPDATE rejoin.conversation c SET seq = e.seq, tail = e.id, hash = e.hash FROM rejoin.entry e WHERE e.seq = {kept}; \
+             DELETE FROM rejoin.entry WHERE seq > {kept}; DELETE FROM rejoin.summary"
+        );
+        server.psql(&database, &query).unwrap();
+    };
+    let mut talk = Conversation::create(Arc::clone(&store), &New::default(), "test");
+    for text in ["one", "two", "three", "four"] {
+        assert!(talk.say(Message::user(text)).saved.is_durable());
+    }
+    lose(2);
+    assert!(talk.say(Message::user("five")).saved.is_durable());
+    assert_eq!(texts(&*store, talk.id()), "one two three four five");
+    assert!(talk.say(Message::user("six")).saved.is_durable());
+    // Another process has gone on after what was left.
+    lose(2);
+    drop(talk);
+    let id = store.ids("", 10).unwrap()[0];
+    let mut talk = Conversation::open(Arc::clone(&store), id, "test").unwrap();
+    assert!(talk.say(Message::user("seven")).saved.is_durable());
+    let only_reads = |on: &str| {
+        let set = format!("ALTER DATABASE {database} SET default_transaction_read_only = {on}");
+        let end = format!(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '{database}'"
+        );
+        server.psql("postgres", &format!("{set}; {end}")).unwrap();
+    };
+    only_reads("on");
+    assert!(!talk.say(Message::user("eight")).saved.is_durable());
+    drop(talk);
+    only_reads("off");
+    lose(1);
+    let store = opened(&location);
+    assert_eq!(store.spool().unwrap().conversations(), []);
+    assert_eq!(texts(&*store, id), "one two three four eight");
+    let mut problems = Vec::new();
+    store.verify(None, &mut |problem| problems.push(problem)).unwrap();
+    assert!(problems.is_empty(), "{problems:?}");
+}

@@ -75,7 +75,7 @@ fn at_once() -> PrunePolicy {
     PrunePolicy { batch: Some(1), ..PrunePolicy::default() }
 }
 
-/// S1-17, S1-20..S1-23: each policy prunes exactly what it says and reports it, with a clock that is passed in; of several the strictest
+/// S1-17, S1-20..S1-23, B20: each policy prunes exactly what it says and reports it, with a clock that is passed in; of several the strictest
 /// wins; and none is needed.
 #[test]
 fn each_policy_prunes_what_it_says() {
@@ -105,6 +105,15 @@ fn each_policy_prunes_what_it_says() {
         assert_eq!(seen(&conversation), left, "{policy:?}");
         assert_eq!((report.survivors.len(), report.pruned.len()), (left.len(), 6 - left.len()), "{policy:?}");
     }
+    // The results of the newest turn are never pruned, so a budget that they exceed ends there.
+    let (_, _, mut conversation) = talked(0);
+    for call in ["d1", "d2"] {
+        conversation.say(Message::assistant_with_tools(vec![ToolCall::new(call, "look", "{}")]));
+        conversation.say(Message::tool(call, LONG.repeat(10)));
+    }
+    let report =
+        conversation.prune_tool_calls("m", Some(&PrunePolicy { token_budget: Some(result), ..at_once() }));
+    assert_eq!((report.survivors.len(), report.pruned.len()), (2, 0));
     // Time passes, and nothing else happens.
     let (_, clock, mut conversation) = talked(6);
     let policy = PrunePolicy { max_age: minutes(60), ..at_once() };
@@ -113,7 +122,7 @@ fn each_policy_prunes_what_it_says() {
     assert_eq!(conversation.prune_tool_calls("m", Some(&policy)).pruned.len(), 2);
 }
 
-/// S1-04, S1-18, S1-19, S4-25: pruning makes the conversation small for a model. The other messages are left alone, every pair stays a pair,
+/// S1-04, S1-18, S1-19, S4-25, B16, B19: pruning makes the conversation small for a model. The other messages are left alone, every pair stays a pair,
 /// every entry can still be reached, and the audit shows every call with its result.
 #[test]
 fn only_results_are_pruned_and_only_for_the_model() {
@@ -170,7 +179,7 @@ fn arriving_results_are_pruned_by_the_configured_policy() {
     assert_eq!((conversation.entries().len(), seen(&conversation).len()), (before, 3));
 }
 
-/// S1-25: the work of pruning grows with the conversation and not faster, and it is done before a request, never while an answer arrives.
+/// S1-25, B8: the work of pruning grows with the conversation and not faster, and it is done before a request, never while an answer arrives.
 #[test]
 fn pruning_takes_linear_time() {
     let time = |results: usize| {
@@ -180,9 +189,24 @@ fn pruning_takes_linear_time() {
         assert_eq!(report.pruned.len(), results - 2);
         time
     };
-    let best = |results: usize| (0..3).map(|_| time(results)).min().unwrap();
-    let (small, large) = (best(200), best(1_600));
-    assert!(large < small * 40 + Duration::from_millis(50), "{small:?} for 200 results, {large:?} for 1,600");
+    let turns = |turns: usize| {
+        let (_, _, mut conversation) = talked(0);
+        for number in 0..turns {
+            let call = format!("t{number}");
+            conversation.say(Message::assistant_with_tools(vec![ToolCall::new(call.as_str(), "look", "{}")]));
+            conversation.say(Message::tool(call, "seen"));
+            conversation.say(Message::user("and now?"));
+        }
+        let limits = Window { max_tokens: 100, min_retain_turns: 2, prune_threshold: 0.5 };
+        let (pruned, time) = testkit::timing::timed(|| conversation.prune_if_needed("m", &limits));
+        assert!(pruned.is_some_and(|pruned| pruned.removed > turns));
+        time
+    };
+    for time in [&time as &dyn Fn(usize) -> Duration, &turns] {
+        let best = |number: usize| (0..3).map(|_| time(number)).min().unwrap();
+        let (small, large) = (best(200), best(1_600));
+        assert!(large < small * 40 + Duration::from_millis(50), "{small:?} for 200, {large:?} for 1,600");
+    }
 }
 
 /// S0-24, S0-27, S0-28, S0-32: turns that are pruned take whole pairs with them, and the log says which pairs go and which stay.
@@ -216,4 +240,25 @@ fn pruned_turns_take_whole_pairs_and_the_log_says_so() {
     let left: Vec<String> =
         messages.iter().flat_map(|message| message.tool_calls()).map(|call| call.id.to_string()).collect();
     assert!(!left.contains(&String::from("c0")) && left.contains(&String::from("d2")), "{left:?}");
+}
+
+/// Pinning a message that a compaction hides brings back its own calls and results, and not those of another call with the same id.
+#[test]
+fn a_pin_brings_back_only_its_own_pair() {
+    let (_, _, mut conversation) = talked(0);
+    let look = || Message::assistant_with_tools(vec![ToolCall::new("c", "look", "{}")]);
+    let mut entries = Vec::new();
+    for text in ["the first", "the second"] {
+        conversation.say(look());
+        conversation.say(Message::tool("c", text));
+        entries.push(conversation.entries().last().unwrap().id());
+    }
+    conversation.say(Message::user("go on"));
+    conversation.prune_if_needed("m", &Window { max_tokens: 1, min_retain_turns: 1, prune_threshold: 0.1 });
+    conversation.pin(entries[1]);
+    let shown: Vec<String> = conversation.messages().iter().filter_map(|message| message.content()).collect();
+    assert!(
+        shown.contains(&"the second".to_owned()) && !shown.contains(&"the first".to_owned()),
+        "{shown:?}"
+    );
 }

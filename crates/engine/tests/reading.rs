@@ -13,7 +13,7 @@ use rejoin_record::{
     Block, BlockKind, Chain, Content, ConversationId, Form, Kind, Message, Origin, Raw, Reasoning, Role,
     ToolCall, ToolResult, content,
 };
-use rejoin_store::{Place, Store, memory::Memory};
+use rejoin_store::{StoragePlace, Store, memory::Memory};
 use rejoin_view::{OnBroken, Rule};
 use support::{Counting, Fragile, clock, lines, stored, writer};
 
@@ -135,7 +135,7 @@ fn strictly() {
     assert!(read(&*store, id, Mode::Strict).is_ok());
     store.damage(2);
     let damaged = read(&*store, id, Mode::Strict).unwrap_err();
-    assert!(matches!(damaged, EngineError::Corrupted { place: Place::Row(2), .. }), "{damaged}");
+    assert!(matches!(damaged, EngineError::Corrupted { place: StoragePlace::Row(2), .. }), "{damaged}");
     assert_eq!(damaged.code(), "CORRUPTED_ROLLOUT");
     assert_eq!(
         damaged.to_string(),
@@ -145,7 +145,7 @@ fn strictly() {
     store.damage(1);
     assert!(matches!(
         read(&*store, id, Mode::Strict),
-        Err(EngineError::Corrupted { place: Place::Row(1), .. })
+        Err(EngineError::Corrupted { place: StoragePlace::Row(1), .. })
     ));
     // What was never acknowledged is no damage.
     store.damaged.lock().unwrap().clear();

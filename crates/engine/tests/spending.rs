@@ -225,3 +225,88 @@ fn a_delegated_task_gets_what_is_left() {
     let result = outcome.messages.last().unwrap().content().unwrap();
     assert!(result.contains("the limit is 100"), "{result}");
 }
+
+/// A worker whose conversation fills most of a window of 10,000 tokens. A summary takes 9,000.
+fn nearly_full(limit: Option<u64>, summary: &'static str) -> (Worker, Arc<ScriptedProvider>) {
+    let provider = Arc::new(
+        ScriptedProvider::answering(move |request| {
+            let last =
+                request.messages().last().and_then(rejoin_record::Message::content).unwrap_or_default();
+            match last.contains("concise summary") {
+                true => taking(Step::says(summary), 9_000, 100),
+                false => taking(Step::says("OK."), 1_000, 10),
+            }
+        })
+        .named("openai", "gpt-4o"),
+    );
+    let mut conversation = begin();
+    conversation.say(rejoin_record::Message::user("word ".repeat(8_400)));
+    conversation.say(rejoin_record::Message::assistant("Read."));
+    let limits = Limits { tokens: limit, ..Limits::default() };
+    let window = WindowSettings { context_window: Some(10_000), ..WindowSettings::default() };
+    let settings = TurnSettings { limits, window, ..TurnSettings::default() };
+    (Worker::new(conversation, provider.clone(), Tools::default(), settings), provider)
+}
+
+/// The summary before a request counts, and a turn stops before one that would cross its limit.
+#[test]
+fn a_summary_counts_towards_the_limits_and_the_cost_of_a_turn() {
+    let (mut worker, provider) = nearly_full(None, "They read words.");
+    let outcome = turn(&mut worker);
+    assert_eq!(provider.requests().len(), 2);
+    assert_eq!(outcome.usage.input, 10_000);
+    // Half of each request came from the cache: at $2.50, $1.25 and $10 per million.
+    assert_eq!(outcome.cost, Some(Dollars::new(0.01875 + 0.0011)));
+    let (mut worker, provider) = nearly_full(Some(9_000), "They read words.");
+    let outcome = turn(&mut worker);
+    assert!(matches!(outcome.ending, Ending::Limit(Limit::Tokens { spent: 0, .. })), "{outcome:?}");
+    assert_eq!(provider.requests().len(), 0, "neither the summary nor the request");
+}
+
+/// After a turn the summary is left for later, with a warning.
+#[test]
+fn a_summary_after_a_turn_that_would_cross_the_limit_is_left_out() {
+    let script = || [taking(Step::says("OK."), 9_000, 10), taking(Step::says("They read."), 9_000, 10)];
+    for (limit, sent) in [(None, 2), (Some(12_000), 1)] {
+        let provider = Arc::new(ScriptedProvider::new(script()));
+        let window = WindowSettings { context_window: Some(10_500), ..WindowSettings::default() };
+        let limits = Limits { tokens: limit, ..Limits::default() };
+        let settings = TurnSettings { limits, window, ..TurnSettings::default() };
+        let mut worker = Worker::new(begin(), provider.clone(), Tools::default(), settings);
+        worker.conversation_mut().say(rejoin_record::Message::user("word ".repeat(4_000)));
+        worker.conversation_mut().say(rejoin_record::Message::assistant("word ".repeat(2_000)));
+        let mut warned = Vec::new();
+        let mut sink = |event: Event| {
+            if let Event::Warning(text) = event {
+                warned.push(text);
+            }
+        };
+        let outcome = run(worker.turn("go".into(), &mut sink, &Stop::new())).unwrap();
+        assert_eq!((outcome.ending, provider.requests().len()), (Ending::Done, sent), "{limit:?} {warned:?}");
+        assert_eq!(
+            warned.iter().any(|text| text.contains("would cross the turn's limit")),
+            sent == 1,
+            "{warned:?}"
+        );
+    }
+}
+
+/// A summary that is not used was paid for all the same: its tokens are in the record, and the next estimate does not use them.
+#[test]
+fn a_summary_that_is_not_used_is_recorded() {
+    const LONG: &str = include_str!("spending.rs");
+    let (worker, provider) = nearly_full(None, LONG);
+    let mut worker = Worker::new(begin(), provider, Tools::default(), worker.settings().clone());
+    worker.conversation_mut().say(rejoin_record::Message::user("word ".repeat(300)));
+    worker.conversation_mut().say(rejoin_record::Message::assistant("word ".repeat(100)));
+    run(worker.turn("word ".repeat(8_000).into(), &mut |_| {}, &Stop::new())).unwrap();
+    let contents = worker.conversation().entries().iter().map(Content::of);
+    let unused: Vec<_> = contents
+        .filter_map(|content| match content {
+            Content::Turn(turn) => Some((turn.unused_summary?, turn.usage?)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(unused.len(), 1);
+    assert_eq!((&*unused[0].0.model, unused[0].0.requests, unused[0].1.input), ("gpt-4o", 1, 9_000));
+}

@@ -13,19 +13,23 @@ use std::{
 use rejoin_engine::{
     Agent, Conversation, New, PruneReport, Window,
     provider::{
-        Doing, Provider, ProviderError, ProviderFault, Request,
+        BoxFuture, Provider, ProviderError, ProviderFault, Request,
         scripted::{ScriptedAnswer, ScriptedProvider, Step},
     },
     tools::{FunctionTool, Plan, Recall, RunningCall, Tool, ToolOutput, Tools},
-    turn::{CompactMode, Ending, Event, WindowSettings},
+    turn::{CompactMode, Compaction, Ending, Event, Stop, TurnSettings, WindowSettings, Worker},
 };
 use rejoin_formats::{Dialect, wire::stream::Usage};
-use rejoin_record::{Block, Content, Kind, Message, Role, ToolCall, json::Doc};
-use rejoin_view::window::PrunePolicy;
+use rejoin_record::{
+    Block, Content, Kind, Message, Role, ToolCall,
+    content::{TokenUsage, Turn},
+    json::Doc,
+};
+use rejoin_view::{TokenCounter, window::PrunePolicy};
 use talk::{assert_paired, reach, run};
 use testkit::loopback::{
     Config, Loopback, Service,
-    brain::{Ask, Call, Said, Say},
+    brain::{Ask, Call, PromptMessage as Said, Say},
 };
 
 /// The body of a request.
@@ -394,7 +398,8 @@ fn what_a_compaction_keeps() {
     assert_eq!(kinds.iter().filter(|kind| ***kind == Kind::Message).count(), 22);
 }
 
-/// S3-32, S3-33, S3-57: a summary that does not fit is asked for again with less; what is left out is counted.
+/// S3-32, S3-33, S3-57, B33: a summary that does not fit is asked for again with less; what is left out is counted, and never half of a
+/// pair or the instructions.
 #[test]
 fn a_summary_that_does_not_fit_is_asked_for_with_less() {
     let course = Arc::new(Mutex::new(Course::default()));
@@ -409,11 +414,16 @@ fn a_summary_that_does_not_fit_is_asked_for_with_less() {
                 return with_usage(Step::says("OK."), &body);
             }
             course.summaries += 1;
+            assert_paired(&request.messages());
+            assert!(body.contains("Be kind."));
             if course.summaries == 1 { Step::fails(too_long()) } else { short_summary(2) }
         })
         .speaking(Dialect::OpenAiChat),
     );
     let mut agent = agent(&provider, 100_000);
+    // The oldest message is a call, so that leaving out one message alone would split a pair.
+    agent.conversation_mut().say(Message::assistant_with_tools(vec![ToolCall::new("c", "look", "{}")]));
+    agent.conversation_mut().say(Message::tool("c", "seen"));
     let warned = warnings(&mut agent, 5, &words(18_000));
     assert_eq!(course.lock().unwrap().summaries, 2);
     assert!(warned.iter().any(|text| text.contains("older item(s) before compacting")), "{warned:?}");
@@ -490,11 +500,11 @@ fn a_summary_that_is_no_shorter_is_not_used() {
         _ => {}
     };
     run(agent.ask_with(words(2_800).as_str(), &mut sink)).unwrap();
-    assert!(told[0].contains("would not be shorter") && told[1] == "asked", "{told:?}");
+    assert!(told[0].contains("is no shorter than") && told[1] == "asked", "{told:?}");
     assert!(course.lock().unwrap().bodies[1].contains(&words(350)), "the request shows everything");
 }
 
-/// After two summaries in a row that did not help, no more are asked for, and that is said once.
+/// B33: after two summaries in a row that did not help, no more are asked for, and that is said once.
 #[test]
 fn useless_summaries_stop() {
     let (provider, course) = answering(1_000_000, |_| Step::fails(too_long()));
@@ -506,6 +516,29 @@ fn useless_summaries_stop() {
     assert!(course.lock().unwrap().summaries <= 2 * 7, "each attempt is bounded");
 }
 
+/// A process knows what earlier ones paid for in vain, until the conversation has grown.
+#[test]
+fn useless_summaries_are_remembered() {
+    let attempts = |unused: usize, grown: usize| {
+        let (provider, course) = answering(1_000_000, short_summary);
+        let mut agent = agent(&provider, 100_000);
+        for _ in 0..unused {
+            let turn = Turn::unused_summary("some-model", 1, TokenUsage::default());
+            agent.conversation_mut().append(&Content::Turn(turn));
+        }
+        for _ in 0..grown {
+            agent.conversation_mut().say(Message::user("and?"));
+            agent.conversation_mut().say(Message::assistant("Nothing."));
+        }
+        let warned = warnings(&mut agent, 1, &words(85_000));
+        let stopped = warned.iter().any(|text| text.contains("not compacted any more"));
+        (course.lock().unwrap().summaries, stopped)
+    };
+    assert_eq!(attempts(1, 0), (1, false));
+    assert_eq!(attempts(2, 0), (0, true));
+    assert_eq!(attempts(2, 20), (1, false), "it has grown since");
+}
+
 /// Where no summary can help, none is asked for: instructions that fill the window, or messages that are all needed.
 #[test]
 fn no_summary_is_paid_for_in_vain() {
@@ -515,6 +548,92 @@ fn no_summary_is_paid_for_in_vain() {
     let warned = warnings(&mut agent, 3, "hello");
     assert_eq!(course.lock().unwrap().summaries, 0);
     assert!(warned.len() == 1 && warned[0].contains("the instructions and tools alone take"), "{warned:?}");
+}
+
+/// B34: compaction by hand has the same guard, and a conversation of many messages takes few requests, each of which fits.
+#[test]
+fn a_summary_takes_a_bounded_number_of_requests() {
+    let (provider, course) = answering(1_000_000, short_summary);
+    let fitting = WindowSettings { context_window: Some(500), ..WindowSettings::default() };
+    let mut agent = Agent::builder(provider).system(words(600)).fitting(fitting).build();
+    (0..20).for_each(|_| drop(agent.conversation_mut().say(Message::user(words(40)))));
+    let by_hand = run(agent.compact(None));
+    assert!(
+        matches!(&by_hand, Compaction::Failed(why) if why.contains("instructions and tools alone")),
+        "{by_hand:?}"
+    );
+    assert_eq!(course.lock().unwrap().summaries, 0);
+
+    let (provider, course) = answering(1_000_000, short_summary);
+    let fitting = WindowSettings { context_window: Some(1_500), ..WindowSettings::default() };
+    let mut agent = Agent::builder(provider).system(words(300)).fitting(fitting).build();
+    for number in 0..200 {
+        agent.conversation_mut().say(Message::user(format!("{number} {}", words(300))));
+        agent.conversation_mut().say(Message::assistant(words(300)));
+    }
+    let done = run(agent.compact(None));
+    assert!(matches!(done, Compaction::Done { .. }), "{done:?}");
+    let course = course.lock().unwrap();
+    assert!((2..=16).contains(&course.summaries), "{}", course.summaries);
+    assert!(course.bodies.iter().all(|body| tokens(body) <= 1_500), "each request fits");
+    let requests = agent.conversation().entries().iter().find_map(|entry| match Content::of(entry) {
+        Content::Compacted(compacted) => compacted.requests,
+        _ => None,
+    });
+    assert_eq!(requests, Some(course.summaries as u64));
+}
+
+/// A model with a smaller window that writes the summaries gets requests that fit it.
+#[test]
+fn the_summariser_has_its_own_window() {
+    let (provider, _) = answering(100_000, short_summary);
+    let course = Arc::new(Mutex::new(Course::default()));
+    let noted = course.clone();
+    let small = ScriptedProvider::answering(move |request| {
+        let body = body(request);
+        noted.lock().unwrap().bodies.push(body.clone());
+        with_usage(short_summary(1), &body)
+    });
+    // The catalogue knows its window of 8,192 tokens.
+    let small = Arc::new(small.speaking(Dialect::OpenAiChat).named("scripted", "gpt-4-0613"));
+    let fitting = WindowSettings { context_window: Some(100_000), ..WindowSettings::default() };
+    let settings = TurnSettings { window: fitting, ..TurnSettings::default() };
+    let conversation = Conversation::in_memory(support::clock(), &New::default());
+    let mut worker = Worker::new(conversation, provider, Tools::default(), settings);
+    worker.set_summariser(Some(small));
+    for _ in 0..5 {
+        run(worker.turn(words(18_000).into(), &mut |_| {}, &Stop::new())).unwrap();
+    }
+    let course = course.lock().unwrap();
+    assert!(course.bodies.len() > 1, "in pieces");
+    assert!(course.bodies.iter().all(|body| tokens(body) <= 8_192));
+}
+
+/// A model that calls a tool instead of writing a summary is asked once more without tools. If it still writes none, the placeholder
+/// counts as useless: after two of them nothing more is hidden.
+#[test]
+fn a_call_instead_of_a_summary() {
+    for second in ["They talked about fruit.", ""] {
+        let provider = ScriptedProvider::answering(move |request| {
+            let last = request.messages().last().and_then(Message::content).unwrap_or_default();
+            let step = match last.contains("concise summary") {
+                false => Step::says("OK."),
+                true if request.context.offered.is_empty() => Step::says(second),
+                true => Step::calls(vec![ToolCall::new("a", "look", "{}")]),
+            };
+            with_usage(step, &body(request))
+        });
+        let provider = Arc::new(provider.speaking(Dialect::OpenAiChat).named("scripted", "some-model"));
+        let fitting = WindowSettings { context_window: Some(100_000), ..WindowSettings::default() };
+        let tools = Tools::default().with(look(10, |_| None));
+        let mut agent = Agent::builder(provider).tools(tools).fitting(fitting).build();
+        let warned = warnings(&mut agent, 20, &words(18_000));
+        assert!(warned[0].contains("asked once more, without tools"), "{warned:?}");
+        let placeholders = warned.iter().filter(|text| text.contains("wrote no summary")).count();
+        let stopped = warned.iter().filter(|text| text.contains("not compacted any more")).count();
+        let expected = if second.is_empty() { (2, 1) } else { (0, 0) };
+        assert_eq!((placeholders, stopped), expected, "{warned:?}");
+    }
 }
 
 /// A pinned message, and what belongs to it, stays through compactions; one that is pinned later comes back; and an undone compaction
@@ -626,10 +745,10 @@ impl Tool for Leaves {
         let schema = rejoin_record::Raw::new(r#"{"type":"object","properties":{}}"#);
         rejoin_engine::context::ToolDeclaration::function("leave", "Leaves a snapshot.", schema)
     }
-    fn plan<'a>(&'a self, _: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+    fn plan<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Plan, ToolOutput>> {
         Plan::reads()
     }
-    fn run<'a>(&'a self, _: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, _: RunningCall<'a>) -> BoxFuture<'a, ToolOutput> {
         let snapshot = Some(rejoin_record::Raw::new(r#"{"ghost":"zebra"}"#));
         Box::pin(std::future::ready(ToolOutput { snapshot, ..ToolOutput::of("done") }))
     }
@@ -653,7 +772,7 @@ fn snapshots_stay_in_the_record() {
     assert_eq!(kinds.filter(|kind| *kind == Kind::Snapshot).count(), 1);
 }
 
-/// S3-23, S3-25, S3-27, S3-28, S3-30, S3-31, S3-55: the conversation's own model is asked for a summary with the template. Without a
+/// S3-23, S3-25, S3-27, S3-28, S3-30, S3-31, S3-55, B38: the conversation's own model is asked for a summary with the template. Without a
 /// verbatim tail, what people said stays, in order, and the summary after it; answers, calls and results go. The compaction is
 /// an entry, and snapshots stay.
 #[test]
@@ -700,32 +819,56 @@ fn without_a_tail_what_people_said_and_the_summary_stay() {
     });
     let compacted = compacted.unwrap();
     assert!(compacted.summary.contains("They talked about fruit.") && compacted.truncated_count == 0);
-    assert_eq!(entries.iter().filter(|entry| entry.envelope().kind == Kind::Snapshot).count(), 1);
+    // A snapshot stays where it was left. It is not repeated after the summary, so nothing grows.
+    let kinds: Vec<&Kind> = entries.iter().map(|entry| &entry.envelope().kind).collect();
+    let places = |wanted: &Kind| {
+        kinds
+            .iter()
+            .enumerate()
+            .filter(|(_, kind)| **kind == wanted)
+            .map(|(place, _)| place)
+            .collect::<Vec<_>>()
+    };
+    let (snapshots, compactions) = (places(&Kind::Snapshot), places(&Kind::Compacted));
+    assert!(snapshots.len() == 1 && compactions.len() == 1 && snapshots < compactions, "{kinds:?}");
 }
 
-/// S0-47, S0-48, S0-51, B5 to B9: pruning without a model keeps instructions, pairs and the newest turns, and has one summary.
+/// S0-47, S0-48, S0-51, B5..B9: pruning without a model keeps instructions, pairs and whole turns, fits the limit, and has one summary.
 #[test]
 fn turns_are_pruned_without_a_model() {
     let provider = Arc::new(ScriptedProvider::new_default());
-    let mut history = vec![Message::system("Be kind."), Message::user("look")];
-    history.push(Message::assistant_with_tools(vec![ToolCall::new("c1", "look", "{}")]));
-    history.push(Message::tool("c1", "seen"));
+    let mut history = vec![Message::system("Be kind.")];
     for number in 0..40 {
         history.push(Message::user(format!("question {number} about something that takes a few words")));
+        // A turn of six messages, two of them results of one message with calls.
+        let calls = ["a", "b"].map(|call| ToolCall::new(format!("{call}{number}"), "look", "{}"));
+        history.push(Message::assistant_with_tools(calls.to_vec()));
+        history.push(Message::tool(format!("a{number}"), "seen"));
+        history.push(Message::tool(format!("b{number}"), "seen as well"));
         history.push(Message::assistant(format!("answer {number} with some words in it as well")));
     }
-    let limits = Window { max_tokens: 500, min_retain_turns: 2, prune_threshold: 0.5 };
+    let limits = Window { max_tokens: 600, min_retain_turns: 2, prune_threshold: 0.5 };
     let mut agent = Agent::builder(provider.clone()).history(history).window(limits).build();
-    for _ in 0..3 {
+    for asked in 0..3 {
         run(agent.ask("and now?")).unwrap();
+        let last = provider.last_messages();
+        assert_paired(&last);
+        assert!(last[0].content().unwrap().contains("Be kind."));
+        let texts: Vec<String> = last.iter().filter_map(Message::content).collect();
+        let summaries = texts.iter().filter(|text| text.contains("Summary of earlier conversation")).count();
+        assert_eq!(summaries, 1);
+        assert!(texts.iter().any(|text| text.contains("summarized")));
+        assert_eq!(texts.last().map(String::as_str), Some("and now?"));
+        let counter = TokenCounter::for_model("m");
+        let tokens: u64 = last.iter().map(|message| counter.message(message)).sum();
+        assert!(tokens <= 600, "{tokens}");
+        if asked == 0 {
+            // The turn before is there with all of its messages.
+            let turn = texts.iter().position(|text| text.starts_with("question 39")).unwrap();
+            assert_eq!(
+                texts[turn + 1..turn + 4],
+                ["seen", "seen as well", "answer 39 with some words in it as well"]
+            );
+        }
     }
-    let last = provider.last_messages();
-    assert_paired(&last);
-    assert!(last[0].content().unwrap().contains("Be kind."));
-    let texts: Vec<String> = last.iter().filter_map(Message::content).collect();
-    let summaries = texts.iter().filter(|text| text.contains("Summary of earlier conversation")).count();
-    assert_eq!(summaries, 1);
-    assert!(texts.iter().any(|text| text.contains("summarized")));
-    assert!(last.len() < 12, "{}", last.len());
-    assert!(texts.iter().any(|text| text == "and now?"));
 }

@@ -2,7 +2,7 @@
 
 use rejoin_record::{
     Raw, Text,
-    json::{Doc, Kind, Object, Value, list, quoted},
+    json::{Doc, Object, Value, ValueKind, list, quoted},
     limits,
 };
 
@@ -114,7 +114,7 @@ impl ToolDeclaration {
                 value.given("type").filter(|_| own)?.as_str().map(Text::new)
             })?,
             description: text("description"),
-            schema: schema.filter(|schema| schema.kind() == Kind::Object).map(|schema| {
+            schema: schema.filter(|schema| schema.kind() == ValueKind::Object).map(|schema| {
                 match wire.and_then(|wire| wire.tools.schema) {
                     Some(read) => Raw::new(read(schema)),
                     None => Raw::new(schema.raw()),
@@ -270,8 +270,8 @@ impl Context {
         let Some(root) = doc.root() else { return Vec::new() };
         let root = self.fields().system_parts.and_then(|name| root.get(name)).unwrap_or(root);
         match root.kind() {
-            Kind::Array => root.items().map(system_piece).collect(),
-            Kind::Object if root.fields().next().is_none() => Vec::new(),
+            ValueKind::Array => root.items().map(system_piece).collect(),
+            ValueKind::Object if root.fields().next().is_none() => Vec::new(),
             _ => vec![system_piece(root)],
         }
     }

@@ -53,7 +53,7 @@ pub enum Usable<'m> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum MediaFault {
     /// The source does not say where its bytes are.
     #[error("no data was recorded")]
     Missing,
@@ -81,11 +81,11 @@ impl Accepts {
     pub const ANYTHING: Self = Self { images: None, documents: None, schemes: &[] };
 
     /// Returns an image or document in the form that the dialect accepts.
-    pub fn judge<'m>(&self, kind: &'m BlockKind) -> Result<Usable<'m>, Fault> {
+    pub fn judge<'m>(&self, kind: &'m BlockKind) -> Result<Usable<'m>, MediaFault> {
         let (media, types) = match kind {
             BlockKind::Image(media) => (media, self.images),
             BlockKind::Document(media) => (media, self.documents),
-            _ => return Err(Fault::Missing),
+            _ => return Err(MediaFault::Missing),
         };
         let usable = read(media, matches!(kind, BlockKind::Image(_)))?;
         let taken = |media_type: &str| types.is_none_or(|types| types.contains(&media_type));
@@ -96,7 +96,7 @@ impl Accepts {
                 let told = type_by_name(media.name.as_deref().filter(|_| is_document));
                 match told.filter(|told| !is_sniffed(told) && !is_sniffed(&media_type) && taken(told)) {
                     Some(told) => Ok(Usable::Bytes { media_type: Cow::Borrowed(told), data }),
-                    None => Err(Fault::Unsupported(media_type.into_owned())),
+                    None => Err(MediaFault::Unsupported(media_type.into_owned())),
                 }
             }
             Usable::Address(url) => {
@@ -104,7 +104,7 @@ impl Accepts {
                     url.get(..scheme.len()).is_some_and(|given| given.eq_ignore_ascii_case(scheme))
                 };
                 let taken = self.schemes.is_empty() || self.schemes.iter().any(begins);
-                if taken { Ok(usable) } else { Err(Fault::Address(url.to_owned())) }
+                if taken { Ok(usable) } else { Err(MediaFault::Address(url.to_owned())) }
             }
             usable => Ok(usable),
         }
@@ -152,7 +152,7 @@ impl Accepts {
 }
 
 /// The text in place of an image or document that cannot be sent.
-pub fn unavailable(what: &str, media: &Media, fault: &Fault) -> String {
+pub fn unavailable(what: &str, media: &Media, fault: &MediaFault) -> String {
     let name = media.name.as_deref().filter(|name| !name.trim().is_empty());
     match name {
         Some(name) => format!("[{what} unavailable: {fault} ({name})]"),
@@ -196,31 +196,36 @@ fn strict_data_url(url: &str) -> Option<&str> {
     (strict && !media_type.is_empty()).then_some(media_type)
 }
 
-fn read(media: &Media, is_image: bool) -> Result<Usable<'_>, Fault> {
+fn read(media: &Media, is_image: bool) -> Result<Usable<'_>, MediaFault> {
     match &media.source {
-        MediaSource::Unusable => Err(Fault::Missing),
-        MediaSource::ProviderFile(id) if id.is_blank() => Err(Fault::Missing),
+        MediaSource::Unusable => Err(MediaFault::Missing),
+        MediaSource::ProviderFile(id) if id.is_blank() => Err(MediaFault::Missing),
         MediaSource::ProviderFile(id) => Ok(Usable::File(id)),
-        MediaSource::Plain(text) if text.is_empty() => Err(Fault::Empty),
+        MediaSource::Plain(text) if text.is_empty() => Err(MediaFault::Empty),
         MediaSource::Plain(text) => Ok(Usable::Plain(text)),
         MediaSource::Base64(data) => bytes(media.media_type.as_deref(), data, media, is_image),
         MediaSource::Url(url) => match split_data_url(url) {
             Some((media_type, data)) => bytes(Some(&media_type), data, media, is_image),
             None if is_absolute(url) => Ok(Usable::Address(url)),
-            None if is_data_url(url) => Err(Fault::NotBase64(None)),
-            None if url.trim().is_empty() => Err(Fault::NoAddress),
-            None => Err(Fault::Address(url.to_string())),
+            None if is_data_url(url) => Err(MediaFault::NotBase64(None)),
+            None if url.trim().is_empty() => Err(MediaFault::NoAddress),
+            None => Err(MediaFault::Address(url.to_string())),
         },
     }
 }
 
-fn bytes<'m>(named: Option<&str>, data: &'m str, media: &Media, is_image: bool) -> Result<Usable<'m>, Fault> {
+fn bytes<'m>(
+    named: Option<&str>,
+    data: &'m str,
+    media: &Media,
+    is_image: bool,
+) -> Result<Usable<'m>, MediaFault> {
     if data.trim_matches(|letter: char| letter == '=' || letter.is_whitespace()).is_empty() {
-        return Err(Fault::Empty);
+        return Err(MediaFault::Empty);
     }
     // Agents that lost the bytes leave a sentence instead.
     let words = || data.contains(' ').then(|| data.trim().to_owned());
-    let data = base64::strict(data).ok_or_else(|| Fault::NotBase64(words()))?;
+    let data = base64::strict(data).ok_or_else(|| MediaFault::NotBase64(words()))?;
     let named = named.map(canonical).filter(|named| !is_generic(named));
     let found = sniff(&base64::head(&data, PDF_LEAD + 8));
     // A text may begin with the mark of another type, because some marks are text, such as `%PDF-`.
@@ -229,14 +234,14 @@ fn bytes<'m>(named: Option<&str>, data: &'m str, media: &Media, is_image: bool) 
     let media_type = match (named, found) {
         (Some(named), Some(found)) if named == found => Cow::Borrowed(found),
         (Some(named), found) if found.is_some() || is_sniffed(&named) => {
-            return Err(Fault::Mislabelled { named, found });
+            return Err(MediaFault::Mislabelled { named, found });
         }
         (Some(named), _) => Cow::Owned(named),
         (None, Some(found)) => Cow::Borrowed(found),
-        (None, None) if is_image => return Err(Fault::UnknownType),
+        (None, None) if is_image => return Err(MediaFault::UnknownType),
         (None, None) => {
             let told = type_by_name(media.name.as_deref()).filter(|told| !is_sniffed(told));
-            Cow::Borrowed(told.ok_or(Fault::UnknownType)?)
+            Cow::Borrowed(told.ok_or(MediaFault::UnknownType)?)
         }
     };
     Ok(Usable::Bytes { media_type, data })

@@ -23,7 +23,7 @@ use crate::{
 
 /// The place of a message in its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct SourcePlace {
     /// Its number in the source, from 0. Items that were set aside are counted too.
     pub index: usize,
     /// The offset of its first byte in the input.
@@ -40,7 +40,7 @@ pub struct Detail {
     /// The source's time, verbatim.
     pub time: Option<Text>,
     /// If the source has several items for it: the first block of each, and its place.
-    pub pieces: Vec<(usize, Place)>,
+    pub pieces: Vec<(usize, SourcePlace)>,
 }
 
 impl Detail {
@@ -54,7 +54,7 @@ impl Detail {
 #[derive(Debug, Clone)]
 pub struct SetAside {
     /// Its place in the source.
-    pub place: Place,
+    pub place: SourcePlace,
     /// The number of messages before it.
     pub after: usize,
     /// What was set aside.
@@ -64,7 +64,7 @@ pub struct SetAside {
 impl SetAside {
     /// Something around the messages that begins at this byte of the input.
     pub(crate) fn around(offset: usize, what: Aside) -> Self {
-        Self { place: Place { index: 0, offset, line: None }, after: 0, what }
+        Self { place: SourcePlace { index: 0, offset, line: None }, after: 0, what }
     }
 
     /// The exact text of a raw or unknown item.
@@ -107,7 +107,7 @@ pub struct Session {
     /// The messages.
     pub messages: Vec<Arc<Message>>,
     /// The place of each message.
-    pub places: Vec<Place>,
+    pub places: Vec<SourcePlace>,
     /// What else the source records about each message; may be shorter than the list of messages.
     pub details: Vec<Detail>,
     /// What the source records about calls: that they ran, wait for approval, or were decided about.
@@ -142,6 +142,9 @@ pub enum ReadError {
     /// An input error stopped reading.
     #[error("{0}")]
     Io(String),
+    /// Pages of a database are missing or damaged, and no conversation in it can be read.
+    #[error("the database cannot be read: {0}")]
+    DamagedDatabase(String),
     /// It is a conversation in a format that cannot be read.
     #[error("it looks like {shape}, which rejoin does not read yet")]
     Foreign {
@@ -257,7 +260,7 @@ impl Session {
     }
 
     /// The places of messages and other items, by their number in the source.
-    pub fn source_places(&self) -> HashMap<usize, Place> {
+    pub fn source_places(&self) -> HashMap<usize, SourcePlace> {
         self.places
             .iter()
             .chain(self.details.iter().flat_map(|detail| detail.pieces.iter().map(|(_, place)| place)))
@@ -296,7 +299,7 @@ impl Session {
     pub fn in_scope(mut self, scope: Scope) -> Self {
         if self.scope().is_none() {
             self.id = ConversationId::derive("scope", &format!("{}\n{}", scope.to_raw().as_str(), self.id));
-            let place = Place { index: 0, offset: 0, line: None };
+            let place = SourcePlace { index: 0, offset: 0, line: None };
             self.set_aside.insert(0, SetAside { place, after: 0, what: Aside::Scope(scope) });
         }
         self
@@ -477,7 +480,7 @@ pub fn derive_id(format: &str, own_id: Option<&str>, name: &str, first: Option<&
         Some(own) => ConversationId::derive(format, own),
         None => {
             let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
-            ConversationId::derive(format, &format!("{name}\n{}", first.map_or("", Raw::as_str)))
+            ConversationId::derive_of(format, &[name, "\n", first.map_or("", Raw::as_str)])
         }
     }
 }

@@ -131,6 +131,43 @@ fn crush() {
     assert_eq!(hidden(&sessions[1]), ["user OLD"]);
 }
 
+/// A command that a person ran in Crush is part of what the model gets, as text and without the colours of a terminal.
+#[test]
+fn shell_commands_of_crush_are_text() {
+    let made = Made::new(
+        r#"
+        CREATE TABLE sessions(id TEXT PRIMARY KEY, title TEXT, message_count INTEGER, created_at INTEGER);
+        CREATE TABLE messages(id TEXT PRIMARY KEY, session_id TEXT, role TEXT, parts TEXT, model TEXT, created_at INTEGER);
+        INSERT INTO sessions VALUES ('s', 'TITLE', 1, 1);
+        INSERT INTO messages VALUES ('1', 's', 'user', '[{"type":"shell_command","data":{"command":"ls -la","output":"\u001b[31mred\u001b[0m \u001b]0;a title\u0007file of four words","exit_code":2}}]', 'm', 1);"#,
+    );
+    let sessions = made.all("crush");
+    assert_eq!(sessions[0].messages[0].content().unwrap(), "$ ls -la\nred file of four words\n(exit code 2)");
+    assert_eq!(rules(&sessions[0]), [""; 0]);
+}
+
+#[test]
+fn calls_that_goose_could_not_parse_keep_their_results() {
+    let made = Made::new(
+        r#"
+        CREATE TABLE sessions(id TEXT PRIMARY KEY, description TEXT, working_dir TEXT);
+        CREATE TABLE messages(id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content_json TEXT, created_timestamp INTEGER);
+        INSERT INTO sessions VALUES ('s', 'TITLE', '/p');
+        INSERT INTO messages VALUES (1, 's', 'assistant', '[{"type":"toolRequest","id":"c1","toolCall":{"status":"success","value":{"name":"shell","arguments":[1,2]}}},{"type":"toolRequest","id":"c2","toolCall":{"status":"error","error":"-32602: could not read the arguments"}}]', 1);
+        INSERT INTO messages VALUES (2, 's', 'user', '[{"type":"toolResponse","id":"c1","toolResult":{"status":"success","value":[{"type":"text","text":"OUTPUT of the tool"}]}},{"type":"toolResponse","id":"c2","toolResult":{"status":"error","error":"FAILED to call the tool"}}]', 2);"#,
+    );
+    let sessions = made.all("goose");
+    let calls: Vec<_> = sessions[0].messages[0].tool_calls().collect();
+    assert_eq!(calls[0].arguments.text().as_str(), r#"{"value":[1,2]}"#);
+    assert_eq!(
+        (calls[1].id.as_str(), calls[1].arguments.text().as_str()),
+        ("c2", "-32602: could not read the arguments")
+    );
+    let results: Vec<_> =
+        sessions[0].messages[1].tool_results().map(|result| result.call_id.clone().unwrap()).collect();
+    assert_eq!(results.iter().map(|id| id.as_str()).collect::<Vec<_>>(), ["c1", "c2"]);
+}
+
 #[test]
 fn llm() {
     let made = Made::new(
@@ -180,6 +217,34 @@ fn llm() {
     assert_eq!(sessions[3].title().unwrap().as_str(), "TITLE of the old one");
 }
 
+/// The first releases of llm wrote responses without a conversation, and a conversation can be deleted without its responses.
+#[test]
+fn responses_of_llm_without_a_conversation_are_conversations() {
+    let made = Made::new(
+        r#"
+        CREATE TABLE conversations(id TEXT PRIMARY KEY, name TEXT, model TEXT);
+        CREATE TABLE responses(id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, response TEXT, conversation_id TEXT, datetime_utc TEXT);
+        INSERT INTO responses VALUES ('r1', 'm1', 'FIRST question of a person', NULL, 'ONE answer of the model', NULL, '2023');
+        INSERT INTO responses VALUES ('r2', 'm2', 'SECOND question of a person', 'SYSTEM prompt of the old', 'TWO answers of the model', NULL, '2023');
+        INSERT INTO responses VALUES ('r3', 'm2', 'THIRD question of a person', NULL, 'THREE answers of the model', 'gone', '2023');
+        INSERT INTO responses VALUES ('r4', 'm2', 'FOURTH question of a person', NULL, 'FOUR answers of the model', 'gone', '2023');
+        "#,
+    );
+    let sessions = made.all("llm");
+    let said: Vec<_> = sessions.iter().map(messages).collect();
+    assert_eq!(
+        said,
+        [
+            vec!["user FIRST", "assistant ONE"],
+            vec!["system SYSTEM", "user SECOND", "assistant TWO"],
+            vec!["user THIRD", "assistant THREE", "user FOURTH", "assistant FOUR"],
+        ]
+    );
+    let models: Vec<_> = sessions.iter().filter_map(|session| session.context.model()).collect();
+    assert_eq!(models, ["m1", "m2", "m2"]);
+    assert_ne!(sessions[0].id, sessions[1].id);
+}
+
 #[test]
 fn openai_agents() {
     let made = Made::new(
@@ -203,6 +268,70 @@ fn a_database_of_another_program_is_refused() {
     assert_eq!(made.read().unwrap_err(), ReadError::UnknownFormat);
     std::fs::write(made.path(), b"SQLite format 3\0 and nothing else").unwrap();
     assert!(matches!(made.read().unwrap_err(), ReadError::Io(_)));
+}
+
+/// Tables of another program beside those of the format are named.
+#[test]
+fn tables_of_another_program_are_reported() {
+    let goose = r#"
+        CREATE TABLE schema_version(version INTEGER);
+        CREATE TABLE sessions(id TEXT PRIMARY KEY, description TEXT, working_dir TEXT);
+        CREATE TABLE messages(id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content_json TEXT, created_timestamp INTEGER);
+        CREATE TABLE empty(a);
+        CREATE TABLE parts(id INTEGER, text TEXT);
+        INSERT INTO schema_version VALUES (1);
+        INSERT INTO parts VALUES (1, 'said elsewhere');
+        INSERT INTO sessions VALUES ('s', 'TITLE', '/p');
+        INSERT INTO messages VALUES (1, 's', 'user', '[{"type":"text","text":"QUESTION about files"}]', 1);"#;
+    let sessions = Made::new(goose).read().unwrap();
+    assert_eq!(rules(&sessions[0]), ["unread-text"]);
+    let said = sessions[0].findings[0].to_string();
+    assert!(
+        said.contains("`parts`") && !said.contains("empty") && !said.contains("schema_version"),
+        "{said}"
+    );
+    // Two formats that have all of their tables are an error that names both.
+    let both = format!("{goose} CREATE TABLE agent_messages(session_id TEXT, message_data TEXT);");
+    let error = Made::new(&both).read().unwrap_err();
+    assert!(matches!(error, ReadError::Ambiguous { .. }), "{error}");
+}
+
+/// A newer release may rename a table or a column: the error says what is missing.
+#[test]
+fn a_database_that_lacks_something_comes_near_to_its_format() {
+    let tables =
+        "CREATE TABLE session(id, project_id, directory, title); CREATE TABLE part(id, message_id, data);";
+    for (message, lacks) in [
+        ("CREATE TABLE message_v3(id, session_id, data)", "the table `message`"),
+        ("CREATE TABLE message(id, session_id, payload)", "the column `message.data`"),
+    ] {
+        let error = Made::new(&format!("{tables} {message}")).read().unwrap_err().to_string();
+        assert!(error.contains("opencode") && error.contains(lacks), "{error}");
+    }
+}
+
+/// What is left of a database that was cut off is read, and the sessions are reported as damaged.
+#[test]
+fn a_torn_database_gives_the_rows_that_are_left() {
+    let mut sql = String::from(
+        "CREATE TABLE sessions(id TEXT PRIMARY KEY, description TEXT, working_dir TEXT);
+         CREATE TABLE messages(id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content_json TEXT, created_timestamp INTEGER);
+         INSERT INTO sessions VALUES ('s', 'TITLE', '/p');",
+    );
+    for number in 0..100 {
+        let words = "some words ".repeat(30);
+        sql += &format!(
+            r#"INSERT INTO messages VALUES ({number}, 's', 'user', '[{{"type":"text","text":"{words}"}}]', {number});"#
+        );
+    }
+    let made = Made::new(&sql);
+    let bytes = std::fs::read(made.path()).unwrap();
+    std::fs::write(made.path(), &bytes[..bytes.len() - 4096]).unwrap();
+    let sessions = made.read().unwrap();
+    let left = sessions[0].messages.len();
+    assert!((50..100).contains(&left), "{left}");
+    assert_eq!(rules(&sessions[0]), ["damaged-entry"]);
+    assert!(sessions[0].findings[0].to_string().contains(".recover"), "{}", sessions[0].findings[0]);
 }
 
 /// A newer release may add columns: the words in them are kept, and reported.

@@ -92,7 +92,10 @@ fn opencode_exports() {
     assert_eq!(session.context.model().as_deref(), Some("m1"));
     assert_eq!(session.details[0].time.as_deref(), Some("1"));
     is("opencode/unanswered.json", &["user QUESTION", "assistant RUNNING !c1:bash !c2:bash"]);
-    let session = is("opencode/compacted.json", &["assistant SUMMARY", "assistant ANSWER", "user NEXT"]);
+    // opencode sends a question in place of the compaction, and the summary as its answer.
+    let session =
+        is("opencode/compacted.json", &["user What", "assistant SUMMARY", "assistant ANSWER", "user NEXT"]);
+    assert_eq!(session.messages[0].content().unwrap(), "What did we do so far?");
     assert_eq!(hidden(&session), OPENCODE);
     let session = is("opencode/failed.json", &["user QUESTION", "user AGAIN", "assistant ABORTED"]);
     assert_eq!(hidden(&session), ["assistant BROKEN"]);
@@ -100,6 +103,21 @@ fn opencode_exports() {
     assert_eq!(hidden(&session), ["user UNDONE", "assistant UNDONE"]);
     let session = is("opencode/torn.json", &OPENCODE[..3]);
     assert!(rules(&session).contains(&"damaged-entry"), "{:?}", session.findings);
+}
+
+/// opencode sends a note in place of a result that it pruned. The output itself is kept beside.
+#[test]
+fn results_that_opencode_pruned_are_kept_beside() {
+    let text = fixture("opencode/sound.json").text.replacen(
+        r#""time":{"start":1,"end":2}}}"#,
+        r#""time":{"start":1,"end":2,"compacted":3}}}"#,
+        1,
+    );
+    let session = sessions::read(&Input::new("t", text.as_bytes()).unwrap(), None).unwrap().remove(0);
+    let results: Vec<_> = session.messages[2].tool_results().collect();
+    assert_eq!(results[0].content[0].as_text().unwrap().as_str(), "[Old tool result content cleared]");
+    assert_eq!(hidden(&session), ["tool =c1:OUTPUT"]);
+    assert_eq!(rules(&session), ["pruned-result"]);
 }
 
 /// A trajectory repeats the history with each request. Answers are read from their events, and also those of the last step, whose
@@ -483,5 +501,57 @@ fn every_prefix_of_a_file_is_read_or_refused() {
                 let _ = sessions::read(&input, None);
             }
         }
+    }
+}
+
+/// A document of Gemini CLI may have its header behind its messages, so that a cut takes the header away.
+#[test]
+fn a_torn_document_of_gemini_cli_without_its_header() {
+    let whole = fixture("gemini-cli/legacy.json").text.to_string();
+    let mut value: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    let messages = value["messages"].take();
+    for text in [
+        serde_json::to_string_pretty(&serde_json::json!({"messages": messages})).unwrap(),
+        serde_json::json!({"messages": messages}).to_string(),
+    ] {
+        let torn = &text[..text.rfind("\"id\"").unwrap() + 8];
+        let session = sessions::read(&Input::new("t", torn.as_bytes()).unwrap(), None).unwrap().remove(0);
+        assert_eq!(session.format, "gemini-cli");
+        assert!(!session.messages.is_empty());
+        assert!(rules(&session).contains(&"damaged-entry"), "{:?}", session.findings);
+    }
+}
+
+/// A sub-agent of Gemini CLI keeps its session in a folder that is named by the session that it works for.
+#[test]
+fn sub_agents_of_gemini_cli_name_their_session() {
+    let text = fixture("gemini-cli/sound.jsonl").text.to_string();
+    let read = |path: &str, text: &str| {
+        sessions::read(&Input::new(path, text.as_bytes()).unwrap(), None).unwrap().remove(0)
+    };
+    let main = read("/h/.gemini/tmp/p/chats/session-2026-01-01T00-00-x.jsonl", &text);
+    let own: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let id = own["sessionId"].as_str().unwrap();
+    let sub = read(&format!("/h/.gemini/tmp/p/chats/{id}/sub.jsonl"), &text.replace(id, "another"));
+    let link = format!(r#"{{"delegated_by":"{}"}}"#, main.id);
+    assert_eq!(sub.set_aside[0].raw().unwrap().as_str(), link);
+    assert!(main.set_aside.iter().all(|item| item.raw().is_none_or(|raw| !raw.contains("delegated_by"))));
+}
+
+/// A line that is there twice, id and all, is one entry for an agent that looks entries up by their ids.
+#[test]
+fn doubled_lines_are_read_once_and_reported() {
+    for name in ["pi/sound.jsonl", "copilot-cli/sound.jsonl"] {
+        let text = fixture(name).text.to_string();
+        let read =
+            |text: &str| sessions::read(&Input::new("t", text.as_bytes()).unwrap(), None).unwrap().remove(0);
+        let once = read(&text);
+        let lines: Vec<&str> = text.lines().flat_map(|line| [line, line]).collect();
+        let twice = read(&(lines.join("\n") + "\n"));
+        assert_eq!(messages(&twice), messages(&once), "{name}");
+        let doubled = rules(&twice).iter().filter(|rule| **rule == "doubled-entry").count();
+        assert!(doubled >= once.messages.len(), "{name}: {doubled}");
+        let kept = twice.set_aside.iter().filter(|item| item.raw().is_some()).count();
+        assert!(kept >= doubled, "{name}: {kept}");
     }
 }

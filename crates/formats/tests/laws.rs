@@ -325,11 +325,11 @@ fn shape(messages: &[Message]) -> Vec<String> {
 /// The exact bytes of each message of a body, or of a bare list; nothing if there is no list.
 fn messages(json: &str) -> Option<Vec<String>> {
     #[derive(serde::Deserialize)]
-    struct Whole<'a> {
+    struct RawBody<'a> {
         #[serde(borrow, alias = "input", alias = "contents")]
         messages: Vec<&'a serde_json::value::RawValue>,
     }
-    let whole = serde_json::from_str::<Whole<'_>>(json).map(|whole| whole.messages);
+    let whole = serde_json::from_str::<RawBody<'_>>(json).map(|whole| whole.messages);
     let list = whole.or_else(|_| serde_json::from_str::<Vec<&serde_json::value::RawValue>>(json)).ok()?;
     Some(list.iter().map(|raw| raw.get().to_owned()).collect())
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
-use rejoin_formats::wire::stream::{End, Fault, Stop, Usage};
+use rejoin_formats::wire::stream::{End, ReportedFault, StopReason, Usage};
 use rejoin_formats::{Dialect, Input, ReadError, Session, convert, sessions};
 use rejoin_record::{BlockKind, Timestamp, verify::verify};
 use rejoin_view::{OnBroken, Severity};
@@ -203,7 +203,7 @@ fn responses_are_decoded() {
         "usage":{"prompt_tokens":3,"completion_tokens":4}}"#;
     let decoded = Dialect::OpenAiChat.wire().decode(openai);
     assert_eq!(decoded.model.as_deref(), Some("gpt-x"));
-    assert_eq!(decoded.end, End::Complete(Stop::Done));
+    assert_eq!(decoded.end, End::Complete(StopReason::Done));
     assert_eq!(decoded.usage, Some(Usage { input: 3, output: 4, ..Usage::default() }));
     assert_eq!(
         decoded.message.unwrap().tool_calls().next().unwrap().arguments.text().as_str(),
@@ -225,7 +225,7 @@ fn responses_are_decoded() {
         let wire = dialect.wire();
         assert!(matches!(wire.decode(b"<html>").end, End::Garbage(_)));
         assert!(matches!(wire.decode(b"{}").end, End::Garbage(_)));
-        let fault = Fault { kind: None, message: "overloaded".into() };
+        let fault = ReportedFault { kind: None, message: "overloaded".into() };
         assert_eq!(wire.decode(br#"{"error":{"message":"overloaded"}}"#).end, End::Failed(fault));
     }
 }

@@ -420,3 +420,22 @@ fn a_long_rollout_is_read_in_order() {
     let lines: Vec<usize> = session.places.iter().map(|place| place.line.unwrap()).collect();
     assert!(lines.is_sorted() && lines[0] == 2 && lines[1_999] == 2_000 + damaged.len());
 }
+
+/// Codex sends an item twice that the file has twice, so it stays; that the line is doubled is said.
+#[test]
+fn doubled_items_stay_and_are_reported() {
+    let line = r#"{"timestamp":"t","ordinal":3,"type":"response_item","payload":{"type":"message","id":"m1","role":"user","content":[{"type":"input_text","text":"hello"}]}}"#;
+    let meta = r#"{"timestamp":"t","ordinal":0,"type":"session_meta","payload":{"id":"x","timestamp":"t","cwd":"/w","originator":"o","cli_version":"1"}}"#;
+    // Without a number and an id, the same may have been said twice.
+    let plain = line.replace(r#""ordinal":3,"#, "").replace(r#""id":"m1","#, "");
+    let of_codebuddy =
+        r#"{"type":"message","sessionId":"s","timestamp":1777651201000,"role":"user","content":"hello"}"#;
+    for (line, wanted) in [(line, 1), (&*plain, 0), (of_codebuddy, 1)] {
+        let text = [meta, line, line, ""].join("\n");
+        let input = rejoin_formats::Input::new("t", text.as_bytes()).unwrap();
+        let session = rejoin_formats::sessions::read(&input, None).unwrap().remove(0);
+        assert_eq!(session.messages.len(), 2);
+        let doubled = session.findings.iter().filter(|finding| finding.rule.name() == "doubled-entry");
+        assert_eq!(doubled.count(), wanted);
+    }
+}

@@ -76,7 +76,7 @@ fn classify(text: &str) -> (ArgumentsClass, bool) {
     let strict = root.is_clean() || doc.only_lone_surrogates();
     let class = match root.kind() {
         _ if doc.max_depth() > limits::NESTING || !strict => ArgumentsClass::Malformed,
-        json::Kind::Object => ArgumentsClass::Object,
+        json::ValueKind::Object => ArgumentsClass::Object,
         _ => ArgumentsClass::OtherJson,
     };
     (class, root.has_lone_surrogate())

@@ -104,7 +104,7 @@ impl<T: Item> Item for Vec<T> {
         write::list(out, self, |out, item| item.write(out));
     }
     fn read(value: Value<'_>) -> Option<Self> {
-        (value.kind() == json::Kind::Array).then(|| value.items().map(T::read).collect())?
+        (value.kind() == json::ValueKind::Array).then(|| value.items().map(T::read).collect())?
     }
 }
 
@@ -246,6 +246,18 @@ body! {
         tokens_after: Option<u64>,
         /// The tokens that were used to write the summary.
         usage: Option<TokenUsage>,
+        /// How many requests it took, if more than one.
+        requests: Option<u64>,
+    }
+}
+
+body! {
+    /// What was spent on a summary that was not used.
+    UnusedSummary {
+        /// The model that was asked.
+        model: Text,
+        /// How many requests it answered.
+        requests: u64,
     }
 }
 
@@ -305,6 +317,8 @@ body! {
         call: Option<CallAt>,
         /// The tokens of the last request and its answer, if the provider counted them and no earlier entry has them.
         usage: Option<TokenUsage>,
+        /// If the tokens were spent on a summary that was not used: then nothing else about the turn changes.
+        unused_summary: Option<UnusedSummary>,
     }
 }
 
@@ -375,7 +389,7 @@ impl Item for Confidence {
         out.push_str(&self.to_string());
     }
     fn read(value: Value<'_>) -> Option<Self> {
-        (value.kind() == json::Kind::Number).then(|| Self::new(value.raw().parse().ok()?))?
+        (value.kind() == json::ValueKind::Number).then(|| Self::new(value.raw().parse().ok()?))?
     }
 }
 
@@ -543,6 +557,7 @@ impl Compacted {
             tokens_before: None,
             tokens_after: None,
             usage: None,
+            requests: None,
         }
     }
 }
@@ -567,7 +582,15 @@ impl Turn {
     /// A new state, perhaps about a call.
     #[must_use]
     pub fn new(state: TurnState, call: Option<CallAt>) -> Self {
-        Self { state, call, usage: None }
+        Self { state, call, usage: None, unused_summary: None }
+    }
+
+    /// The tokens of a summary that was not used. A running call without a call is a state that changes nothing, also for readers
+    /// that do not know about summaries.
+    #[must_use]
+    pub fn unused_summary(model: impl Into<Text>, requests: u64, usage: TokenUsage) -> Self {
+        let unused_summary = Some(UnusedSummary { model: model.into(), requests });
+        Self { usage: Some(usage), unused_summary, ..Self::new(TurnState::CallRunning, None) }
     }
 }
 

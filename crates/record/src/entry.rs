@@ -381,7 +381,7 @@ impl Entry {
             Some("salt") => {
                 let (salt, name) = (fields.parsed("salt")?, envelope.kind.body_key());
                 let body = fields.take(name)?;
-                if body.kind() != json::Kind::Object {
+                if body.kind() != json::ValueKind::Object {
                     return Err(EntryError::Field(name));
                 }
                 Some(SaltedBody { salt, body: Raw::new(body.raw()) })

@@ -78,28 +78,42 @@ pub(crate) struct Hasher(blake3::Hasher);
 impl Hasher {
     /// Starts with a name for what is hashed, so that hashes of different kinds of things never coincide.
     pub(crate) fn new(purpose: &str) -> Self {
-        Self(blake3::Hasher::new()).field(purpose)
+        let mut hasher = Self(blake3::Hasher::new());
+        hasher.field(purpose);
+        hasher
     }
 
-    pub(crate) fn field(self, field: &str) -> Self {
+    pub(crate) fn field(&mut self, field: &str) -> &mut Self {
         self.bytes(field.as_bytes())
     }
 
-    pub(crate) fn bytes(mut self, field: &[u8]) -> Self {
-        self.0.update(&(field.len() as u64).to_le_bytes());
-        self.0.update(field);
+    pub(crate) fn bytes(&mut self, field: &[u8]) -> &mut Self {
+        self.parts(&[field])
+    }
+
+    /// A field that is made of several parts, which need not be joined for that.
+    pub(crate) fn parts(&mut self, parts: &[&[u8]]) -> &mut Self {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        self.0.update(&(length as u64).to_le_bytes());
+        parts.iter().for_each(|part| _ = self.0.update(part));
         self
     }
 
-    pub(crate) fn finish(self) -> Hash {
+    pub(crate) fn finish(&self) -> Hash {
         Hash(*self.0.finalize().as_bytes())
     }
 }
 
 /// Derives a short name of letters and digits from `text`, to replace an id or a name that a dialect refuses.
 pub fn short_name(text: &str, length: usize) -> String {
+    short_name_of(&[text], length)
+}
+
+/// Derives a short name as [`short_name`] does, from the text that these parts are in a row.
+pub fn short_name_of(parts: &[&str], length: usize) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    let hash = Hasher::new("rejoin short name 1").field(text).finish();
+    let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
+    let hash = Hasher::new("rejoin short name 1").parts(&parts).finish();
     let bytes = hash.as_bytes().iter().cycle().take(length);
     bytes.map(|byte| char::from(DIGITS[usize::from(*byte) % 62])).collect()
 }
@@ -122,6 +136,7 @@ mod tests {
     fn short_names_are_stable() {
         assert_eq!(short_name("functions.x:0", 24), short_name("functions.x:0", 24));
         assert_ne!(short_name("a.b", 24), short_name("a:b", 24));
+        assert_eq!(short_name("a.b", 24), short_name_of(&["a", "", ".b"], 24));
         assert!(short_name("é", 24).bytes().all(|byte| byte.is_ascii_alphanumeric()));
     }
 }

@@ -41,7 +41,13 @@ impl ConversationId {
     /// Derives the id of an imported conversation from its format and the source's id, which stay the same when the source
     /// grows.
     pub fn derive(format: &str, source_id: &str) -> Self {
-        let hash = Hasher::new("rejoin conversation id 1").field(format).field(source_id).finish();
+        Self::derive_of(format, &[source_id])
+    }
+
+    /// Derives an id as [`derive`](Self::derive) does, from the source id that these parts are in a row.
+    pub fn derive_of(format: &str, source_id: &[&str]) -> Self {
+        let parts: Vec<&[u8]> = source_id.iter().map(|part| part.as_bytes()).collect();
+        let hash = Hasher::new("rejoin conversation id 1").field(format).parts(&parts).finish();
         let mut bits = [0; 8];
         bits.copy_from_slice(&hash.as_bytes()[..8]);
         Self::from_random(u64::from_le_bytes(bits))

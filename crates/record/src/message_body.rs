@@ -9,7 +9,7 @@ use crate::{
     arguments::Arguments,
     block::{Block, BlockKind, Media, MediaSource, Opaque, Origin, Reasoning, ToolCall, ToolResult},
     ids::CallId,
-    json::{Doc, Kind, Value, literal, write},
+    json::{Doc, Value, ValueKind, literal, write},
     message::{Form, Message, Native, NativeItem, Role},
     text::{Raw, Span, Text},
 };
@@ -307,7 +307,7 @@ pub(crate) fn read(body: Buffer<'_>) -> Option<Message> {
         }
     };
     let reader = Reader { body, item: native.as_ref().map(|native| &native.raw) };
-    let blocks = root.get("blocks").filter(|blocks| blocks.kind() == Kind::Array)?;
+    let blocks = root.get("blocks").filter(|blocks| blocks.kind() == ValueKind::Array)?;
     let blocks = reader.blocks(blocks, Nested::Allowed)?;
     Some(Message {
         role: Role::named(&root.get("role")?.as_str()?),
@@ -410,9 +410,9 @@ impl Reader<'_> {
 
     fn decoded(&self, value: Value<'_>, decoding: Decoding) -> Option<Text> {
         match value.kind() {
-            Kind::String => value.as_str().map(Text::new),
-            Kind::Array => resolve(read_span(value, Span::literal)?, self.item?, decoding),
-            Kind::Object => resolve(read_span(value.get("raw")?, Span::verbatim)?, self.item?, decoding),
+            ValueKind::String => value.as_str().map(Text::new),
+            ValueKind::Array => resolve(read_span(value, Span::literal)?, self.item?, decoding),
+            ValueKind::Object => resolve(read_span(value.get("raw")?, Span::verbatim)?, self.item?, decoding),
             _ => None,
         }
     }

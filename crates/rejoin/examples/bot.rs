@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rejoin::{
     Access, Location, ToolCall,
-    compat::{ConversationMessage as Said, DatabaseService},
+    compat::{ConversationMessage as BotMessage, DatabaseService},
     open_store,
 };
 
@@ -18,16 +18,16 @@ struct Incoming {
 }
 
 /// Answers a message. `history` is what the model sees; what comes back is new, and nothing of it is in the history yet.
-fn answer(history: &[Said], text: &str) -> (String, Vec<Said>) {
+fn answer(history: &[BotMessage], text: &str) -> (String, Vec<BotMessage>) {
     // In the place of a model: it counts, with a tool, what it was told before.
     let call = ToolCall::new(format!("call_{}", history.len()), "count", r#"{"what":"messages"}"#);
     let told = history.iter().filter(|said| said.role == "user").count();
     let response = format!("You told me {told} things before \"{text}\".");
     let messages = vec![
-        Said::user(text),
-        Said::calls(vec![call.clone()]),
-        Said::tool(call.id.to_string(), told.to_string()),
-        Said::assistant(&*response),
+        BotMessage::user(text),
+        BotMessage::calls(vec![call.clone()]),
+        BotMessage::tool(call.id.to_string(), told.to_string()),
+        BotMessage::assistant(&*response),
     ];
     (response, messages)
 }

@@ -11,7 +11,7 @@
 use std::{env, sync::Arc};
 
 use rejoin::{
-    Access, Agent, Event, FunctionTool, Location, Store, Tools, Wanted,
+    Access, Agent, Event, FunctionTool, Location, ProviderChoice, Store, Tools,
     engine::auth::Keys,
     open_store,
     providers::{http::HttpOptions, registry::connect},
@@ -28,11 +28,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The library reads no environment by itself: the program says where keys and addresses come from.
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-    let wanted = Wanted {
+    let wanted = ProviderChoice {
         provider: Some(String::from("openai")),
         model: variable("OPENAI_MODEL"),
         base_url: variable("OPENAI_BASE_URL"),
-        ..Wanted::default()
+        ..ProviderChoice::default()
     };
     let keys = Keys::in_variables(move |name| variable(name));
     let provider = connect(&wanted, &keys, &HttpOptions::default())?;

@@ -1,15 +1,15 @@
 //! Choosing who answers: weighs what flags, conversation, environment and settings say, looks for a provider if none of them
 //! names one, and connects. The result says where each part came from.
 //!
-//! Nothing here reads the environment, a file or a setting: the caller gathers them in [`Asking`].
+//! Nothing here reads the environment, a file or a setting: the caller gathers them in [`ProviderSources`].
 
 use std::sync::Arc;
 
 use rejoin_engine::{
-    Wanted,
+    ProviderChoice,
     auth::Keys,
     provider::{
-        Doing, Endpoint, Listener, Provider, ProviderError, Received, Request, ServiceAddress,
+        BoxFuture, Endpoint, Listener, Provider, ProviderError, Received, Request, ServiceAddress,
         UntrustedAddress,
         choose::{self, Reason},
         decide::{AnswerDecision, ChoiceSource, Sourced, Sources, TrustedAddress, canonical, decide},
@@ -22,7 +22,7 @@ use rejoin_record::json::Object;
 
 /// Everything that may say who answers, and what it takes to connect.
 #[derive(Debug)]
-pub struct Asking {
+pub struct ProviderSources {
     /// What each source names.
     pub sources: Sources,
     /// Where Ollama listens, if it says so: it is looked for if nothing names a provider.
@@ -53,7 +53,7 @@ pub enum AnsweringError {
 }
 
 /// Who answers, and where each part of that came from.
-pub struct Answering {
+pub struct ConnectedProvider {
     /// Who answers.
     pub provider: Arc<dyn Provider>,
     /// How the provider was chosen; none where no choice was needed.
@@ -62,16 +62,16 @@ pub struct Answering {
     pub named: Option<TrustedAddress>,
 }
 
-impl std::fmt::Debug for Answering {
+impl std::fmt::Debug for ConnectedProvider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Answering").field("outcome", &self.outcome).finish_non_exhaustive()
+        f.debug_struct("ConnectedProvider").field("outcome", &self.outcome).finish_non_exhaustive()
     }
 }
 
-impl Answering {
+impl ConnectedProvider {
     /// The provider that answered last, by name only, for looking at a conversation without a key. It sends nothing.
     #[must_use]
-    pub fn name_only(recorded: &Wanted) -> Self {
+    pub fn name_only(recorded: &ProviderChoice) -> Self {
         let name = |name: &Option<String>| name.clone().unwrap_or_else(|| String::from("none yet"));
         let (provider, model) = (name(&recorded.provider), name(&recorded.model));
         let unreachable = NameOnly(Endpoint { provider, model, ..Endpoint::default() });
@@ -79,12 +79,12 @@ impl Answering {
     }
 }
 
-impl Asking {
+impl ProviderSources {
     /// Chooses who answers, and connects.
     ///
     /// # Errors
     /// If no provider can be reached.
-    pub async fn choose(&self) -> Result<Answering, AnsweringError> {
+    pub async fn choose(&self) -> Result<ConnectedProvider, AnsweringError> {
         let (decision, wanted, reason) = self.decided().await?;
         let provider = connect(&wanted, decision.keys(&self.keys), &self.options)?;
         let name = wanted.provider.unwrap_or_default();
@@ -102,7 +102,7 @@ impl Asking {
             ));
         }
         outcome.besides.extend(self.configured_otherwise(&decision));
-        Ok(Answering { provider, outcome: Some(outcome), named })
+        Ok(ConnectedProvider { provider, outcome: Some(outcome), named })
     }
 
     /// Who would answer, also where a key is missing, and what would keep it from answering.
@@ -119,7 +119,7 @@ impl Asking {
     }
 
     /// Decides who answers. If nothing names a provider, looks for one that can answer.
-    async fn decided(&self) -> Result<(AnswerDecision, Wanted, Reason), AnsweringError> {
+    async fn decided(&self) -> Result<(AnswerDecision, ProviderChoice, Reason), AnsweringError> {
         let decision = decide(&self.sources, &|provider| account_elsewhere(provider, &self.keys))
             .map_err(AnsweringError::Untrusted)?;
         let asked = decision.wanted();
@@ -261,7 +261,7 @@ fn origin(key: &str, sourced: Option<&Sourced<String>>) -> String {
 }
 
 /// What is known about the endpoint of a provider that cannot be reached.
-fn unreached(wanted: &Wanted) -> Endpoint {
+fn unreached(wanted: &ProviderChoice) -> Endpoint {
     let provider = wanted.provider.clone().unwrap_or_default();
     let service = registry::find(&provider).unwrap_or(registry::custom());
     let url = wanted.base_url.as_deref().unwrap_or(service.base_url);
@@ -284,7 +284,7 @@ impl Provider for NameOnly {
         &self.0
     }
 
-    fn send<'a>(&'a self, _: &'a Request, _: Listener<'a>) -> Doing<'a, Result<Received, ProviderError>> {
+    fn send<'a>(&'a self, _: &'a Request, _: Listener<'a>) -> BoxFuture<'a, Result<Received, ProviderError>> {
         Box::pin(async { Err(ProviderError::Other(String::from("BUG: no provider was chosen to answer"))) })
     }
 }

@@ -131,11 +131,11 @@ pub use rejoin_engine::{
 };
 #[cfg(feature = "agent")]
 pub use rejoin_engine::{
-    Agent, AnswerSettings, ConversationManager, Effort, ManagerError, RunningConversation, Wanted,
+    Agent, AnswerSettings, ConversationManager, Effort, ManagerError, ProviderChoice, RunningConversation,
     agent::{AgentBuilder, NewConversation},
     approval, changes,
     provider::{
-        CompletionResponse, Doing, Endpoint, Provider, ProviderError, ProviderFault, ServiceAddress,
+        BoxFuture, CompletionResponse, Endpoint, Provider, ProviderError, ProviderFault, ServiceAddress,
         offline::Offline,
     },
     serde_json,

@@ -10,8 +10,8 @@ use rejoin::{
     Access, Block, Conversation, ConversationId, Input, Location, Message, Mode, OnBroken, Role, Rule,
     ScriptedProvider, Store, SystemClock, Timestamp, ToolCall, ToolResult, Tools, TurnSettings, Worker,
     Writer, check,
-    engine::{CallKey, CallStatus, calls::calls, read},
-    open_store,
+    engine::{CallKey, CallStatus, calls::calls, provider::Endpoint, read},
+    history, open_store,
     record::{
         Chain, Content, Entry, EntryId, Kind, Salt, Tail, Tree,
         chain::Stamp,
@@ -21,13 +21,14 @@ use rejoin::{
         },
         verify::verify,
     },
+    resume::Resumption,
     sessions::{self, FORMATS, FileContent, Format, Writing},
     store::{
         Query,
         SessionState::{Interrupted, WaitingForApproval, WaitingForTools},
     },
     view::{
-        Pairing,
+        Finding, Pairing,
         path::{Walk, path},
     },
 };
@@ -360,14 +361,30 @@ impl Talk {
         let mut worker = Worker::new(conversation, provider, Tools::default(), TurnSettings::default());
         let unanswered: Vec<_> = worker.unanswered().iter().map(|at| (at.entry, at.block)).collect();
         assert_eq!(unanswered, open, "{name}");
+        let resumed = Resumption::of(&mut worker, Some(&**store));
+        let json = resumed.to_json(&Endpoint::default());
+        let count = format!("\"unanswered_calls\":{},", open.len());
+        assert!(json.contains(&count), "{name}: {json}");
+        assert_eq!((resumed.calls.len(), resumed.state), (open.len(), listed), "{name}");
 
-        // The check.
-        let found = check::history(&recorded.session, None).findings;
+        // The check, call by call.
+        let mut session = recorded.session.clone();
+        history::renumber(&recorded.entries, &mut session);
+        let shown = history::shown(&recorded.entries);
+        let found = check::history(&session, None).findings;
         let found = found.iter().filter(|finding| match finding.rule {
             Rule::UnansweredCall => finding.is_problem(),
             rule => rule == Rule::AwaitingApproval,
         });
-        assert_eq!(found.count(), open.len(), "{name}");
+        let called = |finding: &Finding| -> Called {
+            (shown[finding.at.message.unwrap()].entry.id(), finding.at.block.unwrap() as u64)
+        };
+        let mut found: Vec<Called> = found.map(called).collect();
+        let in_order = |call: &Called| self.calls().iter().position(|other| other == call);
+        found.sort_by_key(in_order);
+        let mut expected = open.clone();
+        expected.sort_by_key(in_order);
+        assert_eq!(found, expected, "{name}");
     }
 }
 

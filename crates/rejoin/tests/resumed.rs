@@ -6,12 +6,13 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use rejoin::{
-    Block, Context, Dialect, Message, Role, Session, ToolCall, ToolResult, check,
+    Block, Context, Dialect, Input, Message, Role, Session, Text, ToolCall, ToolResult,
+    check::{self, Sender},
     doctor::{
         Examined,
         Health::{self, Broken as Unknown, MendedByItsAgent as Mended, Refused, Sound},
     },
-    session::{Place, derive_id},
+    session::{Aside, SetAside, SourcePlace, derive_id},
     sessions::{self, FORMATS, Resend},
 };
 
@@ -37,7 +38,7 @@ fn session(format: &'static str, dialect: Dialect, model: Option<&str>, sketch: 
             message.blocks.push(Block::text("words"));
         }
         session.messages.push(Arc::new(message));
-        session.places.push(Place { index: number, offset: 0, line: None });
+        session.places.push(SourcePlace { index: number, offset: 0, line: None });
     }
     session
 }
@@ -101,14 +102,14 @@ const ROWS: &[Row] = &[
             (Refused, "u c1 r1 a u c1 r1 a"),
         ],
     ),
-    // Seen with pi 0.87.1. Where OpenClaw does something else, it is not known which of them resumes it.
+    // Seen with pi 0.87.1. Sessions of OpenClaw have a test of their own.
     row(
         "pi",
         Anthropic,
         &[
             (Sound, "u c1 r1 a u"),
             (Mended, "u c1 a u a; u c1; u c1,2 r1 a"),
-            (Unknown, "u a r1 u a; u c1 r1 r1 a; u c1 u r1 a; u r1 c1 a; u c1 a u r1 a"),
+            (Refused, "u a r1 u a; u c1 r1 r1 a; u c1 u r1 a; u r1 c1 a; u c1 a u r1 a"),
             (Refused, "u c1 r1 a u c1 r1 a"),
         ],
     ),
@@ -196,7 +197,8 @@ fn each_agent_mends_what_it_is_known_to_mend() {
 #[test]
 fn every_agent_of_which_something_is_known_is_tested() {
     let known = FORMATS.iter().filter(|format| {
-        format.agent.as_ref().is_some_and(|agent| matches!(agent.resend, Resend::Pairs { .. }))
+        let is_told = |resend: &Resend| matches!(resend, Resend::Pairs { .. } | Resend::ByWriter(_));
+        format.agent.as_ref().is_some_and(|agent| is_told(&agent.resend))
     });
     let known: BTreeSet<&str> = known.map(|format| format.name).collect();
     let tested: BTreeSet<&str> = ROWS.iter().map(|row| row.format).collect();
@@ -245,4 +247,65 @@ fn other_damage_is_not_taken_for_mended() {
     session.messages.push(Arc::new(Message::assistant_with_tools(vec![call])));
     session.messages.push(Arc::new(Message::tool("call_9", "x")));
     assert_eq!(Examined::of(&session).health, Unknown);
+}
+
+/// A session of pi's format with an answer that was aborted after its call, the call's result, and this line in it.
+fn with_an_aborted_answer(line: &str) -> Session {
+    let lines = [
+        r#"{"type":"session","version":3,"id":"s","timestamp":"2026-11-15T12:00:00.000Z","cwd":"/w"}"#,
+        line,
+        r#"{"type":"message","id":"1","parentId":null,"message":{"role":"user","content":"hello there"}}"#,
+        r#"{"type":"message","id":"2","parentId":"1","message":{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"ls","arguments":{}}],"api":"anthropic-messages","stopReason":"aborted"}}"#,
+        r#"{"type":"message","id":"3","parentId":"2","message":{"role":"toolResult","toolCallId":"c1","toolName":"ls","content":"files"}}"#,
+        r#"{"type":"message","id":"4","parentId":"3","message":{"role":"user","content":"and now"}}"#,
+    ];
+    let input = Input::new("s.jsonl", lines.join("\n").as_bytes()).unwrap();
+    sessions::read(&input, sessions::named("pi")).unwrap().remove(0)
+}
+
+#[test]
+fn results_of_an_aborted_answer_are_sent_by_pi_and_left_out_by_openclaw() {
+    for (line, expected, answer) in [
+        ("", Refused, "pi"),
+        (
+            r#"{"type":"custom","id":"0","parentId":null,"customType":"an-extension","data":{}}"#,
+            Refused,
+            "pi",
+        ),
+        (
+            r#"{"type":"custom","id":"0","parentId":null,"customType":"model-snapshot","data":{}}"#,
+            Mended,
+            "OpenClaw",
+        ),
+        (
+            r#"{"type":"custom","id":"0","parentId":null,"customType":"openclaw:prompt-error","data":{}}"#,
+            Mended,
+            "OpenClaw",
+        ),
+        (
+            r#"{"type":"message","id":"0","parentId":null,"message":{"role":"assistant","provider":"openclaw","model":"delivery-mirror","content":[{"type":"text","text":"sent"}]}}"#,
+            Mended,
+            "OpenClaw",
+        ),
+    ] {
+        let session = with_an_aborted_answer(line);
+        assert_eq!(Examined::of(&session).health, expected, "{line}");
+        assert_eq!(check::resumed(&session).unwrap().sender, Sender::Agent(answer), "{line}");
+    }
+}
+
+#[test]
+fn openclaw_mends_what_pi_sends() {
+    let mark = Text::new(r#"{"type":"custom","customType":"model-snapshot"}"#);
+    let place = SourcePlace { index: 0, offset: 0, line: None };
+    for (expected, sketches) in [
+        (Sound, "u c1 r1 a u"),
+        (Mended, "u c1 a u a; u c1; u a r1 u a; u c1 r1 r1 a; u c1 u r1 a; u r1 c1 a; u c1 a u r1 a"),
+    ] {
+        for sketch in sketches.split("; ") {
+            let mut session = session("pi", Anthropic, None, sketch);
+            session.set_aside.push(SetAside { place, after: 0, what: Aside::Raw(mark.clone()) });
+            assert_eq!(Examined::of(&session).health, expected, "{sketch}");
+        }
+    }
 }

@@ -75,6 +75,26 @@ fn only_what_is_new_enough_counts() {
     assert_eq!(stats(Some("2020-01-01T00:00:00Z".parse().unwrap())), stats(None));
 }
 
+/// A summary that was not used was paid for, and one that took several requests counts as several.
+#[test]
+fn every_request_for_a_summary_counts() {
+    let store: Arc<dyn Store> = open_store(&"memory:".parse().unwrap(), Access::Write).unwrap().into();
+    let mut conversation = Conversation::create(Arc::clone(&store), &New::default(), "test");
+    conversation.append(&target("openai", "gpt-5"));
+    conversation.say(Message::user("Hello."));
+    let usage = TokenUsage { input: 1_000_000, output: 0, ..TokenUsage::default() };
+    conversation.append(&Content::Turn(Turn::unused_summary("gpt-5-mini", 2, usage)));
+    let summary = Compacted { usage: Some(usage), requests: Some(3), ..Compacted::new("They met.", None) };
+    conversation.append(&Content::Compacted(summary));
+    let mut tally = Tally::since(None);
+    tally.add(&read(&*store, conversation.id(), Mode::Recover).unwrap());
+    let stats = tally.finish();
+    assert_eq!((stats.requests, stats.spent.requests, stats.compactions), (5, 5, 1));
+    assert_eq!(stats.spent.cost, Dollars::new(0.25 + 1.25));
+    let requests: Vec<u64> = stats.models.values().map(|part| part.requests).collect();
+    assert_eq!(requests, [3, 2]);
+}
+
 /// S2-49: statistics say how often something is repaired, and by which rule.
 #[test]
 fn repairs_are_counted_by_rule() {

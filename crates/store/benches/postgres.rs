@@ -18,10 +18,10 @@ use std::{
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, Kind, Message, Tail, chain::Stamp, content::Metadata,
 };
-use rejoin_store::{Access, Item, Location, Options, Query, Store, open};
+use rejoin_store::{Access, Location, Options, Query, Store, StoredItem, open};
 use testkit::{
     faults::{Dice, digest},
-    postgres::{INSTALL, Server, programs},
+    postgres::{INSTALL, Server, processor_time, programs},
 };
 
 mod stamps;
@@ -129,7 +129,7 @@ impl<'s> Base<'s> {
     }
 
     /// How many times a second pgbench runs a script.
-    fn pgbench(&self, script: &str, variables: &[(String, String)], clients: usize) -> f64 {
+    fn pgbench(&self, script: &str, variables: &[(String, String)], clients: usize) -> Turn {
         let path = self.folder.path().join("script.sql");
         fs::write(&path, script).unwrap();
         let mut command = Command::new(self.programs.join("pgbench"));
@@ -139,12 +139,42 @@ impl<'s> Base<'s> {
         for (name, value) in variables {
             command.arg("-D").arg(format!("{name}={value}"));
         }
-        let done = command.arg(&self.name).output().unwrap();
-        let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-        assert!(done.status.success(), "pgbench: {err}");
-        let rate = out.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
-        rate.unwrap_or_else(|| panic!("pgbench says no rate: {out} {err}"))
+        command.arg(&self.name);
+        turn(
+            self,
+            || processor_time("self").1,
+            || {
+                let done = command.output().unwrap();
+                let (out, err) =
+                    (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+                assert!(done.status.success(), "pgbench: {err}");
+                let said = |what: &str| {
+                    out.lines()
+                        .find_map(|line| line.strip_prefix(what)?.split([' ', '/']).next()?.parse().ok())
+                };
+                let said = said("tps = ").zip(said("number of transactions actually processed: "));
+                said.unwrap_or_else(|| panic!("pgbench says no rate: {out} {err}"))
+            },
+        )
     }
+}
+
+/// What a turn of one of the two came to.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    /// How many times a second it was done.
+    rate: f64,
+    /// The processor time of the client for each time, in microseconds, and that of the server.
+    client: f64,
+    server: f64,
+}
+
+/// Measures the processor time of a turn: `own` is the client's so far. `work` returns a rate and how often it was done.
+fn turn(base: &Base<'_>, own: impl Fn() -> f64, work: impl FnOnce() -> (f64, f64)) -> Turn {
+    let (client, server) = (own(), base.server.processor_time());
+    let (rate, count) = work();
+    let each = |from: f64, to: f64| (to - from) * 1e6 / count;
+    Turn { rate, client: each(client, own()), server: each(server, base.server.processor_time()) }
 }
 
 /// The statements in a server's log, with their parameters.
@@ -280,7 +310,7 @@ fn median(mut figures: Vec<f64>) -> f64 {
 
 /// Lets the two take turns, and prints the best rate of each, so that other work on the machine counts as little as possible, and the
 /// median of the ratios of the rounds.
-fn turns(what: &str, mut ours: impl FnMut(usize) -> f64, mut plain: impl FnMut(usize) -> f64) {
+fn turns(what: &str, mut ours: impl FnMut(usize) -> Turn, mut plain: impl FnMut(usize) -> Turn) {
     let (mut rates, mut plains) = (Vec::new(), Vec::new());
     for round in 0..rounds() {
         // Each is the first one every other time.
@@ -292,17 +322,27 @@ fn turns(what: &str, mut ours: impl FnMut(usize) -> f64, mut plain: impl FnMut(u
             rates.push(ours(round));
         }
     }
-    let best = |rates: &[f64]| rates.iter().copied().fold(0.0, f64::max);
+    let best = |turns: &[Turn]| turns.iter().map(|turn| turn.rate).fold(0.0, f64::max);
     let (rate, other) = (best(&rates), best(&plains));
-    let middle = median(rates.iter().zip(&plains).map(|(rate, other)| rate / other).collect());
+    let middle = median(rates.iter().zip(&plains).map(|(ours, plain)| ours.rate / plain.rate).collect());
     let ratio = rate / other;
     println!(
         "{what:<34} {rate:>10.0}/s {other:>10.0}/s {ratio:>7.2}×   (median of rounds {middle:.2}; aim: ≥ 0.8)"
     );
+    let cost = |turns: &[Turn]| {
+        let middle = |of: fn(&Turn) -> f64| median(turns.iter().map(of).collect());
+        let (client, server) = (middle(|turn| turn.client), middle(|turn| turn.server));
+        format!("{:.0} µs ({client:.0} client, {server:.0} server)", client + server)
+    };
+    println!("    processor time of each: {}; of pgbench's: {}", cost(&rates), cost(&plains));
 }
 
-/// How many times a second threads do something together, each on its own.
-fn rate<T: Send>(work: Vec<T>, each: impl Fn(&mut T) -> ControlFlow<()> + Sync) -> f64 {
+/// Lets threads do something together, each on its own.
+fn rate<T: Send>(base: &Base<'_>, work: Vec<T>, each: impl Fn(&mut T) -> ControlFlow<()> + Sync) -> Turn {
+    turn(base, || processor_time("self").0, || together(work, each))
+}
+
+fn together<T: Send>(work: Vec<T>, each: impl Fn(&mut T) -> ControlFlow<()> + Sync) -> (f64, f64) {
     let barrier = Barrier::new(work.len());
     let done: Vec<(u64, Duration)> = std::thread::scope(|scope| {
         let threads = work.into_iter().map(|mut work| {
@@ -321,7 +361,8 @@ fn rate<T: Send>(work: Vec<T>, each: impl Fn(&mut T) -> ControlFlow<()> + Sync) 
         let threads: Vec<_> = threads.collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    done.iter().map(|(count, time)| *count as f64 / time.as_secs_f64()).sum()
+    let rate = done.iter().map(|(count, time)| *count as f64 / time.as_secs_f64()).sum();
+    (rate, done.iter().map(|(count, _)| *count as f64).sum())
 }
 
 /// Durable appends of one message, each client to its own conversation.
@@ -353,7 +394,7 @@ fn appends(base: &Base<'_>, clients: usize) {
                 (talk.id, Some(tail), talk.messages(40_000 / clients).into_iter())
             })
             .collect();
-        let rate = rate(work, |(id, tail, entries)| match entries.next() {
+        let rate = rate(base, work, |(id, tail, entries)| match entries.next() {
             None => ControlFlow::Break(()),
             Some(entry) => {
                 *tail = Some(store.append(*id, *tail, &[entry]).unwrap());
@@ -410,7 +451,7 @@ fn reads(base: &Base<'_>, clients: usize) {
     let read = |store: &dyn Store, id: ConversationId| {
         let mut count = 0;
         let each = &mut |item| {
-            count += usize::from(matches!(item, Item::Entry(_)));
+            count += usize::from(matches!(item, StoredItem::Entry(_)));
             ControlFlow::Continue(())
         };
         store.read(id, 0, each).unwrap();
@@ -439,7 +480,7 @@ fn reads(base: &Base<'_>, clients: usize) {
     }
     base.psql("VACUUM ANALYZE");
     let ours = |_: usize| {
-        rate(ids.clone(), |id| {
+        rate(base, ids.clone(), |id| {
             read(&*store, *id);
             ControlFlow::Continue(())
         })

@@ -15,7 +15,7 @@ use std::{
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, Kind, Message, Tail, chain::Stamp, content::Metadata,
 };
-use rejoin_store::{Access, Item, Location, Options, Query, Search, Store, open};
+use rejoin_store::{Access, Location, Options, Query, Search, Store, StoredItem, open};
 use testkit::faults::digest;
 
 mod stamps;
@@ -221,7 +221,7 @@ fn load(folder: &Path) {
             let mut kept = Vec::with_capacity(COUNT);
             store
                 .read(id(4), 0, &mut |item| {
-                    if let Item::Entry(entry) = item {
+                    if let StoredItem::Entry(entry) = item {
                         kept.push(entry);
                     }
                     ControlFlow::Continue(())

@@ -11,8 +11,8 @@ pub(crate) use crate::{
     open::{Access, Options},
     scan,
     store::{
-        Damage, Each, EachPiece, EachProblem, Erasure, Hit, Item, Page, PartRead, Place, Problem,
-        ProgressHook, Query, Search, Selected, Size, Store, Verified,
+        Damage, Each, EachPiece, EachProblem, Erasure, Hit, Page, PartRead, Problem, ProgressHook, Query,
+        Search, Selected, Size, StoragePlace, Store, StoredItem, Verified,
     },
     summary::Summary,
 };

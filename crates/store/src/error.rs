@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use rejoin_record::{ConversationId, EntryId, Tail};
 
-use crate::{lock::Holder, store::Place};
+use crate::{lock::Holder, store::StoragePlace};
 
 /// The result of an operation on a store.
 pub type StoreResult<T> = Result<T, StoreError>;
@@ -50,7 +50,7 @@ pub enum StoreError {
     #[error("{place} is damaged: {why}")]
     Damaged {
         /// The place of the damage.
-        place: Place,
+        place: StoragePlace,
         /// What is wrong.
         why: String,
     },

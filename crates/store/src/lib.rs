@@ -40,12 +40,13 @@ pub use location::{Address, Location, LocationError, hidden};
 pub use lock::{Holder, Lock};
 pub use open::{Access, Options, each_history, open};
 pub use probe::try_writing;
-pub use report::{AnsweredCall, CallRow, MessageRow, ReportRows};
+pub use report::{AnsweredCall, CallRow, FunctionColumns, MessageRow, ReportRows};
 pub use scope::{ScopeError, ScopeFilter};
 pub use scoped::Scoped;
-pub use spool::{LeftUnsaved, Spool, Spooled};
+pub use spool::{LeftUnsaved, Spool, Spooled, has_unsaved};
 pub use store::{
-    Cursor, Damage, Each, EachPiece, EachProblem, Enabled, Erasure, Excerpt, Hit, Item, Page, PartRead,
-    Place, Problem, Progress, ProgressHook, Query, Search, Selected, Size, Store, StoreOption, Verified,
+    Cursor, Damage, Each, EachPiece, EachProblem, Enabled, Erasure, Excerpt, Hit, Page, PartRead, Problem,
+    Progress, ProgressHook, Query, Search, Selected, Size, StoragePlace, Store, StoreOption, StoredItem,
+    Verified,
 };
 pub use summary::{About, Filter, OWN_AGENT, SessionState, Summary};

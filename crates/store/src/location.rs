@@ -8,6 +8,8 @@ use std::{
 
 use rejoin_record::hash;
 
+use crate::spool;
+
 /// Where a store is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Location {
@@ -43,15 +45,55 @@ impl Address {
     /// The same address, with a folder on this machine. Each address gets a folder of its own in it.
     #[must_use]
     pub fn with_folder(mut self, folder: &Path) -> Self {
-        let plain: String = hidden(&self.given)
-            .chars()
-            .map(|character| if character.is_ascii_alphanumeric() { character } else { '-' })
-            .collect();
-        // Two addresses that look alike without their secrets may be two databases.
-        let own = hash::short_name(&self.given, 12).to_lowercase();
-        self.beside = Some(folder.join(format!("{}-{own}", plain.trim_matches('-'))));
+        // Two addresses that look alike without users and options may be two databases. A password makes no difference: what was said under a
+        // wrong or an old one is saved with the right one.
+        self.beside = Some(folder.join(folder_name(&without_password(&self.given))));
         self
     }
+
+    /// Moves the folder of an earlier version to its new name. If there is one under that name already, only what waits for the server is
+    /// moved, so that it is delivered.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only servers need it"))]
+    pub(crate) fn adopt_former_folder(&self) {
+        let Some(beside) = &self.beside else { return };
+        // It was named after the whole address.
+        let former = beside.with_file_name(folder_name(&self.given));
+        if former == *beside || !former.is_dir() {
+            return;
+        }
+        let (from, to) = (former.join(spool::FOLDER), beside.join(spool::FOLDER));
+        let moved = if beside.exists() { move_files(&from, &to) } else { std::fs::rename(&former, beside) };
+        if let Err(why) = moved {
+            tracing::warn!("{} cannot be moved to {}: {why}", former.display(), beside.display());
+        }
+    }
+}
+
+/// Moves the files of a folder to another one, except those that are there already.
+#[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only servers need it"))]
+fn move_files(from: &Path, to: &Path) -> std::io::Result<()> {
+    if !from.is_dir() {
+        return Ok(());
+    }
+    crate::files::make_folders(to)?;
+    for file in std::fs::read_dir(from)? {
+        let file = file?;
+        let place = to.join(file.file_name());
+        if !place.exists() {
+            std::fs::rename(file.path(), place)?;
+        }
+    }
+    Ok(())
+}
+
+/// The name of the folder of an address, among those of other addresses.
+fn folder_name(address: &str) -> String {
+    let plain: String = hidden(address)
+        .chars()
+        .map(|character| if character.is_ascii_alphanumeric() { character } else { '-' })
+        .collect();
+    let own = hash::short_name(address, 12).to_lowercase();
+    format!("{}-{own}", plain.trim_matches('-'))
 }
 
 impl fmt::Display for Address {
@@ -145,6 +187,24 @@ pub fn hidden(address: &str) -> String {
     format!("{scheme}{authority}{path}{query}{fragment}")
 }
 
+/// An address without its password, wherever it is written.
+fn without_password(address: &str) -> String {
+    let (scheme, rest) = address.find("://").map_or(("", address), |at| address.split_at(at + 3));
+    let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
+    let authority = &rest[..end];
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    // As in `hidden`: a password may contain what should have been escaped.
+    let is_cut =
+        !authority.contains('@') && authority.rsplit_once(':').is_some_and(|(_, port)| !is_port(port));
+    let at = if is_cut { rest.rfind('@') } else { authority.rfind('@') };
+    let (login, rest) = at.map_or(("", rest), |at| rest.split_at(at));
+    let user = login.split_once(':').map_or(login, |(user, _)| user);
+    let Some((place, query)) = rest.split_once('?') else { return format!("{scheme}{user}{rest}") };
+    let kept: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with("password=")).collect();
+    let mark = if kept.is_empty() { "" } else { "?" };
+    format!("{scheme}{user}{place}{mark}{}", kept.join("&"))
+}
+
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -174,6 +234,60 @@ mod tests {
         let database = database.parse::<Location>().unwrap();
         assert_eq!(database.to_string(), "postgres://***@/db?host=/run/pg&sslmode=require");
         assert!(!format!("{database:?}").contains("secret"));
+    }
+
+    /// What waits for a server is found again when the password is another one, and only then.
+    #[test]
+    fn the_folder_of_an_address_does_not_depend_on_its_password() {
+        let folder = |address: &str| match address.parse::<Location>().unwrap().with_folder(Path::new("/x")) {
+            Location::Postgres(address) => address.beside().unwrap().to_owned(),
+            other => panic!("{other}"),
+        };
+        let own = folder("postgres://me@h:5432/db?sslmode=require");
+        for same in [
+            "postgres://me:right@h:5432/db?sslmode=require",
+            "postgres://me:p/w@x@h:5432/db?sslmode=require",
+            "postgres://me:p?w@h:5432/db?sslmode=require",
+            "postgres://me@h:5432/db?password=wrong&sslmode=require",
+        ] {
+            assert_eq!(folder(same), own, "{same}");
+        }
+        for other in
+            ["postgres://you:right@h:5432/db?sslmode=require", "postgres://me@h:5433/db?sslmode=require"]
+        {
+            assert_ne!(folder(other), own, "{other}");
+        }
+    }
+
+    /// Entries that an earlier version left under its own name of the folder wait under the new one.
+    #[test]
+    fn what_waits_in_a_renamed_folder_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let given = "postgres://me:right@h:5432/db";
+        let address = match given.parse::<Location>().unwrap().with_folder(folder.path()) {
+            Location::Postgres(address) => address,
+            other => panic!("{other}"),
+        };
+        let (former, new) = (folder.path().join(folder_name(given)), address.beside().unwrap());
+        let put = |name: &str| {
+            std::fs::create_dir_all(former.join(spool::FOLDER)).unwrap();
+            std::fs::write(former.join(spool::FOLDER).join(name), name).unwrap();
+        };
+        let has = |name: &str| {
+            std::fs::read_to_string(new.join(spool::FOLDER).join(name)).is_ok_and(|text| text == name)
+        };
+        put("one.unsaved");
+        address.adopt_former_folder();
+        assert!(has("one.unsaved") && !former.exists());
+        // The earlier version was used once more.
+        put("two.unsaved");
+        address.adopt_former_folder();
+        assert!(has("one.unsaved") && has("two.unsaved"));
+        // A file that is there already stays, and so does the other.
+        std::fs::write(new.join(spool::FOLDER).join("three.unsaved"), "newer").unwrap();
+        put("three.unsaved");
+        address.adopt_former_folder();
+        assert!(!has("three.unsaved") && former.join(spool::FOLDER).join("three.unsaved").exists());
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl fmt::Display for Holder {
 
 /// The right to write to a conversation, until it is dropped.
 #[derive(Debug)]
-pub struct Lock(#[allow(dead_code, reason = "what counts is that it is held")] Held);
+pub struct Lock(#[allow(dead_code, reason = "held for what happens when it is dropped")] Held);
 
 #[cfg(feature = "postgres")]
 impl From<crate::postgres::Lease> for Lock {
@@ -105,7 +105,7 @@ enum Held {
         conversation: ConversationId,
     },
     #[cfg(feature = "postgres")]
-    #[allow(dead_code, reason = "what counts is that it is held")]
+    #[allow(dead_code, reason = "held for what happens when it is dropped")]
     Lease(crate::postgres::Lease),
 }
 

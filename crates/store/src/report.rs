@@ -29,10 +29,21 @@ pub struct MessageRow {
     pub content: Option<String>,
     /// The calls, as a JSON list in the form of OpenAI's API; none if there are none.
     pub tool_calls: Option<String>,
+    /// The columns for calls and results that an imported row had, as JSON, if it was written before there was one for calls.
+    pub functions: FunctionColumns,
     /// The call that a result answers; none in any other message.
     pub answers: Option<AnsweredCall>,
     /// When it was said.
     pub at: Timestamp,
+}
+
+/// The values of the columns `function_calls` and `function_results`, as JSON.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FunctionColumns {
+    /// The calls; none if the column was empty.
+    pub calls: Option<String>,
+    /// Their results; none if the column was empty.
+    pub results: Option<String>,
 }
 
 /// The call that a result answers.

@@ -6,7 +6,7 @@ use rejoin_record::{Entry, EntryId, Envelope, Hash, Kind, entry::SaltedBody};
 
 use crate::{
     scan,
-    store::{Damage, Each, Item, Place},
+    store::{Damage, Each, StoragePlace, StoredItem},
 };
 
 /// A row whose columns were read and not checked yet. Reading needs the connection; checking takes longer, and another thread can do it.
@@ -21,7 +21,7 @@ pub(crate) struct UnverifiedRow {
 }
 
 pub(crate) fn damaged(seq: u64, why: impl Into<String>, bytes: Vec<u8>) -> Damage {
-    Damage::at(Place::Row(seq), why, bytes)
+    Damage::at(StoragePlace::Row(seq), why, bytes)
 }
 
 impl UnverifiedRow {
@@ -112,7 +112,7 @@ fn respelled(
     if same { Ok(entry) } else { Err(String::from("its envelope and its columns differ")) }
 }
 
-/// Hands out the rows of a conversation in their order, and damage in the place of each row that is missing or not sound.
+/// Hands out the rows of a conversation in order, with a damage item for each row that is missing or invalid.
 pub(crate) struct InOrder<'e> {
     /// The `seq` of the row that should come next.
     pub(crate) next: u64,
@@ -130,11 +130,11 @@ impl<'e> InOrder<'e> {
     pub(crate) fn hand(&mut self, seq: u64, row: Result<UnverifiedRow, Damage>) -> ControlFlow<()> {
         self.skip_to(seq)?;
         match row.and_then(UnverifiedRow::verify) {
-            Err(damage) => self.give(Item::Damage(damage))?,
+            Err(damage) => self.give(StoredItem::Damage(damage))?,
             Ok(verified) => {
                 let doubt = verified.doubt();
-                self.give(Item::Entry(verified.entry))?;
-                doubt.map_or(ControlFlow::Continue(()), |doubt| self.give(Item::Damage(doubt)))?;
+                self.give(StoredItem::Entry(verified.entry))?;
+                doubt.map_or(ControlFlow::Continue(()), |doubt| self.give(StoredItem::Damage(doubt)))?;
             }
         }
         self.next = seq + 1;
@@ -144,13 +144,13 @@ impl<'e> InOrder<'e> {
     /// Reports the rows before this one that did not come.
     pub(crate) fn skip_to(&mut self, seq: u64) -> ControlFlow<()> {
         if seq > self.next {
-            self.give(Item::Damage(lost(self.next, seq - 1)))?;
+            self.give(StoredItem::Damage(lost(self.next, seq - 1)))?;
         }
         self.next = seq;
         ControlFlow::Continue(())
     }
 
-    fn give(&mut self, item: Item) -> ControlFlow<()> {
+    fn give(&mut self, item: StoredItem) -> ControlFlow<()> {
         let flow = (self.each)(item);
         self.stopped |= flow.is_break();
         flow
@@ -164,5 +164,5 @@ pub(crate) fn lost(first: u64, last: u64) -> Damage {
     } else {
         format!("the entries up to number {last} are lost")
     };
-    Damage::at(Place::Row(first), why, Vec::new())
+    Damage::at(StoragePlace::Row(first), why, Vec::new())
 }

@@ -17,7 +17,8 @@ use crate::{
     digest::{Digester, Words},
     error::{StoreError, StoreResult},
     store::{
-        Cursor, Each, EachProblem, Excerpt, Hit, Item, Page, Place, Problem, Query, Search, Store, Verified,
+        Cursor, Each, EachProblem, Excerpt, Hit, Page, Problem, Query, Search, StoragePlace, Store,
+        StoredItem, Verified,
     },
     summary::{Summary, Tally},
 };
@@ -130,8 +131,8 @@ pub(crate) fn tally(
     let mut tally = Tally::new(conversation, digester);
     store.read(conversation, 0, &mut |item| {
         match item {
-            Item::Entry(entry) => drop(tally.add(&entry)),
-            Item::Damage(damage) => tally.note_damage(!damage.torn),
+            StoredItem::Entry(entry) => drop(tally.add(&entry)),
+            StoredItem::Damage(damage) => tally.note_damage(!damage.torn),
         }
         ControlFlow::Continue(())
     })?;
@@ -146,12 +147,12 @@ pub(crate) fn entries(
 ) -> StoreResult<Vec<Entry>> {
     let mut entries = Vec::new();
     read(&mut |item| match item {
-        Item::Entry(entry) if entry.envelope().seq > newest => ControlFlow::Break(()),
-        Item::Entry(entry) => {
+        StoredItem::Entry(entry) if entry.envelope().seq > newest => ControlFlow::Break(()),
+        StoredItem::Entry(entry) => {
             entries.push(entry);
             ControlFlow::Continue(())
         }
-        Item::Damage(_) => ControlFlow::Continue(()),
+        StoredItem::Damage(_) => ControlFlow::Continue(()),
     })?;
     Ok(entries)
 }
@@ -164,11 +165,11 @@ pub(crate) fn beginning_is_damaged(store: &dyn Store, conversation: Conversation
     let (mut damaged, mut next) = (false, 0);
     store.read(conversation, 0, &mut |item| {
         let last = match item {
-            Item::Entry(entry) => {
+            StoredItem::Entry(entry) => {
                 damaged |= entry.envelope().seq != next;
                 entry.envelope().kind == Kind::Message
             }
-            Item::Damage(damage) => {
+            StoredItem::Damage(damage) => {
                 damaged |= !damage.torn;
                 false
             }
@@ -354,7 +355,7 @@ pub(crate) fn search(
         let first = found.len();
         let mut tally = Tally::new(conversation, digester);
         let read = store.read(conversation, 0, &mut |item| {
-            if let Item::Entry(entry) = item {
+            if let StoredItem::Entry(entry) = item {
                 let (words, time) = tally.add(&entry);
                 let time = time.unwrap_or(entry.envelope().timestamp);
                 found.extend(words.and_then(|words| hit(conversation, &entry, words, time, &parts)));
@@ -415,8 +416,8 @@ pub(crate) fn verify_one(
 ) -> StoreResult<Verified> {
     verify_with(conversation, each, |sink| {
         store.read(conversation, 0, &mut |item| {
-            let row = if let Item::Entry(entry) = &item { entry.envelope().seq } else { 0 };
-            sink(Place::Row(row), item);
+            let row = if let StoredItem::Entry(entry) = &item { entry.envelope().seq } else { 0 };
+            sink(StoragePlace::Row(row), item);
             ControlFlow::Continue(())
         })
     })
@@ -426,17 +427,17 @@ pub(crate) fn verify_one(
 pub(crate) fn verify_with(
     conversation: ConversationId,
     each: EachProblem<'_>,
-    read: impl FnOnce(&mut dyn FnMut(Place, Item)) -> StoreResult<()>,
+    read: impl FnOnce(&mut dyn FnMut(StoragePlace, StoredItem)) -> StoreResult<()>,
 ) -> StoreResult<Verified> {
     let (mut entries, mut places) = (Vec::new(), HashMap::new());
     let mut damaged = false;
     read(&mut |place, item| match item {
-        Item::Entry(entry) => {
+        StoredItem::Entry(entry) => {
             places.insert(entry.id(), place);
             // Reading has checked the bodies; of a long conversation they need not all be in memory.
             entries.push(if entry.envelope().seq > 0 { entry.erased() } else { entry });
         }
-        Item::Damage(damage) => {
+        StoredItem::Damage(damage) => {
             damaged |= !damage.torn;
             each(Problem {
                 conversation: Some(conversation),
@@ -463,7 +464,7 @@ pub(crate) fn verify_with(
             | Discrepancy::Rootless(id)
             | Discrepancy::Changed(id) => places.get(id).copied(),
         };
-        let place = place.unwrap_or(Place::Store);
+        let place = place.unwrap_or(StoragePlace::Store);
         each(Problem { conversation: Some(conversation), place, what: discrepancy.to_string(), torn: false });
     }
     // The conversation is found by its id, which the header must confirm.
@@ -472,7 +473,7 @@ pub(crate) fn verify_with(
     {
         let what = format!("it is kept as {conversation}, but its header says {}", header.conversation);
         let place = entries.first().and_then(|entry| places.get(&entry.id()).copied());
-        let place = place.unwrap_or(Place::Store);
+        let place = place.unwrap_or(StoragePlace::Store);
         each(Problem { conversation: Some(conversation), place, what, torn: false });
     }
     Ok(Verified { conversations: 1, entries: entries.len() as u64 })

@@ -23,13 +23,13 @@ use crate::{
     scope::ScopeFilter,
     spool::Spool,
     store::{
-        Damage, Each, EachPiece, EachProblem, Enabled, Erasure, Hit, Item, Page, PartRead, ProgressHook,
-        Query, Search, Selected, Size, Store, StoreOption, Verified,
+        Damage, Each, EachPiece, EachProblem, Enabled, Erasure, Hit, Page, PartRead, ProgressHook, Query,
+        Search, Selected, Size, Store, StoreOption, StoredItem, Verified,
     },
     summary::Summary,
 };
 
-/// The number of conversations of which a handle remembers that they are its own.
+/// How many conversations a handle remembers as belonging to its scope.
 const REMEMBERED: usize = 4096;
 
 /// A function that says whether files beside the store that belong to a conversation may be used.
@@ -200,7 +200,7 @@ impl Store for Scoped {
                 if known.is_none() {
                     match self.inner.check_free(id) {
                         // While the server is away, a file takes what is begun; delivering it finds out whether the id is free.
-                        Err(why) if why.is_unwritable() => {}
+                        Err(why) if why.is_unwritable() || matches!(why, StoreError::TooNew { .. }) => {}
                         checked => checked?,
                     }
                 }
@@ -333,6 +333,7 @@ impl Store for Scoped {
         self.store().report()
     }
 
+    /// The key of the whole store: it only makes hashes of the scope's own calls here, and they are those of the view that reports read.
     fn report_key(&self) -> StoreResult<Option<[u8; 32]>> {
         self.store().report_key()
     }
@@ -342,7 +343,7 @@ impl Store for Scoped {
         let mut record = 0;
         for id in self.ids("", usize::MAX)? {
             self.read(id, 0, &mut |item| {
-                if let Item::Entry(entry) = item {
+                if let StoredItem::Entry(entry) = item {
                     record += entry.to_line().len() as u64 + 1;
                 }
                 std::ops::ControlFlow::Continue(())

@@ -18,8 +18,12 @@ use rejoin_record::{
 use crate::{
     error::{StoreError, StoreResult},
     files::{self, PrivateFolder},
+    location::Location,
     scoped::{Allowed, Allows},
 };
+
+/// The name of the folder, beside the other things that a server does not keep.
+pub(crate) const FOLDER: &str = "unsaved";
 
 /// How the names of the files end.
 const ENDING: &str = ".unsaved";
@@ -32,6 +36,12 @@ const SET_ASIDE: &str = ".deleted";
 pub struct Spool {
     folder: PrivateFolder,
     allows: Allowed,
+}
+
+/// Whether entries wait on this machine for the server at a location.
+pub fn has_unsaved(location: &Location) -> bool {
+    let Location::Postgres(address) = location else { return false };
+    address.beside().is_some_and(|folder| !Spool::new(folder.join(FOLDER)).conversations().is_empty())
 }
 
 /// A file with entries of one conversation.
@@ -54,7 +64,7 @@ pub struct LeftUnsaved {
 }
 
 impl LeftUnsaved {
-    /// The next entries, of about so many bytes in all; none at the end. A torn line at the end was never acknowledged.
+    /// Returns the next entries, about `bytes` in all, or none at the end. A torn line at the end was never acknowledged.
     pub fn next_entries(&mut self, bytes: usize) -> StoreResult<Vec<Entry>> {
         let (mut entries, mut taken) = (Vec::new(), 0);
         while taken < bytes && !self.has_ended {
@@ -102,7 +112,6 @@ impl LeftUnsaved {
 }
 
 impl Spool {
-    #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only servers need it"))]
     pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: PrivateFolder::inside(folder), allows: Allowed::default() }
     }

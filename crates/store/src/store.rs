@@ -31,7 +31,7 @@ pub(crate) const POLL: Duration = Duration::from_millis(250);
 /// A store of conversations.
 ///
 /// Every method may be called from any thread. Reading works while other processes write. Damage does not make reading fail: it is
-/// handed out as an [`Item`].
+/// handed out as an [`StoredItem`].
 ///
 /// A method fails if the store cannot be read or written. `read`, `summary`, `erase_all`, `delete`, `files_that_go` and `verify` fail
 /// with [`StoreError::NotFound`] if the conversation does not exist.
@@ -95,7 +95,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         let mut flow = ControlFlow::Continue(());
         let mut wanted = part.earlier.iter().copied().peekable();
         self.read(id, 0, &mut |item| {
-            let skips = matches!(&item, Item::Entry(entry)
+            let skips = matches!(&item, StoredItem::Entry(entry)
                 if entry.envelope().seq < part.from && wanted.next_if_eq(&entry.envelope().seq).is_none());
             if !skips {
                 flow = each(item);
@@ -258,7 +258,7 @@ impl dyn Store + '_ {
     /// Hands out every entry of a conversation that can be read, in the order of appending.
     pub fn each_entry(&self, conversation: ConversationId, mut each: impl FnMut(Entry)) -> StoreResult<()> {
         self.read(conversation, 0, &mut |item| {
-            if let Item::Entry(entry) = item {
+            if let StoredItem::Entry(entry) = item {
                 each(entry);
             }
             ControlFlow::Continue(())
@@ -275,7 +275,7 @@ pub struct Selected<'p> {
     pub from: u64,
 }
 
-/// What came of reading a part.
+/// The result of reading part of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartRead {
     /// It was read, until its end or until the caller stopped.
@@ -297,7 +297,7 @@ pub struct Progress {
 pub type ProgressHook = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// A function that takes what is read. Breaking stops the reading.
-pub type Each<'e> = &'e mut dyn FnMut(Item) -> ControlFlow<()>;
+pub type Each<'e> = &'e mut dyn FnMut(StoredItem) -> ControlFlow<()>;
 
 /// A function that takes the pieces of a checkpoint. Breaking stops the reading.
 pub type EachPiece<'e> = &'e mut dyn FnMut(String) -> ControlFlow<()>;
@@ -310,7 +310,7 @@ pub type Erasure = (EntryId, Entry);
 
 /// Something that was read from a store.
 #[derive(Debug, Clone)]
-pub enum Item {
+pub enum StoredItem {
     /// An entry whose body and hash agree.
     Entry(Entry),
     /// Bytes that are not an entry, or not the one that was stored.
@@ -319,7 +319,7 @@ pub enum Item {
 
 /// A place in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum StoragePlace {
     /// A line of a file, from 1.
     Line(u64),
     /// A row of a database, by the entry's `seq`.
@@ -328,7 +328,7 @@ pub enum Place {
     Store,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StoragePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(line) => write!(f, "line {line}"),
@@ -342,7 +342,7 @@ impl fmt::Display for Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The place in the store.
-    pub place: Place,
+    pub place: StoragePlace,
     /// The reason, for people.
     pub why: String,
     /// The bytes at that place, as far as they can be read. [`Store::set_aside`] copies them before
@@ -439,7 +439,7 @@ pub struct Problem {
     /// The conversation, if it is about one.
     pub conversation: Option<ConversationId>,
     /// Where it was found.
-    pub place: Place,
+    pub place: StoragePlace,
     /// What is wrong.
     pub what: String,
     /// Whether it is only the remainder of an append that was never acknowledged.
@@ -456,14 +456,18 @@ impl Verified {
 
 impl Problem {
     /// A problem that is more than the remainder of an append.
-    pub(crate) fn of(conversation: Option<ConversationId>, place: Place, what: impl Into<String>) -> Self {
+    pub(crate) fn of(
+        conversation: Option<ConversationId>,
+        place: StoragePlace,
+        what: impl Into<String>,
+    ) -> Self {
         Self { conversation, place, what: what.into(), torn: false }
     }
 }
 
 impl Damage {
     /// Damage that is more than the remainder of an append, with the bytes of it.
-    pub(crate) fn at(place: Place, why: impl Into<String>, bytes: Vec<u8>) -> Self {
+    pub(crate) fn at(place: StoragePlace, why: impl Into<String>, bytes: Vec<u8>) -> Self {
         Self { place, why: why.into(), bytes, torn: false }
     }
 }

@@ -194,7 +194,7 @@ fn store_entry(store: &dyn Store, id: rejoin_record::ConversationId, seq: u64) -
     let mut found = None;
     store
         .read(id, seq, &mut |item| {
-            if let rejoin_store::Item::Entry(entry) = item {
+            if let rejoin_store::StoredItem::Entry(entry) = item {
                 found = Some(entry.id());
             }
             std::ops::ControlFlow::Break(())

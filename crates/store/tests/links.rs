@@ -18,7 +18,7 @@ use std::{
 };
 
 use rejoin_record::{ConversationId, Entry};
-use rejoin_store::{Damage, Holder, Location, Place, Query, Search, Store, StoreError, try_writing};
+use rejoin_store::{Damage, Holder, Location, Query, Search, StoragePlace, Store, StoreError, try_writing};
 use support::{READ, Talk, WRITE, read, tail};
 
 /// What is put in the place of a file or folder of the store.
@@ -179,7 +179,12 @@ fn fresh() -> Talk {
 }
 
 fn damage() -> Damage {
-    Damage { place: Place::Line(1), why: String::from("torn"), bytes: b"torn bytes".to_vec(), torn: false }
+    Damage {
+        place: StoragePlace::Line(1),
+        why: String::from("torn"),
+        bytes: b"torn bytes".to_vec(),
+        torn: false,
+    }
 }
 
 /// Every name below a folder, with what it is and what is in it. Nothing is followed.

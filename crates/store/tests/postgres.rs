@@ -216,6 +216,18 @@ fn a_lease_is_taken_over_when_it_lapses() {
         child.wait().unwrap();
         drop(theirs.lock(talk.id, &holder("fifth")).unwrap());
         drop(lock);
+        // It ran on another machine: whether it still runs is not known here until its time is over.
+        let lock = ours.lock(talk.id, &gone).unwrap();
+        let elsewhere = "UPDATE rejoin.lease SET holder = jsonb_set(holder::jsonb, '{machine}', '\"other\"') || '{\"host\":\"db7\"}'";
+        server.psql(database, elsewhere).unwrap();
+        let refused = theirs.lock(talk.id, &holder("sixth")).unwrap_err();
+        assert!(
+            matches!(&refused, StoreError::Locked(other) if other.command == "killed on db7"),
+            "{refused:?}"
+        );
+        server.psql(database, "UPDATE rejoin.lease SET until = now() - interval '1 second'").unwrap();
+        drop(theirs.lock(talk.id, &holder("sixth")).unwrap());
+        drop(lock);
     });
 }
 
@@ -358,7 +370,7 @@ fn append_one(
         // It may be there all the same, if others came after it.
         let mut is_there = false;
         let looked = store.read(id, after.seq + 1, &mut |item| {
-            is_there |= matches!(&item, rejoin_store::Item::Entry(found) if found.id() == entry_id);
+            is_there |= matches!(&item, rejoin_store::StoredItem::Entry(found) if found.id() == entry_id);
             std::ops::ControlFlow::Continue(())
         });
         match looked {
@@ -372,7 +384,8 @@ fn append_one(
                 let (mut there, mut asked) = (false, false);
                 if store
                     .read(id, after.seq + 1, &mut |item| {
-                        there |= matches!(&item, rejoin_store::Item::Entry(found) if found.id() == entry_id);
+                        there |=
+                            matches!(&item, rejoin_store::StoredItem::Entry(found) if found.id() == entry_id);
                         std::ops::ControlFlow::Continue(())
                     })
                     .is_ok()
@@ -566,6 +579,47 @@ fn the_first_host_that_takes_us_is_used() {
         let (why, hint) = refusal(at("&port=1&port=2"));
         assert!(why.contains("numbers of hosts") && hint.contains("ports"), "{why}; {hint}");
     });
+}
+
+/// An address names a server and its standby. When the server is lost and the standby takes over, the same store goes on there.
+#[test]
+fn a_standby_takes_over() {
+    let Some(programs) = testkit::postgres::programs() else { return };
+    let primary = Server::start(programs, &["fsync=off"]);
+    let database = primary.database();
+    let standby = primary.standby();
+    let both =
+        primary.address(&database).replace("host=", &format!("host={}&host=", standby.socket().display()))
+            + "&target_session_attrs=read-write";
+    let both: Location = both.parse().unwrap();
+    let (store, mut talk, mut entries) = with_talk(&both, 3);
+    let end = primary.psql("postgres", "SELECT pg_current_wal_flush_lsn()").unwrap();
+    let begun = Instant::now();
+    while standby.psql("postgres", &format!("SELECT pg_last_wal_replay_lsn() >= '{end}'")).as_deref()
+        != Ok("t")
+    {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the standby does not follow");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // The standby alone can be read.
+    let only: Location = standby.address(&database).parse().unwrap();
+    let reader = open(&only).unwrap();
+    assert!(reader.read_only().is_some_and(|why| why.contains("primary")));
+    assert_eq!(read(&*reader, talk.id, 0).0, entries);
+    let next = talk.user("said while there is no primary");
+    let append =
+        |store: &dyn Store, after: &[Entry]| store.append(talk.id, tail(after), std::slice::from_ref(&next));
+    assert!(append(&*reader, &entries).is_err_and(|why| why.is_unwritable()));
+    primary.kill();
+    let refused = append(&*store, &entries).unwrap_err();
+    assert!(refused.is_unwritable() && refused.to_string().contains("does not allow writes"), "{refused}");
+    assert_eq!(standby.psql("postgres", "SELECT pg_promote()").as_deref(), Ok("t"));
+    append(&*store, &entries).unwrap();
+    entries.push(next.clone());
+    for store in [store, reader, open(&both).unwrap()] {
+        assert_eq!(read(&*store, talk.id, 0).0, entries);
+        assert!(problems(&*store, None).is_empty());
+    }
 }
 
 /// The caller's thread may belong to a runtime that knows nothing of the store.

@@ -14,7 +14,7 @@ use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Salt, Timestamp, chain::Stamp,
     content::Metadata,
 };
-use rejoin_store::{Access, Item, Location, Options, Store, StoreError, open};
+use rejoin_store::{Access, Location, Options, Store, StoreError, StoredItem, open};
 use testkit::faults::digest;
 
 fn stamp(number: u64) -> Stamp {
@@ -66,7 +66,7 @@ fn read_all(store: &dyn Store, ids: &[ConversationId]) -> Lines {
     for id in ids {
         let mut lines = Vec::new();
         let read = store.read(*id, 0, &mut |item| {
-            if let Item::Entry(entry) = item {
+            if let StoredItem::Entry(entry) = item {
                 lines.push(entry.to_line());
             }
             ControlFlow::Continue(())
@@ -449,7 +449,7 @@ fn a_bomb_is_not_expanded() {
     let mut why = Vec::new();
     store
         .read(ids[0], 0, &mut |item| {
-            if let Item::Damage(damage) = item {
+            if let StoredItem::Damage(damage) = item {
                 why.push(damage.why);
             }
             ControlFlow::Continue(())

@@ -24,7 +24,7 @@ pub use finding::{Action, Finding, Position, Severity};
 pub use history::{Fate, History, KnownCall};
 pub use layers::Layers;
 pub use list::List;
-pub use pairing::{BlockAt, PairedResult, Pairing, Tie};
+pub use pairing::{BlockAt, MatchKind, PairedResult, Pairing};
 pub use path_state::{LastWord, PathState, PendingCall};
 pub use repair::{OnBroken, Refused, Repaired, Repairer, recovery_lines, removals, repair, repair_or_refuse};
 pub use rules::Rule;

@@ -63,7 +63,7 @@ pub(crate) struct CallSlot {
 
 /// How a result belongs to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tie {
+pub enum MatchKind {
     /// It answers an open call.
     Answer,
     /// The call was answered before.
@@ -82,7 +82,7 @@ pub(crate) struct ResultSlot {
     pub message: u32,
     pub block: u32,
     pub call: u32,
-    pub tie: Tie,
+    pub kind: MatchKind,
     pub next: u32,
     /// Only results are between it and its call.
     pub direct: bool,
@@ -126,7 +126,7 @@ pub struct PairedResult {
     /// The result.
     pub at: BlockAt,
     /// How it belongs to its call.
-    pub tie: Tie,
+    pub kind: MatchKind,
     /// The call that it belongs to; none for an orphan or a result without an id.
     pub call: Option<BlockAt>,
 }
@@ -135,7 +135,7 @@ pub struct PairedResult {
 ///
 /// ```
 /// use rejoin_record::{Message, ToolCall};
-/// use rejoin_view::{Pairing, Tie};
+/// use rejoin_view::{MatchKind, Pairing};
 ///
 /// let mut pairing = Pairing::default();
 /// let calls = vec![ToolCall::new("a", "read", "{}"), ToolCall::new("b", "read", "{}")];
@@ -143,7 +143,7 @@ pub struct PairedResult {
 /// pairing.add(&Message::tool("b", "the second"));
 /// pairing.add(&Message::tool("z", "unasked"));
 /// assert_eq!(pairing.open_calls().map(|call| call.block).collect::<Vec<_>>(), [0]);
-/// assert_eq!(pairing.paired().map(|result| result.tie).collect::<Vec<_>>(), [Tie::Answer, Tie::Orphan]);
+/// assert_eq!(pairing.paired().map(|result| result.kind).collect::<Vec<_>>(), [MatchKind::Answer, MatchKind::Orphan]);
 /// ```
 #[derive(Debug, Default)]
 pub struct Pairing {
@@ -197,15 +197,21 @@ impl Pairing {
     pub fn paired(&self) -> impl Iterator<Item = PairedResult> {
         self.results.iter().map(|result| PairedResult {
             at: result.at(),
-            tie: result.tie,
+            kind: result.kind,
             call: self.calls.get(result.call as usize).map(CallSlot::at),
         })
+    }
+
+    /// The call that a result belongs to; none for an orphan or a result without an id.
+    pub fn call_of(&self, result: BlockAt) -> Option<BlockAt> {
+        let place = self.results.binary_search_by_key(&result, ResultSlot::at).ok()?;
+        self.calls.get(self.results[place].call as usize).map(CallSlot::at)
     }
 
     /// The results since the last request that answer no call: orphans, second and early ones.
     pub(crate) fn strays(&self) -> impl Iterator<Item = BlockAt> {
         let strays = self.results.iter().filter(|result| result.epoch == self.epoch);
-        let strays = strays.filter(|result| !matches!(result.tie, Tie::Answer | Tie::NoId));
+        let strays = strays.filter(|result| !matches!(result.kind, MatchKind::Answer | MatchKind::NoId));
         strays.map(ResultSlot::at)
     }
 
@@ -336,7 +342,7 @@ impl Pairing {
             let result = &mut self.results[early as usize];
             state.waiting = std::mem::replace(&mut result.next, NONE);
             if result.epoch == self.epoch {
-                result.tie = Tie::Early;
+                result.kind = MatchKind::Early;
                 result.call = this;
                 append(&mut slot, early, &mut self.results);
             }
@@ -363,7 +369,7 @@ impl Pairing {
             message,
             block,
             call: NONE,
-            tie: Tie::Orphan,
+            kind: MatchKind::Orphan,
             next: NONE,
             direct: false,
             out_of_order: false,
@@ -372,9 +378,9 @@ impl Pairing {
         let mut state = id.and_then(|id| self.ids.get_mut(id));
         let steps = state.as_deref_mut().map_or(0, |state| Self::settle(state, &self.calls, self.epoch));
         match (id, state) {
-            (None, _) => slot.tie = Tie::NoId,
+            (None, _) => slot.kind = MatchKind::NoId,
             (Some(_), Some(state)) if state.open != NONE => {
-                slot.tie = Tie::Answer;
+                slot.kind = MatchKind::Answer;
                 slot.call = state.open;
                 let call = &mut self.calls[state.open as usize];
                 call.answered = true;
@@ -383,7 +389,7 @@ impl Pairing {
             (Some(_), Some(state))
                 if state.newest != NONE && self.calls[state.newest as usize].epoch == self.epoch =>
             {
-                slot.tie = Tie::Duplicate;
+                slot.kind = MatchKind::Duplicate;
                 slot.call = state.newest;
             }
             (Some(_), Some(state)) if state.newest == NONE => {

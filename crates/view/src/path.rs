@@ -27,7 +27,7 @@ pub struct Path {
     pub history: History,
     /// The entry of each message; a compaction's summary has the compaction's.
     pub entries: Vec<EntryId>,
-    /// What was found on the way, each with the entry that it is about.
+    /// Findings made while following the path, each with the entry it is about.
     pub findings: Vec<(EntryId, Finding)>,
 }
 
@@ -351,7 +351,7 @@ impl Walk {
             && cut(self) == cut(other)
     }
 
-    /// What was found on the way, each with the entry that it is about.
+    /// Findings made while following the path, each with the entry it is about.
     pub fn findings(&self) -> &[(EntryId, Finding)] {
         &self.findings
     }
@@ -574,7 +574,7 @@ impl Walk {
         self.next_number
     }
 
-    /// The place of the summary that stands for what a compaction hides.
+    /// The index of the summary that replaces the messages hidden by a compaction.
     pub fn summary(&self) -> Option<usize> {
         self.summary
     }
@@ -675,7 +675,7 @@ fn without_spans(message: &Message, change: impl Fn(&mut ToolResult)) -> Message
     Message { native: None, blocks, role: message.role.clone(), form: message.form }
 }
 
-/// What a view shows in the place of a pruned result.
+/// The text that a view shows instead of a pruned result.
 struct Tombstone {
     /// The place of its message.
     place: usize,

@@ -20,7 +20,7 @@ use rejoin_record::{
 
 use crate::{
     history::Fate,
-    pairing::{Pairing, Tie},
+    pairing::{MatchKind, Pairing},
     path::Walk,
 };
 
@@ -145,7 +145,9 @@ impl PathState {
         match content {
             Content::Message(message) => self.note_message(entry, message),
             Content::Compacted(_) | Content::Closed(_) => self.interrupted = false,
-            Content::Turn(turn) => self.interrupted = turn.state == TurnState::Interrupted,
+            Content::Turn(turn) if turn.unused_summary.is_none() => {
+                self.interrupted = turn.state == TurnState::Interrupted;
+            }
             _ => {}
         }
     }
@@ -163,15 +165,15 @@ impl PathState {
         self.pairing.add(message);
         for result in &self.pairing.results[results..] {
             let id = || message.blocks[result.block as usize].as_result()?.call_id.clone();
-            match result.tie {
-                Tie::Answer => {
+            match result.kind {
+                MatchKind::Answer => {
                     let answered = self.pending.remove(&(result.call as usize));
                     answered.map(|call| self.numbers.remove(&(call.entry, call.block)));
                 }
-                Tie::Duplicate | Tie::Orphan => self.strays.extend(id()),
+                MatchKind::Duplicate | MatchKind::Orphan => self.strays.extend(id()),
                 // Before a call of the same message: it may be a second result of an earlier call.
-                Tie::Early => self.lost = true,
-                Tie::NoId => {}
+                MatchKind::Early => self.lost = true,
+                MatchKind::NoId => {}
             }
         }
         for (number, slot) in self.pairing.calls.iter().enumerate().skip(calls) {

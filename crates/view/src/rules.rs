@@ -60,6 +60,8 @@ rules! {
     UnreadText = "unread-text", Warning, "text of the source was not understood and is not part of the conversation";
     UnusableMedia = "unusable-media", Warning, "an image or document cannot be read by the provider";
     InvalidUtf8 = "invalid-utf8", Warning, "bytes that are not text were replaced";
+    DoubledEntry = "doubled-entry", Note, "the file has an entry twice";
+    PrunedResult = "pruned-result", Note, "the agent sends a tool result without its content";
     TornTail = "torn-tail", Note, "the last write was cut off before it was acknowledged";
     AwaitingApproval = "awaiting-approval", Note, "a call waits for a person's approval";
     ResultOrder = "result-order", Note, "the results of a batch are not in the order of its calls";

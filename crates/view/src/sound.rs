@@ -6,7 +6,7 @@
 use std::{borrow::Cow, fmt, sync::Arc};
 
 use crate::list::List;
-use rejoin_record::{Arguments, Block, CallId, Message, Role, ToolCall, ToolResult, json::write};
+use rejoin_record::{Arguments, Block, BlockKind, CallId, Message, Role, ToolCall, ToolResult, json::write};
 
 /// Who speaks in a view. Tools do not: their results belong to the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -408,12 +408,26 @@ fn plain_message(item: ItemRef<'_>) -> Message {
             PartRef::Block(_, block) => blocks.push(Block { span: None, ..block.clone() }),
             PartRef::Orphan(_, result) => {
                 blocks.push(Block::text(orphan_label(result)));
-                blocks.extend(result.content.iter().cloned());
+                blocks.extend(result.content.iter().map(plain_block));
             }
             PartRef::Exchange(exchange, call) => blocks.push(Block::call(exchange.sound_call(call))),
         }
     }
     Message { form: item.message().form, ..Message::new(role, blocks) }
+}
+
+/// A block of a result as part of a message of its own. A call or a result that the result held is text there: as a block it would
+/// be a call that was never made.
+fn plain_block(block: &Block) -> Block {
+    match &block.kind {
+        BlockKind::ToolCall(call) => Block::text(format!("{} {}", call.name, call.arguments.text()).trim()),
+        BlockKind::ToolResult(result) => {
+            let texts: Vec<&str> =
+                result.content.iter().filter_map(Block::as_text).map(|text| text.as_str()).collect();
+            Block::text(texts.join("\n"))
+        }
+        _ => Block { span: None, ..block.clone() },
+    }
 }
 
 impl ExchangeRef<'_> {

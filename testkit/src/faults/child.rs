@@ -17,7 +17,7 @@ use std::{
 };
 
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
-use rejoin_store::{Holder, Item, Location, Options, Store, StoreError, open};
+use rejoin_store::{Holder, Location, Options, Store, StoreError, StoredItem, open};
 
 use super::{
     script::{Script, Step},
@@ -107,13 +107,13 @@ impl Child {
 
     /// Runs it to its end, whatever end that is.
     #[must_use]
-    pub fn run(self) -> Said {
-        Said::by(self.start())
+    pub fn run(self) -> ChildOutput {
+        ChildOutput::by(self.start())
     }
 
     /// Runs it and kills it after a while.
     #[must_use]
-    pub fn run_for(self, time: Duration) -> Said {
+    pub fn run_for(self, time: Duration) -> ChildOutput {
         let mut child = self.start();
         thread::scope(|scope| {
             let out = child.stdout.take();
@@ -121,7 +121,7 @@ impl Child {
             thread::sleep(time);
             let _ = child.kill();
             let text = reading.join().unwrap_or_default();
-            Said::new(&text, child)
+            ChildOutput::new(&text, child)
         })
     }
 }
@@ -139,7 +139,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 
 /// What a child said before it ended.
 #[derive(Debug, Default)]
-pub struct Said {
+pub struct ChildOutput {
     /// Entries that it handed to the store, in order.
     pub tried: Vec<(u64, EntryId, Hash)>,
     /// Entries that were acknowledged, in order.
@@ -164,7 +164,7 @@ pub struct Said {
     pub stderr: String,
 }
 
-impl Said {
+impl ChildOutput {
     /// Waits for a child and reads what it said. One that never ends is killed, and that is wrong.
     #[must_use]
     pub fn by(mut child: process::Child) -> Self {
@@ -391,7 +391,7 @@ fn patiently<T>(what: &str, mut work: impl FnMut() -> Result<T, StoreError>) -> 
 pub fn read_all(store: &dyn Store, conversation: ConversationId) -> Result<Vec<Entry>, StoreError> {
     let mut entries: HashMap<u64, Entry> = HashMap::new();
     let read = store.read(conversation, 0, &mut |item| {
-        if let Item::Entry(entry) = item {
+        if let StoredItem::Entry(entry) = item {
             entries.insert(entry.envelope().seq, entry);
         }
         ControlFlow::Continue(())

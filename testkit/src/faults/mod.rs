@@ -16,7 +16,7 @@ mod skipped;
 mod strike;
 mod witness;
 
-pub use child::{Child, Job, Said, give_up, holder, job, open_patiently, read_all, say, work};
+pub use child::{Child, ChildOutput, Job, give_up, holder, job, open_patiently, read_all, say, work};
 pub use digest::digest;
 pub use model::{Model, verified};
 pub use place::Place;

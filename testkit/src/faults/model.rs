@@ -6,9 +6,9 @@ use std::{
 };
 
 use rejoin_record::{Content, ConversationId, Entry, EntryId, Hash, Kind, Tree, verify::verify};
-use rejoin_store::{Item, Query, Store, StoreError};
+use rejoin_store::{Query, Store, StoreError, StoredItem};
 
-use super::child::Said;
+use super::child::ChildOutput;
 
 /// The message for a store that has everything acknowledged, and something that does not belong to it.
 pub(super) const PIECES: &str = "the entries do not add up";
@@ -26,7 +26,7 @@ pub struct Model {
 
 impl Model {
     /// Takes in what a writer said.
-    pub fn hear(&mut self, said: &Said) {
+    pub fn hear(&mut self, said: &ChildOutput) {
         self.tried.extend(said.tried.iter().copied());
         self.acknowledged.extend(said.acknowledged.iter().map(|(seq, id, hash)| (*seq, (*id, *hash))));
         self.erasing.extend(said.erasing.iter().copied());
@@ -135,7 +135,7 @@ fn noted(entry: &Entry) -> Option<EntryId> {
 fn read(store: &dyn Store, conversation: ConversationId) -> Result<Vec<Entry>, StoreError> {
     let mut entries = Vec::new();
     store.read(conversation, 0, &mut |item| {
-        if let Item::Entry(entry) = item {
+        if let StoredItem::Entry(entry) = item {
             entries.push(entry);
         }
         ControlFlow::Continue(())

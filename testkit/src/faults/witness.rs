@@ -24,7 +24,7 @@ use rejoin_store::{
 };
 
 use super::{
-    child::{Said, say},
+    child::{ChildOutput, say},
     model::{Model, PIECES, verified},
 };
 
@@ -173,7 +173,7 @@ enum Asked {
 
 impl Ledger {
     /// Takes in what a witness said. Whatever it left open stays unknown.
-    pub fn hear(&mut self, said: &Said) {
+    pub fn hear(&mut self, said: &ChildOutput) {
         for line in &said.lines {
             self.hear_line(line);
         }

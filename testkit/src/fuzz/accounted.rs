@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::HashSet};
 use rejoin_formats::{
     Session,
     accounting::{Known, has_words},
-    session::{Aside, Place},
+    session::{Aside, SourcePlace},
     sessions,
 };
 use rejoin_record::{
@@ -221,7 +221,7 @@ impl Books {
     }
 }
 
-fn position(place: Place) -> Position {
+fn position(place: SourcePlace) -> Position {
     Position { message: place.line.is_none().then_some(place.index), block: None, line: place.line }
 }
 

@@ -145,7 +145,7 @@ fn recorded(session: &Session) -> Result<(), Broken> {
     }
     for message in &session.messages {
         match stored.next() {
-            Some(Ok(again)) if said(&again) == said(message) => {}
+            Some(Ok(again)) if spelling_free(&again) == spelling_free(message) => {}
             Some(Err(broken)) => return Err(broken),
             Some(Ok(again)) => {
                 return Err(Broken::new("record message", format!("{message:?}\nis kept as\n{again:?}")));
@@ -157,7 +157,7 @@ fn recorded(session: &Session) -> Result<(), Broken> {
 }
 
 /// A message without what the record may spell in another way: line breaks between the tokens of a native item.
-fn said(message: &Message) -> String {
+fn spelling_free(message: &Message) -> String {
     format!(
         "{:?} {:?} {:?}",
         message.role,
@@ -192,7 +192,7 @@ fn repaired(session: &Session, signs: &mut Signs) -> Result<(), Broken> {
                 format!("{problem:?}\n{messages:#?}"),
             ));
         }
-        let shape = |messages: &[Message]| messages.iter().map(said).collect::<Vec<_>>();
+        let shape = |messages: &[Message]| messages.iter().map(spelling_free).collect::<Vec<_>>();
         let (first, second) = (shape(&messages), shape(&again.view.to_messages()));
         if first != second {
             return Err(Broken::new("repair again", format!("{first:#?}\nbecame\n{second:#?}")));

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rejoin_record::json::{Doc, Kind, Value, write};
+use rejoin_record::json::{Doc, Value, ValueKind, write};
 use serde_json::value::RawValue;
 
 use super::{Broken, Signs};
@@ -82,7 +82,7 @@ fn walk(doc: &Doc<'_>) -> Result<(), Broken> {
     let Some(root) = doc.root() else { return Ok(()) };
     let mut open = vec![root];
     while let Some(value) = open.pop() {
-        if !value.is_cut() && value.kind() != Kind::Object && value.kind() != Kind::Array {
+        if !value.is_cut() && value.kind() != ValueKind::Object && value.kind() != ValueKind::Array {
             let again = Doc::parse(value.raw()).ok().and_then(|doc| doc.root().map(Value::kind));
             if again != Some(value.kind()) {
                 return Err(Broken::new("json raw", format!("{:?} is not {:?}", value.raw(), value.kind())));
@@ -128,11 +128,11 @@ pub(super) fn same(ours: Value<'_>, theirs: &serde_json::Value) -> Result<(), Br
         let equal = match theirs {
             Theirs::Null => ours.is_null(),
             Theirs::Bool(truth) => ours.as_bool() == Some(*truth),
-            Theirs::Number(number) => ours.kind() == Kind::Number && same_number(ours, number),
+            Theirs::Number(number) => ours.kind() == ValueKind::Number && same_number(ours, number),
             Theirs::String(text) => ours.as_str().is_some_and(|own| own == *text) && ours.is_str(text),
             Theirs::Array(items) => {
                 let own: Vec<_> = ours.items().collect();
-                let equal = ours.kind() == Kind::Array && own.len() == items.len();
+                let equal = ours.kind() == ValueKind::Array && own.len() == items.len();
                 open.extend(own.into_iter().zip(items));
                 equal
             }
@@ -140,7 +140,7 @@ pub(super) fn same(ours: Value<'_>, theirs: &serde_json::Value) -> Result<(), Br
                 // Of duplicates the last one counts.
                 let own: HashMap<_, _> =
                     ours.fields().filter_map(|(key, value)| Some((key.as_str()?, value))).collect();
-                let mut equal = ours.kind() == Kind::Object && own.len() == fields.len();
+                let mut equal = ours.kind() == ValueKind::Object && own.len() == fields.len();
                 for (name, value) in fields {
                     match own.get(name.as_str()) {
                         Some(own) => open.push((*own, value)),

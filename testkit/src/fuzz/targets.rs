@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rejoin_formats::{
     Context, Dialect, Input, ReadError, Session, convert,
     input::{InputError, Stream},
-    session::Place,
+    session::SourcePlace,
     sessions::{self, FORMATS, Format, Sample},
     wire::stream::{Delta, Received},
 };
@@ -230,6 +230,7 @@ fn refusal(error: &ReadError) -> &'static str {
         ReadError::Ambiguous { .. } => "two formats",
         ReadError::Foreign { .. } => "another format",
         ReadError::MostlyUnread { .. } => "mostly unread",
+        ReadError::DamagedDatabase(_) => "damaged database",
     }
 }
 
@@ -282,7 +283,8 @@ fn answered(dialect: Dialect, message: Message) -> Session {
 
 /// A session of drawn messages, as a reader would give it.
 pub(super) fn session(sketch: Sketch, context: Context) -> Session {
-    let places = (0..sketch.messages.len()).map(|index| Place { index, offset: 0, line: None }).collect();
+    let places =
+        (0..sketch.messages.len()).map(|index| SourcePlace { index, offset: 0, line: None }).collect();
     Session {
         format: "fuzz",
         id: ConversationId::derive("fuzz", "fuzz"),

@@ -4,7 +4,7 @@ use rejoin_formats::Dialect;
 use serde_json::{Value, json};
 
 use super::{
-    brain::{Ask, Called, Said, Say, Stop, Tool, streamed},
+    brain::{Ask, Called, PromptMessage, Say, Stop, Tool, streamed},
     issue::{Asker, Issued, Issuer, Piece, Secret, Why, Wrong, canonical_without},
     speak::{Answer, Asked, Objection, Speaker, Tokens, event, list, object, text, text_of},
 };
@@ -26,13 +26,13 @@ impl Speaker for Anthropic {
             for block in blocks(&message["content"]) {
                 match text(&block, "type") {
                     "text" if of_the_model => spoken.push_str(text(&block, "text")),
-                    "text" => said.push(Said::User(text(&block, "text").to_owned())),
+                    "text" => said.push(PromptMessage::User(text(&block, "text").to_owned())),
                     "tool_use" => calls.push(Called {
                         id: text(&block, "id").to_owned(),
                         name: text(&block, "name").to_owned(),
                         arguments: block["input"].to_string(),
                     }),
-                    "tool_result" => said.push(Said::Result {
+                    "tool_result" => said.push(PromptMessage::Result {
                         id: text(&block, "tool_use_id").to_owned(),
                         text: text_of(&block["content"]),
                     }),
@@ -40,7 +40,7 @@ impl Speaker for Anthropic {
                 }
             }
             if of_the_model {
-                said.push(Said::Model { text: spoken, calls });
+                said.push(PromptMessage::Model { text: spoken, calls });
             }
         }
         let tools = list(body, "tools").iter().filter(|tool| tool["input_schema"].is_object());

@@ -24,7 +24,7 @@ pub struct Ask {
     /// What may be called.
     pub tools: Vec<Tool>,
     /// Everything that was said, in order.
-    pub said: Vec<Said>,
+    pub said: Vec<PromptMessage>,
     /// Whether the request wants reasoning.
     pub reasoning: bool,
     /// Whether the answer is streamed.
@@ -44,7 +44,7 @@ pub struct Tool {
 
 /// Something that was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum PromptMessage {
     /// By a person.
     User(String),
     /// By the model.
@@ -156,23 +156,28 @@ impl<'a> Directives<'a> {
 /// The default brain.
 #[must_use]
 pub fn answer(ask: &Ask) -> Say {
-    let last = ask.said.iter().rposition(|said| matches!(said, Said::User(_)));
+    let last = ask.said.iter().rposition(|said| matches!(said, PromptMessage::User(_)));
     // What a person said in one go may have come in several pieces.
     let first = last.map(|last| {
-        ask.said[..last].iter().rposition(|said| !matches!(said, Said::User(_))).map_or(0, |other| other + 1)
+        ask.said[..last]
+            .iter()
+            .rposition(|said| !matches!(said, PromptMessage::User(_)))
+            .map_or(0, |other| other + 1)
     });
     let heard: Vec<&str> = match (first, last) {
         (Some(first), Some(last)) => ask.said[first..=last]
             .iter()
-            .filter_map(|said| if let Said::User(text) = said { Some(text.as_str()) } else { None })
+            .filter_map(|said| if let PromptMessage::User(text) = said { Some(text.as_str()) } else { None })
             .collect(),
         _ => Vec::new(),
     };
     let text = heard.last().copied().unwrap_or_default();
     let since = &ask.said[last.map_or(0, |last| last + 1)..];
     let wanted = Directives::read(text);
-    let rounds =
-        since.iter().filter(|said| matches!(said, Said::Model { calls, .. } if !calls.is_empty())).count();
+    let rounds = since
+        .iter()
+        .filter(|said| matches!(said, PromptMessage::Model { calls, .. } if !calls.is_empty()))
+        .count();
     let reasoning = (wanted.think || ask.reasoning)
         .then(|| format!("They said \"{}\". This is round {}; I think about it.", short(text), rounds + 1));
     let stop = if wanted.length { Stop::Length } else { Stop::Done };
@@ -180,7 +185,7 @@ pub fn answer(ask: &Ask) -> Say {
         let before: usize = ask
             .said
             .iter()
-            .map(|said| if let Said::Model { calls, .. } = said { calls.len() } else { 0 })
+            .map(|said| if let PromptMessage::Model { calls, .. } = said { calls.len() } else { 0 })
             .sum();
         let calls = (before..before + wanted.tools).map(|number| call(ask, number, &wanted)).collect();
         // Some models explain themselves before they call, some do not.
@@ -191,7 +196,9 @@ pub fn answer(ask: &Ask) -> Say {
     let mut say = if rounds > 0 {
         let results: Vec<String> = since
             .iter()
-            .filter_map(|said| if let Said::Result { text, .. } = said { Some(short(text)) } else { None })
+            .filter_map(
+                |said| if let PromptMessage::Result { text, .. } = said { Some(short(text)) } else { None },
+            )
             .enumerate()
             .map(|(number, text)| format!("{}. {text}", number + 1))
             .collect();

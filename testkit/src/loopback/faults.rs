@@ -127,7 +127,11 @@ pub(super) fn instead(fault: &Fault, of: &Answered<'_>, reply: &Reply) -> Option
     let lines = service == Service::Ollama;
     let streamed = |body: Vec<u8>| {
         let kind = if lines { "application/x-ndjson" } else { "text/event-stream" };
-        Reply { status: 200, headers: vec![("content-type", kind.into())], body: Body::Pieces(vec![body]) }
+        Reply {
+            status: 200,
+            headers: vec![("content-type".into(), kind.into())],
+            body: Body::Pieces(vec![body]),
+        }
     };
     Some(match fault {
         Fault::Garbage => {
@@ -178,7 +182,7 @@ pub(super) fn instead(fault: &Fault, of: &Answered<'_>, reply: &Reply) -> Option
         Fault::Status { status, retry_after } => {
             let mut reply = Refusal::of(Cause::Status(*status)).reply(service);
             if let Some(seconds) = retry_after {
-                reply.headers.push(("retry-after", seconds.to_string()));
+                reply.headers.push(("retry-after".into(), seconds.to_string()));
             }
             reply
         }

@@ -6,7 +6,7 @@ use rejoin_formats::Dialect;
 use serde_json::{Value, json};
 
 use super::{
-    brain::{Ask, Called, Said, Say, Stop, Tool, streamed},
+    brain::{Ask, Called, PromptMessage, Say, Stop, Tool, streamed},
     issue::{Issuer, Piece, Secret, Why, Wrong, canonical},
     speak::{Answer, Asked, Objection, Speaker, Tokens, object, text},
 };
@@ -44,15 +44,15 @@ impl Speaker for Gemini {
                     let response = &result["response"];
                     let words = ["output", "result", "error"].iter().find_map(|name| response[name].as_str());
                     let text_of = words.map_or_else(|| response.to_string(), str::to_owned);
-                    said.push(Said::Result { id: text(result, "id").to_owned(), text: text_of });
+                    said.push(PromptMessage::Result { id: text(result, "id").to_owned(), text: text_of });
                 } else if of_the_model {
                     spoken.push_str(text(part, "text"));
                 } else if let Some(words) = part["text"].as_str() {
-                    said.push(Said::User(words.to_owned()));
+                    said.push(PromptMessage::User(words.to_owned()));
                 }
             }
             if of_the_model {
-                said.push(Said::Model { text: spoken, calls });
+                said.push(PromptMessage::Model { text: spoken, calls });
             }
         }
         let declared = items(body, "tools").iter().flat_map(|tool| items(tool, "functionDeclarations"));

@@ -4,10 +4,11 @@
 //! ended by closing.
 
 use std::{
+    borrow::Cow,
     io::{self, BufRead, Read as _, Write as _},
     net::{Shutdown, TcpStream},
     sync::{Condvar, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::faults::{Hangup, Manner};
@@ -28,9 +29,17 @@ pub(super) struct Request {
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// Whether the client wants to go on with this connection.
-    pub keep_alive: bool,
-    /// Whether the client understands chunks.
+    pub client: Client,
+    /// When its first line was there.
+    pub began: Instant,
+}
+
+/// What the client of a request can do. One whose request is not understood can do nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Client {
+    /// Whether it wants to go on with this connection.
+    pub keeps_connection: bool,
+    /// Whether it understands chunks.
     pub chunks: bool,
 }
 
@@ -51,7 +60,7 @@ impl Request {
 #[derive(Debug, Clone)]
 pub(super) struct Reply {
     pub status: u16,
-    pub headers: Vec<(&'static str, String)>,
+    pub headers: Vec<(Cow<'static, str>, String)>,
     pub body: Body,
 }
 
@@ -69,13 +78,17 @@ pub(super) enum Body {
 impl Reply {
     /// A JSON document.
     pub fn json(status: u16, body: &serde_json::Value) -> Self {
-        let headers = vec![("content-type", String::from("application/json"))];
+        let headers = vec![("content-type".into(), String::from("application/json"))];
         Self { status, headers, body: Body::Whole(body.to_string().into_bytes()) }
     }
 
     /// Text of some type.
     pub fn text(status: u16, kind: &str, body: impl Into<Vec<u8>>) -> Self {
-        Self { status, headers: vec![("content-type", kind.to_owned())], body: Body::Whole(body.into()) }
+        Self {
+            status,
+            headers: vec![("content-type".into(), kind.to_owned())],
+            body: Body::Whole(body.into()),
+        }
     }
 
     /// Everything that would be sent as the body; of an endless one, how it begins.
@@ -139,6 +152,7 @@ pub(super) fn read(reader: &mut impl BufRead, writer: &mut TcpStream) -> Result<
             Some(line) => break line,
         }
     };
+    let began = Instant::now();
     let mut words = first.split(' ');
     let (Some(method), Some(target), Some(version), None) =
         (words.next(), words.next(), words.next(), words.next())
@@ -160,11 +174,11 @@ pub(super) fn read(reader: &mut impl BufRead, writer: &mut TcpStream) -> Result<
         path: target.split('?').next().unwrap_or_default().to_owned(),
         headers,
         body: Vec::new(),
-        keep_alive: version == "HTTP/1.1",
-        chunks: version == "HTTP/1.1",
+        client: Client { keeps_connection: version == "HTTP/1.1", chunks: version == "HTTP/1.1" },
+        began,
     };
     if request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")) {
-        request.keep_alive = false;
+        request.client.keeps_connection = false;
     }
     if request.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue")) {
         writer.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").map_err(|why| why.to_string())?;
@@ -244,14 +258,14 @@ pub(super) struct Way<'a> {
 }
 
 /// Sends an answer.
-pub(super) fn send(stream: &mut TcpStream, reply: &Reply, request: &Request, way: &Way<'_>) -> Sent {
+pub(super) fn send(stream: &mut TcpStream, reply: &Reply, client: Client, way: &Way<'_>) -> Sent {
     let manner = way.manner;
     let whole = match &reply.body {
         Body::Whole(bytes) => Some(manner.end.map_or(bytes.len(), |end| end.min(bytes.len()))),
         _ => None,
     };
-    let chunks = whole.is_none() && request.chunks && way.framing == Framing::Chunked;
-    let reusable = request.keep_alive && (whole.is_some() || chunks);
+    let chunks = whole.is_none() && client.chunks && way.framing == Framing::Chunked;
+    let reusable = client.keeps_connection && (whole.is_some() || chunks);
     let mut head = format!("HTTP/1.1 {} {}\r\n", reply.status, reason(reply.status));
     for (name, value) in &reply.headers {
         head.push_str(&format!("{name}: {value}\r\n"));

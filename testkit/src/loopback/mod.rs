@@ -1,6 +1,6 @@
 //! A provider on this machine that speaks every provider's own API, and is stricter than any of them.
 //!
-//! A real HTTP server on 127.0.0.1 (`http.rs`). What the "model" says follows from the conversation ([`brain`]), or from what a
+//! A real HTTP server on 127.0.0.1 (`listen.rs`, `http.rs`). [`scripted`] answers from the same server as a test tells it. What the "model" says follows from the conversation ([`brain`]), or from what a
 //! test says. Every request is judged by the strict checker of its dialect, and whatever the model signed or encrypted must
 //! come back as it was, where it was (`issue.rs`). What is wrong is answered with the provider's own words and written down:
 //! a test asserts that [`Loopback::violations`] is empty. Answers can be made to fail in every way ([`Fault`]).
@@ -21,6 +21,7 @@ mod faults;
 mod gemini;
 mod http;
 mod issue;
+mod listen;
 mod models;
 mod ollama;
 mod openai_chat;
@@ -35,10 +36,9 @@ mod tests;
 
 use std::{
     fmt, io,
-    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    net::SocketAddr,
     str::FromStr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    thread::JoinHandle,
     time::SystemTime,
 };
 
@@ -47,6 +47,7 @@ pub use copilot::{Gate, Poll};
 pub use faults::{FAULTS, Fault, Hangup};
 pub use http::Framing;
 pub use issue::Issued;
+use listen::Listening;
 
 /// A service that the server can play.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -289,13 +290,7 @@ impl Shared {
 pub struct Loopback {
     shared: Arc<Shared>,
     address: SocketAddr,
-    running: Option<Running>,
-}
-
-struct Running {
-    halt: Arc<http::Halt>,
-    open: Arc<Mutex<Vec<(u64, TcpStream)>>>,
-    accepting: JoinHandle<()>,
+    running: Option<Listening>,
 }
 
 impl fmt::Debug for Loopback {
@@ -319,8 +314,7 @@ impl Loopback {
     /// # Errors
     /// If there is no port for it.
     pub fn try_start(config: Config) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, config.port))?;
-        let address = listener.local_addr()?;
+        let port = config.port;
         let shared = Arc::new(Shared {
             config,
             plan: Mutex::default(),
@@ -328,8 +322,8 @@ impl Loopback {
             violations: Mutex::default(),
             guests: Mutex::default(),
         });
-        let running = Some(run(&shared, listener)?);
-        Ok(Self { shared, address, running })
+        let running = Listening::start(port, Arc::clone(&shared))?;
+        Ok(Self { shared, address: running.address, running: Some(running) })
     }
 
     /// Its address, without a slash at the end.
@@ -400,14 +394,7 @@ impl Loopback {
 
     /// Ends all connections and listens no more. What was heard and issued stays.
     pub fn stop(&mut self) {
-        let Some(running) = self.running.take() else { return };
-        running.halt.end();
-        // Wake the thread that waits for a connection.
-        let _ = TcpStream::connect(self.address);
-        let _ = running.accepting.join();
-        for (_, stream) in locked(&running.open).drain(..) {
-            let _ = stream.shutdown(std::net::Shutdown::Both);
-        }
+        self.running = None;
     }
 
     /// Listens again, at the same address.
@@ -416,32 +403,14 @@ impl Loopback {
     /// If another process uses the port by now.
     pub fn restart(&mut self) -> io::Result<()> {
         self.stop();
-        self.running = Some(run(&self.shared, TcpListener::bind(self.address)?)?);
+        self.running = Some(Listening::start(self.address.port(), Arc::clone(&self.shared))?);
         Ok(())
     }
 
     /// Waits for ever, serving.
     pub fn serve(mut self) {
         if let Some(running) = self.running.take() {
-            let _ = running.accepting.join();
+            running.wait();
         }
     }
-}
-
-impl Drop for Loopback {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
-fn run(shared: &Arc<Shared>, listener: TcpListener) -> io::Result<Running> {
-    let halt = Arc::new(http::Halt::default());
-    let open = Arc::new(Mutex::new(Vec::new()));
-    let accepting = {
-        let (shared, halt, open) = (Arc::clone(shared), Arc::clone(&halt), Arc::clone(&open));
-        std::thread::Builder::new()
-            .name("loopback".into())
-            .spawn(move || serve::accept(&listener, &shared, &halt, &open))?
-    };
-    Ok(Running { halt, open, accepting })
 }

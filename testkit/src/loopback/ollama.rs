@@ -4,7 +4,7 @@ use rejoin_formats::Dialect;
 use serde_json::{Value, json};
 
 use super::{
-    brain::{Ask, Called, Said, Say, Stop, Tool, streamed},
+    brain::{Ask, Called, PromptMessage, Say, Stop, Tool, streamed},
     issue::{Issuer, Piece, Wrong, canonical},
     speak::{Answer, Asked, Objection, Speaker, Tokens, list, object, seconds, text},
 };
@@ -28,17 +28,18 @@ impl Speaker for Ollama {
             let words = text(message, "content").to_owned();
             match text(message, "role") {
                 "system" => system.push(words),
-                "user" => said.push(Said::User(words)),
-                "tool" => {
-                    said.push(Said::Result { id: text(message, "tool_call_id").to_owned(), text: words })
-                }
+                "user" => said.push(PromptMessage::User(words)),
+                "tool" => said.push(PromptMessage::Result {
+                    id: text(message, "tool_call_id").to_owned(),
+                    text: words,
+                }),
                 _ => {
                     let calls = list(message, "tool_calls").iter().map(|call| Called {
                         id: text(call, "id").to_owned(),
                         name: text(&call["function"], "name").to_owned(),
                         arguments: call["function"]["arguments"].to_string(),
                     });
-                    said.push(Said::Model { text: words, calls: calls.collect() });
+                    said.push(PromptMessage::Model { text: words, calls: calls.collect() });
                 }
             }
         }

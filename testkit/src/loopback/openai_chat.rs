@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     Service,
-    brain::{Ask, Called, Said, Say, Stop, Tool, streamed},
+    brain::{Ask, Called, PromptMessage, Say, Stop, Tool, streamed},
     issue::{Asker, Issued, Issuer, Piece, Secret, Wrong, canonical},
     speak::{Answer, Asked, Objection, Speaker, Tokens, event, list, seconds, text, text_of},
 };
@@ -28,17 +28,18 @@ impl Speaker for Chat {
             let words = text_of(&message["content"]);
             match text(message, "role") {
                 "system" | "developer" => system.push(words),
-                "user" => said.push(Said::User(words)),
-                "tool" => {
-                    said.push(Said::Result { id: text(message, "tool_call_id").to_owned(), text: words })
-                }
+                "user" => said.push(PromptMessage::User(words)),
+                "tool" => said.push(PromptMessage::Result {
+                    id: text(message, "tool_call_id").to_owned(),
+                    text: words,
+                }),
                 _ => {
                     let calls = list(message, "tool_calls").iter().map(|call| Called {
                         id: text(call, "id").to_owned(),
                         name: text(&call["function"], "name").to_owned(),
                         arguments: text(&call["function"], "arguments").to_owned(),
                     });
-                    said.push(Said::Model { text: words, calls: calls.collect() });
+                    said.push(PromptMessage::Model { text: words, calls: calls.collect() });
                 }
             }
         }

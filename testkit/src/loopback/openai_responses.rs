@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Service,
-    brain::{Ask, Called, Said, Say, Stop, Tool, streamed},
+    brain::{Ask, Called, PromptMessage, Say, Stop, Tool, streamed},
     issue::{Asker, Issued, Issuer, Piece, Secret, Why, Wrong, canonical, canonical_without},
     speak::{Answer, Asked, Objection, Speaker, Tokens, event, list, seconds, text, text_of},
 };
@@ -28,8 +28,10 @@ impl Speaker for Responses {
             match kind(&item) {
                 "message" => match text(&item, "role") {
                     "system" | "developer" => system.push(text_of(&item["content"])),
-                    "user" => said.push(Said::User(text_of(&item["content"]))),
-                    _ => said.push(Said::Model { text: text_of(&item["content"]), calls: Vec::new() }),
+                    "user" => said.push(PromptMessage::User(text_of(&item["content"]))),
+                    _ => {
+                        said.push(PromptMessage::Model { text: text_of(&item["content"]), calls: Vec::new() })
+                    }
                 },
                 "function_call" => {
                     let call = Called {
@@ -39,11 +41,11 @@ impl Speaker for Responses {
                     };
                     // What the model said and called in one response is one thing that it said.
                     match said.last_mut() {
-                        Some(Said::Model { calls, .. }) => calls.push(call),
-                        _ => said.push(Said::Model { text: String::new(), calls: vec![call] }),
+                        Some(PromptMessage::Model { calls, .. }) => calls.push(call),
+                        _ => said.push(PromptMessage::Model { text: String::new(), calls: vec![call] }),
                     }
                 }
-                kind if kind.ends_with("_output") => said.push(Said::Result {
+                kind if kind.ends_with("_output") => said.push(PromptMessage::Result {
                     id: text(&item, "call_id").to_owned(),
                     text: text_of(&item["output"]),
                 }),

@@ -90,8 +90,8 @@ impl Refusal {
         };
         let mut reply = Reply::json(status, &body);
         reply.headers.push(match service {
-            Service::Anthropic => ("request-id", String::from("req_011CLoopback0000000000")),
-            _ => ("x-request-id", String::from("req_loopback")),
+            Service::Anthropic => ("request-id".into(), String::from("req_011CLoopback0000000000")),
+            _ => ("x-request-id".into(), String::from("req_loopback")),
         });
         reply
     }

@@ -4,13 +4,18 @@
 //! provider gives.
 
 use std::{
-    io::{BufReader, Read as _, Write as _},
-    net::{Shutdown, TcpListener, TcpStream},
+    borrow::Cow,
     sync::{Arc, Mutex},
-    thread,
+    time::Instant,
 };
 
-use super::{http, locked};
+use super::{
+    Framing,
+    faults::{Hangup, Manner},
+    http::{Body, Reply, Request, Sent},
+    listen::{Answered, Handler, Listening},
+    locked,
+};
 
 /// What the server was asked.
 #[derive(Debug, Clone)]
@@ -21,14 +26,17 @@ pub struct Asked {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: String,
+    /// When the first bytes of the request came.
+    pub began: Instant,
 }
 
-impl From<http::Request> for Asked {
-    fn from(request: http::Request) -> Self {
+impl From<Request> for Asked {
+    fn from(request: Request) -> Self {
         Self {
             line: format!("{} {}", request.method, request.target),
             headers: request.headers,
             body: String::from_utf8_lossy(&request.body).into_owned(),
+            began: request.began,
         }
     }
 }
@@ -58,7 +66,7 @@ pub enum Ending {
 #[derive(Debug, Clone)]
 pub struct Answer {
     status: u16,
-    headers: Vec<(String, String)>,
+    headers: Vec<(Cow<'static, str>, String)>,
     body: Vec<u8>,
     ending: Ending,
 }
@@ -76,13 +84,13 @@ impl Answer {
 
     /// Anything.
     pub fn of(status: u16, content_type: &str, body: &str) -> Self {
-        let headers = vec![(String::from("content-type"), content_type.to_owned())];
+        let headers = vec![("content-type".into(), content_type.to_owned())];
         Self { status, headers, body: body.as_bytes().to_vec(), ending: Ending::Whole }
     }
 
     /// With another header.
     pub fn with(mut self, name: &str, value: &str) -> Self {
-        self.headers.push((name.to_owned(), value.to_owned()));
+        self.headers.push((name.to_owned().into(), value.to_owned()));
         self
     }
 
@@ -92,34 +100,63 @@ impl Answer {
         self
     }
 
-    fn send(&self, stream: &mut TcpStream) -> std::io::Result<()> {
-        let mut head = format!("HTTP/1.1 {} Whatever\r\nconnection: close\r\n", self.status);
-        for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        // A cut shows only if the length was announced.
-        let more = if self.ending == Ending::Whole { 0 } else { 1 << 40 };
-        head.push_str(&format!("content-length: {}\r\n\r\n", self.body.len() + more));
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(&self.body)?;
-        match self.ending {
-            Ending::Whole | Ending::Cut => {}
-            Ending::Stall => {
-                let _ = stream.read(&mut [0; 16])?;
+    /// Nothing but a status and a body.
+    pub fn bare(status: u16, body: &[u8]) -> Self {
+        Self { status, headers: Vec::new(), body: body.to_vec(), ending: Ending::Whole }
+    }
+
+    fn into_reply(self) -> (Reply, Manner) {
+        let (length, mut manner) = (self.body.len(), Manner::default());
+        let body = match self.ending {
+            Ending::Whole => Body::Whole(self.body),
+            Ending::Cut => {
+                manner.cut = Some((length, Hangup::Close));
+                Body::Pieces(vec![self.body])
             }
-            Ending::Endless => loop {
-                stream.write_all(&self.body)?;
-            },
-        }
-        Ok(())
+            // The byte that would come next never does.
+            Ending::Stall => {
+                manner.stall = Some((length, None));
+                Body::Pieces(vec![self.body, vec![b' ']])
+            }
+            Ending::Endless => Body::Endless(self.body.clone(), self.body),
+        };
+        (Reply { status: self.status, headers: self.headers, body }, manner)
     }
 }
 
-/// A server on this machine. Its answers come in order, the last one again and again.
+/// The answers of a server, and what it was asked.
+struct Script<A> {
+    answer: A,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl<A: Fn(&Asked) -> Answer + Send + Sync + 'static> Handler for Script<A> {
+    fn framing(&self) -> Framing {
+        Framing::Chunked
+    }
+
+    fn answer(&self, request: Request) -> Answered {
+        let asked = Asked::from(request);
+        let number = {
+            let mut all = locked(&self.asked);
+            all.push(asked.clone());
+            all.len() - 1
+        };
+        let (reply, manner) = (self.answer)(&asked).into_reply();
+        Answered { number, reply, manner }
+    }
+
+    fn note(&self, _: usize, _: Sent) {}
+
+    fn end(&self, _: usize) {}
+}
+
+/// A server on this machine. Its answers come in order, the last one again and again. It ends when it is dropped.
 pub struct Server {
     /// Where it is.
     pub url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
+    _listening: Listening,
 }
 
 impl Server {
@@ -141,27 +178,10 @@ impl Server {
     /// # Panics
     /// If there is no free port.
     pub fn answering(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let url = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
-        let (seen, answer) = (Arc::clone(&asked), Arc::new(answer));
-        // It ends with the process: a server that stalls waits for its client.
-        thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let (seen, answer) = (Arc::clone(&seen), Arc::clone(&answer));
-                thread::spawn(move || {
-                    let Ok(copy) = stream.try_clone() else { return };
-                    let Ok(Some(request)) = http::read(&mut BufReader::new(copy), &mut stream) else {
-                        return;
-                    };
-                    let asked = Asked::from(request);
-                    locked(&seen).push(asked.clone());
-                    let _ = answer(&asked).send(&mut stream);
-                    let _ = stream.shutdown(Shutdown::Both);
-                });
-            }
-        });
-        Self { url, asked }
+        let script = Script { answer, asked: Arc::clone(&asked) };
+        let listening = Listening::start(0, Arc::new(script)).expect("a free port");
+        Self { url: format!("http://{}", listening.address), asked, _listening: listening }
     }
 
     /// What it was asked so far.

@@ -1,11 +1,6 @@
-//! From a connection to an answer: who asks, whether the request is sound, what the model says, what goes wrong.
+//! From a request to an answer: who asks, whether the request is sound, what the model says, what goes wrong.
 
-use std::{
-    io::BufReader,
-    net::{TcpListener, TcpStream},
-    sync::{Arc, Mutex},
-    time::SystemTime,
-};
+use std::{sync::Arc, time::SystemTime};
 
 use rejoin_formats::Dialect;
 use serde::Deserialize as _;
@@ -18,8 +13,9 @@ use super::{
     copilot,
     faults::{Answered, Manner, instead},
     gemini::{self, Gemini},
-    http::{self, Body, Halt, Reply, Request, Sent, Way},
+    http::{Body, Reply, Request, Sent},
     issue::{Asker, Issuer, walk},
+    listen::{self, Handler},
     locked, models,
     ollama::Ollama,
     openai_chat::Chat,
@@ -29,83 +25,29 @@ use super::{
     speak::{Asked, Objection, Speaker, Tokens, text},
 };
 
-/// Requests are as deep as a checker lets them be.
-const STACK: usize = 32 << 20;
-
-/// Takes connections until the server ends.
-pub(super) fn accept(
-    listener: &TcpListener,
-    shared: &Arc<Shared>,
-    halt: &Arc<Halt>,
-    open: &Arc<Mutex<Vec<(u64, TcpStream)>>>,
-) {
-    for (number, stream) in (0..).zip(listener.incoming()) {
-        if halt.ended() {
-            return;
-        }
-        let Ok(stream) = stream else { continue };
-        let Ok(copy) = stream.try_clone() else { continue };
-        locked(open).push((number, copy));
-        let (shared, halt, open) = (Arc::clone(shared), Arc::clone(halt), Arc::clone(open));
-        let serve = move || {
-            connection(stream, &shared, &halt, &open, number);
-            locked(&open).retain(|(other, _)| *other != number);
-        };
-        let _ = std::thread::Builder::new().stack_size(STACK).spawn(serve);
+impl Handler for Shared {
+    fn framing(&self) -> Framing {
+        self.config.framing
     }
-}
 
-fn connection(
-    mut stream: TcpStream,
-    shared: &Shared,
-    halt: &Halt,
-    open: &Mutex<Vec<(u64, TcpStream)>>,
-    number: u64,
-) {
-    let _ = stream.set_nodelay(true);
-    let Ok(copy) = stream.try_clone() else { return };
-    let mut reader = BufReader::new(copy);
-    loop {
-        let request = match http::read(&mut reader, &mut stream) {
-            Ok(Some(request)) => request,
-            Ok(None) => return,
-            Err(why) => {
-                let reply = Reply::text(400, "text/plain", format!("{why}\n"));
-                let request = Request {
-                    method: String::new(),
-                    target: String::new(),
-                    path: String::new(),
-                    headers: Vec::new(),
-                    body: Vec::new(),
-                    keep_alive: false,
-                    chunks: false,
-                };
-                let (manner, note) = (Manner::default(), |_| {});
-                let way = Way { framing: Framing::UntilClose, manner: &manner, halt, note: &note };
-                http::send(&mut stream, &reply, &request, &way);
-                return;
-            }
-        };
-        let turn = Turn::new(shared, &request);
-        let heard = turn.number;
+    fn answer(&self, request: Request) -> listen::Answered {
+        let turn = Turn::new(self, &request);
         let (reply, manner) = turn.answer();
-        let note = |sent: Sent| {
-            if let Some(heard) = locked(&shared.heard).get_mut(heard) {
-                heard.sent = sent.bytes;
-                heard.whole = sent.whole;
-            }
-        };
-        let way = Way { framing: shared.config.framing, manner: &manner, halt, note: &note };
-        let sent = http::send(&mut stream, &reply, &request, &way);
-        if let Some(log) = &shared.config.log
-            && let Some(heard) = locked(&shared.heard).get_mut(heard)
+        listen::Answered { number: turn.number, reply, manner }
+    }
+
+    fn note(&self, number: usize, sent: Sent) {
+        if let Some(heard) = locked(&self.heard).get_mut(number) {
+            heard.sent = sent.bytes;
+            heard.whole = sent.whole;
+        }
+    }
+
+    fn end(&self, number: usize) {
+        if let Some(log) = &self.config.log
+            && let Some(heard) = locked(&self.heard).get_mut(number)
         {
             log(heard);
-        }
-        if !sent.reusable {
-            // A reset goes out when the last handle is closed.
-            locked(open).retain(|(other, _)| *other != number);
-            return;
         }
     }
 }
@@ -252,16 +194,18 @@ impl<'a> Turn<'a> {
             let pieces = gemini::as_list(&answer.pieces);
             Reply {
                 status: 200,
-                headers: vec![("content-type", "application/json; charset=UTF-8".into())],
+                headers: vec![("content-type".into(), "application/json; charset=UTF-8".into())],
                 body: Body::Pieces(pieces),
             }
         } else {
-            let headers =
-                vec![("content-type", speaker.stream_type().into()), ("cache-control", "no-cache".into())];
+            let headers = vec![
+                ("content-type".into(), speaker.stream_type().into()),
+                ("cache-control".into(), "no-cache".into()),
+            ];
             Reply { status: 200, headers, body: Body::Pieces(answer.pieces) }
         };
         let name = if self.service == Service::Anthropic { "request-id" } else { "x-request-id" };
-        reply.headers.push((name, format!("req_{:024}", self.number)));
+        reply.headers.push((name.into(), format!("req_{:024}", self.number)));
         Ok((reply, say))
     }
 

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::{
     Failure, Given, Verdict,
-    conversations::{self, Conversation, Said, Speaker},
+    conversations::{self, Conversation, ExpectedText, Speaker},
     provider::{Provider, REPLY},
     rejoin::{Installed, Rejoin},
 };
@@ -42,7 +42,7 @@ pub trait Agent {
     fn by_hand(&self) -> Vec<(bool, String)>;
 
     /// Resumes a session that lies in a folder and asks for one turn.
-    fn resume(&self, home: &Path, session: &Installed, said: &[Said]) -> Result<Turn>;
+    fn resume(&self, home: &Path, session: &Installed, said: &[ExpectedText]) -> Result<Turn>;
 
     /// What else is wrong with a session that was resumed.
     fn afterwards(&self, _: &Path, _: &Installed, _: &Conversation) -> Result<Option<String>> {
@@ -130,7 +130,7 @@ pub fn ask(agent: &impl Agent, work: &Path, given: Option<&Given>) -> Result<Ver
 
 fn resumed_by_hand<A: Agent>(agent: &A, work: &Path, text: &str) -> Result<Vec<String>> {
     let said = [(Speaker::User, "hello"), (Speaker::Assistant, "good bye")]
-        .map(|(speaker, text)| Said { speaker, text: text.into() });
+        .map(|(speaker, text)| ExpectedText { speaker, text: text.into() });
     let home = fresh_home(work)?;
     let (place, id) = A::BY_HAND;
     let place = home.join(place);
@@ -159,7 +159,7 @@ fn resumed<A: Agent>(
         Ok(session) => session,
         Err(reason) => return Ok(Err(reason)),
     };
-    let mut turn = agent.resume(&home, &session, &conversations::said(&source.text))?;
+    let mut turn = agent.resume(&home, &session, &conversations::expected_texts(&source.text))?;
     if turn.problems.is_empty() {
         turn.problems.extend(agent.afterwards(&home, &session, source)?);
     }

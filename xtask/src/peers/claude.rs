@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     agents::{Agent, PROMPT, Turn},
-    conversations::Said,
+    conversations::ExpectedText,
     install,
     provider::Provider,
     rejoin::Installed,
@@ -49,7 +49,7 @@ impl Agent for ClaudeCode {
         ]
     }
 
-    fn resume(&self, home: &Path, session: &Installed, said: &[Said]) -> Result<Turn> {
+    fn resume(&self, home: &Path, session: &Installed, said: &[ExpectedText]) -> Result<Turn> {
         let provider = Provider::start();
         let mut command = Command::new(&self.0);
         command

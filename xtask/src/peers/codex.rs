@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     agents::{Agent, PATIENCE, PROMPT, Turn},
-    conversations::{Conversation, Said},
+    conversations::{Conversation, ExpectedText},
     install,
     provider::Provider,
     rejoin::Installed,
@@ -56,7 +56,7 @@ impl Agent for Codex {
         ]
     }
 
-    fn resume(&self, home: &Path, session: &Installed, said: &[Said]) -> Result<Turn> {
+    fn resume(&self, home: &Path, session: &Installed, said: &[ExpectedText]) -> Result<Turn> {
         let rollout = match Rollout::read(&session.text) {
             Ok(rollout) => rollout,
             Err(error) => return Ok(Turn::refused(format!("this is no rollout: {error:#}"))),

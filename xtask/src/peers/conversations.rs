@@ -31,7 +31,7 @@ impl Conversation {
         if self.is_of_an_agent() {
             return Some(SESSION_TITLE.to_owned());
         }
-        let first = said(&self.text).into_iter().find(|said| said.speaker == Speaker::User)?;
+        let first = expected_texts(&self.text).into_iter().find(|said| said.speaker == Speaker::User)?;
         Some(first.text.lines().next().unwrap_or_default().to_owned())
     }
 }
@@ -47,17 +47,17 @@ pub enum Speaker {
 
 /// A text that must not get lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct ExpectedText {
     pub speaker: Speaker,
     pub text: String,
 }
 
 /// The texts that are missing from what was sent: they must come in order under their own speaker; instructions anywhere.
-pub fn lost(said: &[Said], sent: &[(Speaker, &str)]) -> Vec<String> {
+pub fn lost(said: &[ExpectedText], sent: &[(Speaker, &str)]) -> Vec<String> {
     let mut problems = Vec::new();
     // Where the last text was found: which one, and how far in it.
     let (mut place, mut offset) = (0, 0);
-    for Said { speaker, text } in said {
+    for ExpectedText { speaker, text } in said {
         if *speaker == Speaker::Instruction {
             if !sent.iter().any(|(_, sent)| sent.contains(text)) {
                 problems.push(format!("the instruction {text:?} is lost"));
@@ -170,7 +170,7 @@ fn list(body: &Value) -> Option<&Vec<Value>> {
 }
 
 /// Everything that was said, in order: what surrounds the messages first. Blank texts say nothing.
-pub fn said(text: &str) -> Vec<Said> {
+pub fn expected_texts(text: &str) -> Vec<ExpectedText> {
     let Some(body) = read(text) else { return Vec::new() };
     let mut said = Vec::new();
     for field in ["system", "instructions", "systemInstruction", "system_instruction"] {
@@ -197,7 +197,7 @@ pub fn said(text: &str) -> Vec<Said> {
     said
 }
 
-fn speak(said: &mut Vec<Said>, speaker: Speaker, content: &Value) {
+fn speak(said: &mut Vec<ExpectedText>, speaker: Speaker, content: &Value) {
     let texts = match content {
         Value::String(text) => vec![text.as_str()],
         Value::Array(parts) => parts.iter().filter_map(words).collect(),
@@ -205,7 +205,7 @@ fn speak(said: &mut Vec<Said>, speaker: Speaker, content: &Value) {
     };
     // What a dialect forbids at the ends of a text may go.
     let texts = texts.into_iter().map(str::trim).filter(|text| !text.is_empty());
-    said.extend(texts.map(|text| Said { speaker, text: text.to_owned() }));
+    said.extend(texts.map(|text| ExpectedText { speaker, text: text.to_owned() }));
 }
 
 /// The text of a part that is text and not reasoning.
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     fn texts(text: &str) -> Vec<(Speaker, String)> {
-        said(text).into_iter().map(|said| (said.speaker, said.text)).collect()
+        expected_texts(text).into_iter().map(|said| (said.speaker, said.text)).collect()
     }
 
     #[test]

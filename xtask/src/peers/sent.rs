@@ -6,7 +6,7 @@
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 
-use super::conversations::{Said, Speaker, lost};
+use super::conversations::{ExpectedText, Speaker, lost};
 
 /// A rollout, as far as it matters here.
 pub struct Rollout {
@@ -43,7 +43,7 @@ impl Rollout {
 }
 
 /// What is wrong with a request that Codex made of a rollout.
-pub fn problems(rollout: &Rollout, said: &[Said], prompt: &str, request: &str) -> Vec<String> {
+pub fn problems(rollout: &Rollout, said: &[ExpectedText], prompt: &str, request: &str) -> Vec<String> {
     let body: Value = match serde_json::from_str(request) {
         Ok(body) => body,
         Err(error) => return vec![format!("the request is no JSON: {error}")],

@@ -220,7 +220,7 @@ fn tried(
     let (mut problems, request) = (turn.problems, turn.request.unwrap_or_default());
     if problems.is_empty() {
         let sent = attempt.read(dialect, &request).unwrap_or_default();
-        problems.extend(lost(&conversations::said(&source.text), &sent.texts()));
+        problems.extend(lost(&conversations::expected_texts(&source.text), &sent.texts()));
         problems.extend(unlike_the_source(source, &sent));
         let complaint = rejoin.check(home, dialect, &pieces::plain(dialect, &request)?)?.err();
         problems.extend(complaint.filter(|complaint| !program.exceeds_a_limit(complaint)));

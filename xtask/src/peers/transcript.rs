@@ -7,7 +7,7 @@
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use super::conversations::{Said, Speaker, lost};
+use super::conversations::{ExpectedText, Speaker, lost};
 
 /// What Claude Code puts after an answer that is missing at the end.
 const STAND_IN: &str = "No response requested.";
@@ -21,7 +21,7 @@ enum Piece {
 }
 
 /// What is wrong with a request that Claude Code made of a transcript.
-pub fn problems(transcript: &str, said: &[Said], prompt: &str, request: &str) -> Vec<String> {
+pub fn problems(transcript: &str, said: &[ExpectedText], prompt: &str, request: &str) -> Vec<String> {
     let sent = match serde_json::from_str::<Value>(request) {
         Ok(body) => pieces(body["messages"].as_array().into_iter().flatten()),
         Err(error) => return vec![format!("the request is no JSON: {error}")],

@@ -1,6 +1,6 @@
 //! What an argument may be: dialects, formats, agents, states and rules by their names, from the registries.
 
-use std::ffi::OsStr;
+use std::{ffi::OsStr, str::FromStr};
 
 use clap::{
     Arg, Command,
@@ -30,6 +30,17 @@ pub fn time(given: &str) -> Result<Timestamp, String> {
     moment(given.trim(), Timestamp::now()).ok_or_else(|| {
         String::from("it must be a day (2026-08-01), a time (2026-08-01T12:00:00Z) or how long ago (24h, 7d)")
     })
+}
+
+/// A whole number from 0.
+pub fn whole_number<N: FromStr>(given: &str) -> Result<N, String> {
+    given.trim().parse().map_err(|_| String::from("it must be a whole number from 0"))
+}
+
+/// A whole number from 1.
+pub fn from_one<N: FromStr + PartialOrd + From<u8>>(given: &str) -> Result<N, String> {
+    let number = given.trim().parse().ok().filter(|number| *number >= N::from(1));
+    number.ok_or_else(|| String::from("it must be a whole number from 1"))
 }
 
 fn moment(given: &str, now: Timestamp) -> Option<Timestamp> {

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use rejoin::{Dialect, Timestamp, stats::By};
 
-use super::choices::{Destination, agents, destinations, dialects, states, time, ways};
+use super::choices::{Destination, agents, destinations, dialects, states, time, ways, whole_number};
 use crate::completing;
 
 pub const NEW_EXAMPLES: &str = "Examples:
@@ -42,7 +42,7 @@ pub const LIST_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 pub struct ListArguments {
     /// Show only the newest N (default: 20 on a terminal, otherwise 100)
-    #[arg(long, short = 'n', value_name = "N", conflicts_with = "all")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = whole_number::<usize>, allow_negative_numbers = true, conflicts_with = "all")]
     pub limit: Option<usize>,
     /// Show all conversations
     #[arg(long)]
@@ -165,7 +165,7 @@ pub struct Which {
     /// Conversation: id or its beginning, title, `@` (active) or `@1` (newest)
     #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
     conversation: Option<String>,
-    /// The same, as an option
+    /// The conversation, as an option instead of an argument
     #[arg(long = "id", short = 'i', value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
     id: Option<String>,
 }
@@ -216,10 +216,10 @@ pub struct ShowArguments {
     #[arg(long, short = 'r', conflicts_with_all = ["view", "json"])]
     pub raw: bool,
     /// Show only the last N messages
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = whole_number::<usize>, allow_negative_numbers = true)]
     pub limit: Option<usize>,
     /// Show only this message, and all of it
-    #[arg(long, value_name = "N", conflicts_with_all = ["limit", "view", "tokens"])]
+    #[arg(long, value_name = "N", value_parser = whole_number::<usize>, allow_negative_numbers = true, conflicts_with_all = ["limit", "view", "tokens"])]
     pub message: Option<usize>,
     /// Then show new messages as they arrive, until Ctrl-C
     #[arg(long, short = 'f', conflicts_with_all = ["raw", "message", "view", "tokens"])]
@@ -259,7 +259,7 @@ pub struct SearchArguments {
     #[arg(value_name = "WORDS", required = true)]
     pub words: Vec<String>,
     /// Show only the best N hits
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+    #[arg(long, short = 'n', value_name = "N", value_parser = whole_number::<usize>, allow_negative_numbers = true, default_value_t = 20)]
     pub limit: usize,
     /// Conversation to search (default: all)
     #[arg(long, short = 's', value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
@@ -338,7 +338,7 @@ pub struct ForkArguments {
     #[command(flatten)]
     pub which: Which,
     /// Last message to keep, as `history show` numbers it (default: all)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number::<usize>, allow_negative_numbers = true)]
     pub at: Option<usize>,
     /// Print one JSON object
     #[arg(long)]
@@ -467,14 +467,14 @@ pub const PRUNE_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 pub struct PruneArguments {
     /// Number of newest results to keep
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number::<usize>, allow_negative_numbers = true)]
     pub keep_last: Option<usize>,
     /// Leave out results that are older than this
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = whole_number::<u64>, allow_negative_numbers = true)]
     pub max_age: Option<u64>,
     /// Tokens that all results together may take (default: the setting, else two
     /// fifths of the window)
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = whole_number::<u64>, allow_negative_numbers = true)]
     pub token_budget: Option<u64>,
     #[command(flatten)]
     pub change: Change,
@@ -506,7 +506,7 @@ pub struct PinArguments {
     #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
     pub conversation: String,
     /// Message, as `history show` numbers it
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = whole_number::<usize>, allow_negative_numbers = true)]
     pub message: usize,
     /// Unpin the message
     #[arg(long)]

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
+use super::choices::from_one;
 use crate::completing;
 
 pub const MCP_EXAMPLES: &str = "Examples:
@@ -89,10 +90,10 @@ pub struct AddServerArguments {
     #[arg(long, requires = "command")]
     pub network: bool,
     /// Most seconds of a call (default: the setting limits.tool_seconds)
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = from_one::<u64>, allow_negative_numbers = true)]
     pub timeout: Option<u64>,
     /// Most seconds that a turn waits for its start (default: 10)
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = from_one::<u64>, allow_negative_numbers = true)]
     pub start_timeout: Option<u64>,
     /// Run tools without asking that the server says only read
     #[arg(long)]

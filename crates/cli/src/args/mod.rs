@@ -17,7 +17,8 @@ use rejoin::{
 
 pub use choices::Destination;
 use choices::{
-    CONVERTING, RuleName, destinations, dialects, formats, formats_and_dialects, policies, taking_agents,
+    CONVERTING, RuleName, destinations, dialects, formats, formats_and_dialects, from_one, policies,
+    taking_agents, whole_number,
 };
 pub use conversations::{
     CallsArguments, Change, CompactArguments, DeleteArguments, EditsArguments, EraseArguments,
@@ -32,7 +33,8 @@ pub use providers::{
 };
 pub use talk::{ChatArguments, ResumeArguments, RunArguments, Talk};
 pub use upkeep::{
-    AgentsArguments, Config, CopyArguments, ImportArguments, StoreArguments, StoreCommand, VerifyArguments,
+    AgentsArguments, ConfigCommand, CopyArguments, ImportArguments, StoreArguments, StoreCommand,
+    VerifyArguments,
 };
 
 use crate::completing;
@@ -132,9 +134,9 @@ pub enum Command {
     Undo(UndoArguments),
     /// Replace older messages with a summary, for the model only
     ///
-    /// A model writes the summary, which takes one request. Pinned messages, the newest messages and some of your older ones stay as
-    /// they are. The record keeps every word, and `rejoin uncompact` undoes it. rejoin also compacts a conversation on its own when
-    /// it has filled the model's window (setting `compact`).
+    /// A model writes the summary. That takes one request, or up to 16 if the conversation is longer than the model's window. Pinned
+    /// messages, the newest messages and some of your older ones stay as they are. The record keeps every word, and `rejoin uncompact`
+    /// undoes it. rejoin also compacts a conversation on its own when it has filled the model's window (setting `compact`).
     #[command(after_long_help = conversations::COMPACT_EXAMPLES)]
     Compact(CompactArguments),
     /// Leave old tool results out of the model's window
@@ -217,7 +219,7 @@ pub enum Command {
     Store(StoreArguments),
     /// Read and change settings
     #[command(subcommand, after_long_help = upkeep::CONFIG_EXAMPLES)]
-    Config(Config),
+    Config(ConfigCommand),
     /// Add MCP servers for more tools, or be one
     #[cfg(feature = "mcp")]
     #[command(subcommand, after_long_help = mcp::MCP_EXAMPLES)]
@@ -302,7 +304,7 @@ pub struct CheckArguments {
     /// Files (`-` is standard input), or conversations of the store
     #[arg(required = true, value_name = "PATH|ID", add = ArgValueCompleter::new(completing::subjects))]
     pub subjects: Vec<String>,
-    /// Dialect to ask about (default: the one of the body). Would that provider
+    /// Dialect to check against (default: the body's own). Would that provider
     /// accept these bytes, or the request made from this session?
     #[arg(long = "for", value_name = "DIALECT", value_parser = dialects())]
     pub dialect: Option<Dialect>,
@@ -337,17 +339,17 @@ pub struct ConvertArguments {
     /// Format of the file (default: recognised by content)
     #[arg(long, value_name = "FORMAT", value_parser = formats(), hide_possible_values = true)]
     pub from: Option<String>,
-    /// Treatment of broken states (default: the setting, else keep)
+    /// What to do with broken states (default: the setting, else keep)
     #[arg(long, value_parser = policies(CONVERTING), value_name = "POLICY")]
     pub on_broken: Option<OnBroken>,
     /// Model to name in the request
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Maximum tokens of the answer (default: as in the source)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = from_one::<u64>, allow_negative_numbers = true)]
     pub max_tokens: Option<u64>,
     /// Conversation to take from a file of many, from 1
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number::<usize>, allow_negative_numbers = true)]
     pub session: Option<usize>,
     /// File to write the findings to, as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -396,7 +398,7 @@ pub struct MoveArguments {
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Conversation to take from a file of many, from 1
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number::<usize>, allow_negative_numbers = true)]
     pub session: Option<usize>,
     /// Print one JSON object instead of the command
     #[arg(long)]

@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use rejoin::{OnBroken, approval::ApprovalMode, providers::catalogue::Dollars};
 
-use super::choices::{RESUMING, apis, modes, policies};
+use super::choices::{RESUMING, apis, from_one, modes, policies};
 use crate::completing;
 
 pub const CHAT_EXAMPLES: &str = "Examples:
@@ -60,12 +60,12 @@ pub struct Talk {
     /// Maximum tokens per turn (default: the setting limits.tokens, else no limit)
     ///
     /// Counts requests and answers. The turn stops before the request that would cross it.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
+    #[arg(long, value_name = "N", value_parser = from_one::<u64>, allow_negative_numbers = true, hide_short_help = true)]
     pub max_turn_tokens: Option<u64>,
     /// Maximum cost per turn in US dollars; fails if the model's price is not known
     ///
     /// The turn stops before the request that would cross it.
-    #[arg(long, value_name = "USD", value_parser = cost, hide_short_help = true)]
+    #[arg(long, value_name = "USD", value_parser = cost, allow_negative_numbers = true, hide_short_help = true)]
     pub max_cost: Option<Dollars>,
     /// Print the events of the turn, one JSON object per line
     #[arg(long)]
@@ -118,7 +118,7 @@ pub struct ResumeArguments {
     /// Use everything that can be read (default)
     #[arg(long)]
     pub recover: bool,
-    /// Treatment of calls without a result (default: the setting, else keep)
+    /// What to do with unanswered calls (default: the setting, else keep)
     #[arg(long, value_parser = policies(RESUMING), value_name = "POLICY")]
     pub on_broken: Option<OnBroken>,
     #[command(flatten)]
@@ -157,11 +157,11 @@ pub struct RunArguments {
     #[arg(value_name = "TASK")]
     pub task: String,
     /// Maximum requests (default: the setting limits.requests, else 50)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = from_one::<u32>, allow_negative_numbers = true)]
     pub max_requests: Option<u32>,
     /// Maximum seconds, not counting tools (default: the setting
     /// limits.seconds, else 3600)
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = from_one::<u64>, allow_negative_numbers = true)]
     pub max_time: Option<u64>,
     #[command(flatten)]
     pub talk: Talk,

@@ -166,7 +166,7 @@ pub const CONFIG_EXAMPLES: &str = "Examples:
 
 /// `rejoin config`
 #[derive(Debug, Subcommand)]
-pub enum Config {
+pub enum ConfigCommand {
     /// Print the value of a setting
     #[command(after_long_help = GET_EXAMPLES)]
     Get {

@@ -14,20 +14,19 @@ use super::{
 };
 use crate::{
     args::ChatArguments,
-    desk::{self, Desk, Flags},
+    context::{self, CliContext, Flags},
     failure::Failure,
 };
 
 pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
-    let said = talking::said(arguments.message.as_deref(), &arguments.talk)?;
-    let (store, no_store) = match talking::open_store(&desk) {
-        Ok(store) => (Some(store), None),
-        Err(why) => (None, Some(why)),
-    };
+    let desk = CliContext::new(flags)?;
+    let said = talking::message_to_send(arguments.message.as_deref(), &arguments.talk)?;
+    let (store, no_store) = talking::store_or_reason(&desk)?;
     let prompts = matches!(said, GivenMessage::Prompt) && !arguments.talk.json;
     let (store, no_store, chosen) = match choose(arguments, &desk, store.as_deref(), prompts) {
         Ok(chosen) => (store, no_store, chosen),
+        // The server is away. What is said begins a conversation, which waits in a file.
+        Err(why) if arguments.session.is_none() && why.can_wait() => (store, no_store, None),
         // The active conversation is there and cannot be read. No other takes its place, and the answer stays in memory.
         Err(why) if arguments.session.is_none() && why.hides_conversations() => (None, Some(why), None),
         Err(why) => return Err(why),
@@ -70,7 +69,7 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
 fn begin(
     arguments: &ChatArguments,
     flags: &Flags,
-    desk: &Desk,
+    desk: &CliContext,
     store: Option<&Arc<dyn Store>>,
     prompts: bool,
 ) -> Result<Talking, Failure> {
@@ -85,7 +84,7 @@ fn begin(
 /// Chooses the conversation to continue; none for a new one.
 fn choose(
     arguments: &ChatArguments,
-    desk: &Desk,
+    desk: &CliContext,
     store: Option<&dyn Store>,
     prompts: bool,
 ) -> Result<Option<ConversationId>, Failure> {
@@ -103,12 +102,13 @@ fn choose(
     if active.is_none() && !desk.scope.is_open() {
         // A bot may call from anywhere; what its user said last goes on.
         let newest = store.list(&Query { limit: Some(1), ..Query::default() });
-        let newest = newest.map_err(|why| desk::unusable(&desk.location, why))?.conversations;
+        let newest = newest.map_err(|why| context::unusable(&desk.location, why))?.conversations;
         return Ok(newest.first().map(|summary| summary.id));
     }
     if active.is_none() && arguments.go_on {
         let here = desk.folder.to_string_lossy();
-        let newest = desk::newest_of(store, &here).map_err(|why| desk::unusable(&desk.location, why))?;
+        let newest =
+            context::newest_of(store, &here).map_err(|why| context::unusable(&desk.location, why))?;
         return newest.map(Some).ok_or_else(|| Failure::Engine(Box::new(EngineError::NoActive)));
     }
     if active.is_none() && prompts {

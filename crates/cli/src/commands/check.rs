@@ -3,9 +3,8 @@
 use std::{collections::BTreeMap, ops::Deref};
 
 use rejoin::{
-    Aside, Choice, Dialect, Finding, OnBroken, Rule, Session, Severity,
+    Aside, Dialect, Finding, Rule, Session, Severity,
     check::{self, Judged, Report, RequestBytes, Sender},
-    checkers, convert_with,
     engine::Mode,
     places::quoted,
     sessions,
@@ -140,13 +139,13 @@ impl ForPeople<'_> {
 
     /// Of a body: what the provider would say, and what would help.
     fn verdict(&self, body: &RequestBytes<'_>, judged: &Judged, counted: &str) -> String {
-        let provider = checkers::named(judged.dialect.name()).map_or("", |checker| checker.provider);
+        let provider = check::checker(judged.dialect).provider;
         let what = if body.whole { "this request" } else { "these messages" };
         let about = if counted.is_empty() { String::new() } else { format!(": {counted}") };
         let unread = self.count(Rule::UnreadText);
         if !judged.accepted() {
             let errors = plural(judged.refusals.len(), "error");
-            let way = self.way_out(judged.dialect);
+            let way = self.suggest_conversion(judged.dialect);
             return format!(
                 "{} {provider} would answer 400: {errors}. {way}",
                 paint("refused:", output::ERROR)
@@ -162,17 +161,15 @@ impl ForPeople<'_> {
         format!("{} {provider} would accept {what}{about}.", paint("accepted:", output::GOOD))
     }
 
-    /// What gives a request that the provider accepts. It is tried before it is said.
-    fn way_out(&self, dialect: Dialect) -> String {
+    /// Suggests a command that makes a request the provider accepts, after trying whether it does.
+    fn suggest_conversion(&self, dialect: Dialect) -> String {
         let command = format!("`rejoin convert {} --to {dialect}`", self.given());
         let Some(session) = self.session else {
             return String::from("It holds no conversation that could be mended.");
         };
-        let Ok(converted) = convert_with(session, dialect, Choice::default(), OnBroken::Keep) else {
+        let Ok(verdict) = check::of_conversion(session, dialect) else {
             return String::from("It is more than the provider takes, mended or not.");
         };
-        let checker = checkers::named(dialect.name()).expect("BUG: a dialect without a checker");
-        let verdict = checker.check(converted.body.as_bytes());
         let rest = if self.lost() { "" } else { ", and no text is lost" };
         let left: Vec<&str> = verdict.violations.iter().map(|violation| violation.message.as_str()).collect();
         if left.is_empty() {
@@ -210,7 +207,11 @@ impl ForPeople<'_> {
             }
             return format!("{} {counted}{found}.{request}", paint("sound:", output::GOOD));
         }
-        format!("{} {counted}{found}. {}.{request}", paint("broken:", output::ERROR), self.way_on())
+        format!(
+            "{} {counted}{found}. {}.{request}",
+            paint("broken:", output::ERROR),
+            self.suggest_next_step()
+        )
     }
 
     /// What the provider would say to the request that is made of a session.
@@ -218,7 +219,7 @@ impl ForPeople<'_> {
         let Some(judged) = self.checked.judged.as_ref().or_else(|| self.resumed()) else {
             return String::new();
         };
-        let provider = checkers::named(judged.dialect.name()).map_or("", |checker| checker.provider);
+        let provider = check::checker(judged.dialect).provider;
         let says = if judged.accepted() { "would accept" } else { "would refuse" };
         match judged.sender {
             Sender::Agent(agent) if judged.accepted() => {
@@ -234,7 +235,7 @@ impl ForPeople<'_> {
         }
     }
 
-    fn way_on(&self) -> String {
+    fn suggest_next_step(&self) -> String {
         let rest = match (self.count(Rule::DamagedEntry), self.lost()) {
             (0, false) => "; nothing is lost",
             (0, true) => "",

@@ -7,8 +7,8 @@ use rejoin::{
 
 use super::providers;
 use crate::{
-    args::Config,
-    desk::Flags,
+    args::ConfigCommand,
+    context::Flags,
     failure::{FAILED, Failure},
     home::Home,
     output,
@@ -18,11 +18,11 @@ use crate::{
 /// The widest that the column of values becomes.
 const WIDEST: usize = 48;
 
-pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
+pub fn run(command: ConfigCommand, _: &Flags) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
     match command {
-        Config::Path => output::raw_data(&home.config.to_string_lossy())?,
-        Config::Set { key, value } => {
+        ConfigCommand::Path => output::raw_data(&home.config.to_string_lossy())?,
+        ConfigCommand::Set { key, value } => {
             let key = Setting::named(&key)?;
             let before = if key.name == "provider" { Some(checked_provider(&home, &value)?) } else { None };
             settings::set(&home.config, key, &value)?;
@@ -30,8 +30,8 @@ pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
                 say_what_stays(&before, &value);
             }
         }
-        Config::Unset { key } => settings::unset(&home.config, Setting::named(&key)?)?,
-        Config::Get { key, json } => {
+        ConfigCommand::Unset { key } => settings::unset(&home.config, Setting::named(&key)?)?,
+        ConfigCommand::Get { key, json } => {
             let key = Setting::named(&key)?;
             let settings = Settings::load(&home.config)?;
             let value = value(&settings, &home, key);
@@ -42,7 +42,7 @@ pub fn run(command: Config, _: &Flags) -> Result<u8, Failure> {
                 (None, false) => return Ok(FAILED),
             }
         }
-        Config::List { json } => {
+        ConfigCommand::List { json } => {
             let settings = Settings::load(&home.config)?;
             let rows: Vec<_> = KEYS.iter().map(|key| (key, value(&settings, &home, key))).collect();
             let length =

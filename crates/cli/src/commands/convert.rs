@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use rejoin::{
-    Choice, ConvertError, Finding, OnBroken, Session, checkers, convert_with,
+    Choice, ConvertError, Finding, OnBroken, Session, check, convert_with,
     engine::{Clock as _, Mode, SystemClock},
     record::Entry,
     sessions::{self, FileContent, Writing, Written},
@@ -13,7 +13,7 @@ use rejoin::{
 use super::{install, report};
 use crate::{
     args::{ConvertArguments, Destination, InstallArguments},
-    desk::Flags,
+    context::Flags,
     failure::Failure,
     home::Home,
     outfile,
@@ -113,7 +113,7 @@ pub fn make(
 /// brought with it. The messages themselves are mended.
 pub fn say_what_is_refused(to: Destination, content: &FileContent) {
     let (Destination::Dialect(dialect), FileContent::Text(body)) = (to, content) else { return };
-    let checker = checkers::named(dialect.name()).expect("BUG: a dialect without a checker");
+    let checker = check::checker(dialect);
     let verdict = checker.check(body.as_bytes());
     for violation in &verdict.violations {
         let words = harmless(&violation.message);

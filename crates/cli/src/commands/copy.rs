@@ -10,7 +10,7 @@ const STORES: &str = "`--store` names the store to copy from, `--to` the one to 
 
 /// Copies conversations; one that cannot be copied does not stop the others.
 pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     if whole_location(&desk.location) == whole_location(&arguments.to) {
         return Err(Failure::usage(format!("{} is the store that is copied from", arguments.to), STORES));
     }
@@ -23,7 +23,7 @@ pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
                 ids.push(summary.id);
                 ControlFlow::Continue(())
             })
-            .map_err(|why| desk::unusable(store.location(), why))?;
+            .map_err(|why| context::unusable(store.location(), why))?;
             // The oldest first, so that the copy lists them in the same order.
             ids.reverse();
             (store, ids)
@@ -37,8 +37,8 @@ pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
             (store, ids)
         }
     };
-    let other = Desk::open_other(&arguments.to.clone().with_folder(&desk.home.beside_servers()))?;
-    let writer = desk::writer(&*other, "rejoin copy");
+    let other = CliContext::open_other(&arguments.to.clone().with_folder(&desk.home.beside_servers()))?;
+    let writer = context::writer(&*other, "rejoin copy");
     let bar = output::progress(ids.len(), "{bar:40} {pos}/{len} conversations");
     let mut failed = 0;
     for id in &ids {
@@ -53,7 +53,7 @@ pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    desk::settle(&*other);
+    context::settle(&*other);
     if failed > 0 { Err(Failure::some(failed, ids.len())) } else { Ok(0) }
 }
 

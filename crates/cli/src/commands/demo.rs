@@ -13,7 +13,7 @@ use rejoin::{
     engine::{
         New, SystemClock,
         context::ToolDeclaration,
-        provider::{Doing, Provider as _, offline::Offline},
+        provider::{BoxFuture, Provider as _, offline::Offline},
         tools::{Calculate, ListDir, Plan, ReadFile, RunningCall, Tool, ToolOutput, Tools},
         turn::{Stop, TurnInput, TurnSettings, Worker},
     },
@@ -22,7 +22,7 @@ use rejoin::{
 
 use super::talking::{self, Saving};
 use crate::{
-    desk::{Desk, Flags},
+    context::{CliContext, Flags},
     failure::Failure,
     output::{self, paint},
 };
@@ -151,11 +151,11 @@ impl<T: Tool> Tool for Slow<T> {
         self.0.declaration()
     }
 
-    fn plan<'a>(&'a self, arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+    fn plan<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<Plan, ToolOutput>> {
         self.0.plan(arguments)
     }
 
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             tokio::time::sleep(self.1).await;
             self.0.run(call).await
@@ -165,7 +165,7 @@ impl<T: Tool> Tool for Slow<T> {
 
 /// The turn that is killed: as `chat` does it, with slow tools.
 fn slow_turn(flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let store = talking::open_store(&desk)?;
     let provider = Offline::default();
     let new = New {

@@ -1,4 +1,4 @@
-//! What `resume` shows of a conversation before it goes on: the last exchange, and the calls that have no result.
+//! Shows the last exchange and the unanswered calls before `resume` continues a conversation.
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use rejoin::{
 use super::{exchange, providers};
 use crate::{
     args::Auth,
-    desk::{self, Desk, Flags},
+    context::{self, CliContext, Flags},
     failure::Failure,
     output::{self, harmless},
     question::ask,
@@ -84,9 +84,9 @@ fn log_in(flags: &Flags) -> Result<bool, Failure> {
 }
 
 /// The newest conversation of this folder, if it was interrupted and the person goes on with it.
-pub fn offered(desk: &Desk, store: &dyn Store) -> Result<Option<ConversationId>, Failure> {
+pub fn offered(desk: &CliContext, store: &dyn Store) -> Result<Option<ConversationId>, Failure> {
     let page = store.list(&Query { limit: Some(LOOKED_AT), ..Query::default() });
-    let page = page.map_err(|why| desk::unusable(&desk.location, why))?;
+    let page = page.map_err(|why| context::unusable(&desk.location, why))?;
     let here = desk.folder.to_string_lossy();
     let newest = page.conversations.iter().find(|summary| summary.about.directory.as_deref() == Some(&*here));
     let Some(newest) = newest.filter(|summary| is_interrupted(summary.shown_state())) else {

@@ -19,6 +19,7 @@ use rejoin::{
     places::{self, Candidates, FolderFiles, LookFor},
     sessions, shape,
     source::is_database_address,
+    store::Store,
 };
 
 use super::report;
@@ -28,7 +29,7 @@ use crate::{
 
 /// Imports every file; one that cannot be read does not stop the others.
 pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     if arguments.undo {
         return undo(&desk, arguments.json);
     }
@@ -58,7 +59,7 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     let store = desk.write_store()?;
     let bar = output::progress(candidates.len(), "{bar:40} {pos}/{len} sessions");
-    let writer = desk::writer(&*store, "rejoin import");
+    let writer = context::writer(&*store, "rejoin import");
     let mut importer = Importer::new(writer, journal(&desk), wanted, stream::open);
     importer.from = arguments.from.as_deref().and_then(sessions::named);
     let mut watch = Watch::default();
@@ -72,7 +73,7 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     for address in databases {
         importer.database(address, &mut |step| teller.tell(step))?;
     }
-    desk::settle(&*store);
+    context::settle(&*store);
     if arguments.watch {
         let failed = importer.counts.failed;
         output::talk(&sentence(&importer.counts));
@@ -98,7 +99,7 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     }
 }
 
-fn journal(desk: &Desk) -> Journal {
+fn journal(desk: &CliContext) -> Journal {
     Journal::open(&desk.home.data, &desk.location, SystemClock.now())
 }
 
@@ -216,14 +217,17 @@ impl From<JournalError> for Failure {
 }
 
 /// `rejoin import --undo`: undoes the last import into this store.
-fn undo(desk: &Desk, json: bool) -> Result<u8, Failure> {
+fn undo(desk: &CliContext, json: bool) -> Result<u8, Failure> {
     let mut journal = journal(desk);
-    let Some(past) = journal.last() else {
+    // With a scope only its own imports count. Without any import, no store is created.
+    let store = if journal.last().is_some() { Some(desk.write_store()?) } else { None };
+    let is_own = |store: &dyn Store, id| desk.scope.is_open() || store.summary(id).is_ok();
+    let found = store.and_then(|store| Some((journal.last_of(|id| is_own(&*store, id))?, store)));
+    let Some((past, store)) = found else {
         output::talk("There is no import to undo.");
         return Ok(0);
     };
-    let store = desk.write_store()?;
-    let writer = desk::writer(&*store, "rejoin import --undo");
+    let writer = context::writer(&*store, "rejoin import --undo");
     let time = past.began.split('.').next().unwrap_or(&past.began).replace('T', " ");
     output::talk(&format!("Undoing the import of {time} UTC."));
     let (mut undone, mut left) = (0, 0);
@@ -241,7 +245,7 @@ fn undo(desk: &Desk, json: bool) -> Result<u8, Failure> {
         let id = paint(&one.id.to_string(), output::STRONG);
         output::data(&format!("{id}  {}  {}", one.outcome.words(), harmless(&one.path)))
     })?;
-    desk::settle(&*store);
+    context::settle(&*store);
     if !json {
         let left_alone = if left == 0 { String::new() } else { format!(", {left} kept") };
         output::talk(&format!(

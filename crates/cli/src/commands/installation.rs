@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rejoin::{
     Conversation, ConversationId, Dialect,
-    engine::{SystemClock, Wanted},
+    engine::{ProviderChoice, SystemClock},
     installation::{AnswerOutlook, Installation, StoreReport, StoreState, readable, writable},
     places::{AGENTS, AgentPlace, Machine},
     record::entry::VERSION,
@@ -15,7 +15,7 @@ use rejoin::{
 use crate::{
     amounts::bytes,
     answering,
-    desk::{Desk, Flags},
+    context::{CliContext, Flags},
     failure::{FAILED, Failure},
     home::{self, Home},
     output::{self, harmless},
@@ -51,19 +51,19 @@ pub fn tell(json: bool, flags: &Flags) -> Result<u8, Failure> {
 
 /// Who would answer in a new conversation, and in the active one of this folder.
 fn answers(flags: &Flags) -> Vec<AnswerOutlook> {
-    // Settings that cannot be read are told of elsewhere.
-    let Ok(desk) = Desk::new(flags) else { return Vec::new() };
+    // Another check reports settings that cannot be read.
+    let Ok(desk) = CliContext::new(flags) else { return Vec::new() };
     let active = || {
         let store = desk.read_store().ok()??;
         let id = desk.active(&*store).ok()??;
         let conversation = Conversation::open_read_only(Arc::from(store), Arc::new(SystemClock), id).ok()?;
-        Some((id, Wanted::of(&conversation)))
+        Some((id, ProviderChoice::of(&conversation)))
     };
     let active = active().map(|(id, recorded)| answer(&desk, Some((id, &recorded))));
     [answer(&desk, None)].into_iter().chain(active).collect()
 }
 
-fn answer(desk: &Desk, active: Option<(ConversationId, &Wanted)>) -> AnswerOutlook {
+fn answer(desk: &CliContext, active: Option<(ConversationId, &ProviderChoice)>) -> AnswerOutlook {
     let plain = |failure: Failure| match failure.hint() {
         Some(hint) => format!("{failure} ({hint})"),
         None => failure.to_string(),

@@ -21,7 +21,7 @@ const ON_TERMINAL: usize = 20;
 /// The default for scripts: enough for most, and fast even in a store of a hundred thousand.
 const ELSEWHERE: usize = 100;
 pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let store = desk.read_store()?;
     let usual = if io::stdout().is_terminal() { ON_TERMINAL } else { ELSEWHERE };
     let limit = if arguments.all { usize::MAX } else { arguments.limit.unwrap_or(usual) };
@@ -34,7 +34,7 @@ pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
     if let Some(store) = &store {
         let each = |summary: &Summary| {
             if summary.damaged {
-                // Damage is told where the conversation is read; a file that may not be read is told at once.
+                // Reading the conversation reports damage. A file that we may not open is reported here.
                 let tail = store.tail(summary.id).err();
                 unreadable.extend(tail.filter(|why| matches!(why, StoreError::Io { .. })));
             }
@@ -47,7 +47,7 @@ pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
             if failed.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         counts = rejoin::list::list(&**store, &filter, limit, each)
-            .map_err(|why| desk::unusable(store.location(), why))?;
+            .map_err(|why| context::unusable(store.location(), why))?;
     }
     if let Some(failure) = failed {
         return Err(failure);
@@ -59,14 +59,14 @@ pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     let code = if unreadable.is_empty() { 0 } else { FAILED };
     for why in unreadable {
-        desk::unusable(&desk.location, why).say();
+        context::unusable(&desk.location, why).say();
     }
     Ok(code)
 }
 
 /// The filter from the flags.
 fn filter(arguments: &ListArguments) -> Filter {
-    let of_folder = arguments.folder.as_deref().map(desk::of_folder).unwrap_or_default();
+    let of_folder = arguments.folder.as_deref().map(context::of_folder).unwrap_or_default();
     Filter { agent: arguments.agent.clone(), state: arguments.state.clone(), ..of_folder }
 }
 

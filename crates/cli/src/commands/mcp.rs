@@ -8,7 +8,7 @@ use rejoin::{
 use super::{block_on, exchange::shortened_line};
 use crate::{
     args::{AddServerArguments, Mcp},
-    desk::{Desk, Flags},
+    context::{CliContext, Flags},
     failure::{FAILED, Failure},
     near, output,
     servers::{self, GivenServer, Unasked},
@@ -22,7 +22,7 @@ const WIDEST: usize = 60;
 const GLIMPSE: usize = 80;
 
 pub fn run(command: Mcp, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     match command {
         Mcp::List { json } => list(&desk, json),
         Mcp::Add(arguments) => add(&desk, arguments),
@@ -33,7 +33,7 @@ pub fn run(command: Mcp, flags: &Flags) -> Result<u8, Failure> {
     }
 }
 
-fn list(desk: &Desk, json: bool) -> Result<u8, Failure> {
+fn list(desk: &CliContext, json: bool) -> Result<u8, Failure> {
     let given = servers::given(desk, Unasked::LeaveOut)?;
     let widest = |text: fn(&ServerSettings) -> String| {
         given.iter().map(|server| text(&server.settings).chars().count()).max().unwrap_or(0).min(WIDEST)
@@ -78,7 +78,7 @@ fn list(desk: &Desk, json: bool) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn add(desk: &Desk, arguments: AddServerArguments) -> Result<u8, Failure> {
+fn add(desk: &CliContext, arguments: AddServerArguments) -> Result<u8, Failure> {
     let mut command = arguments.command.into_iter();
     let server = ServerSettings {
         command: command.next(),
@@ -123,7 +123,7 @@ fn is_secret(name: &str) -> bool {
     rejoin::sandbox::without_secrets(pair, &[]).is_empty()
 }
 
-fn remove(desk: &Desk, name: &str) -> Result<u8, Failure> {
+fn remove(desk: &CliContext, name: &str) -> Result<u8, Failure> {
     if remove_server(&desk.home.config, name)? {
         output::talk(&format!("Removed {}.", output::harmless(name)));
         return Ok(0);
@@ -132,14 +132,14 @@ fn remove(desk: &Desk, name: &str) -> Result<u8, Failure> {
 }
 
 /// There is no server of this name.
-fn unknown(desk: &Desk, name: &str) -> Result<Failure, Failure> {
+fn unknown(desk: &CliContext, name: &str) -> Result<Failure, Failure> {
     let given = servers::given(desk, Unasked::LeaveOut)?;
     let near = near::did_you_mean(name, given.iter().map(|server| server.settings.name.as_str()));
     let what = format!("there is no MCP server `{}`", output::harmless(name));
     Ok(Failure::usage(what, format!("{near}`rejoin mcp list` lists them")))
 }
 
-fn test(desk: &Desk, name: &str, json: bool) -> Result<u8, Failure> {
+fn test(desk: &CliContext, name: &str, json: bool) -> Result<u8, Failure> {
     let given = servers::given(desk, Unasked::Ask)?;
     let Some(server) = given.iter().find(|server| server.settings.name == name) else {
         return Err(unknown(desk, name)?);
@@ -190,7 +190,7 @@ pub fn show(state: &McpServerState) -> Result<(), Failure> {
     Ok(())
 }
 
-fn trust(desk: &Desk, agreed: bool) -> Result<u8, Failure> {
+fn trust(desk: &CliContext, agreed: bool) -> Result<u8, Failure> {
     let Some(project) = servers::project(desk) else {
         return Err(Failure::usage(
             "this folder has no .mcp.json that names servers",
@@ -210,9 +210,9 @@ fn trust(desk: &Desk, agreed: bool) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn serve(desk: &Desk) -> Result<u8, Failure> {
-    let served =
-        block_on(rejoin::mcp::serve(desk.location.clone(), tokio::io::stdin(), tokio::io::stdout()))?;
+fn serve(desk: &CliContext) -> Result<u8, Failure> {
+    let (location, scope) = (desk.location.clone(), desk.scope.clone());
+    let served = block_on(rejoin::mcp::serve(location, scope, tokio::io::stdin(), tokio::io::stdout()))?;
     served.map_err(|why| Failure::Usage {
         what: output::harmless(&why.to_string()),
         hint: Some(String::from("an MCP client starts this command and talks on standard input and output")),

@@ -6,7 +6,7 @@ use super::providers;
 use crate::{args::NewArguments, commands::prelude::*};
 
 pub fn run(arguments: &NewArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let given = |flag: &Option<String>| flag.clone().filter(|text| !text.trim().is_empty());
     // Settings and environment are not recorded: they count when something is said, as they are then.
     let new = New {
@@ -20,8 +20,8 @@ pub fn run(arguments: &NewArguments, flags: &Flags) -> Result<u8, Failure> {
         providers::check_name(provider, desk.settings.value("base_url"), Some("--provider"))?;
     }
     let store = desk.write_store()?;
-    let id = desk::writer(&*store, "rejoin new").create(&new)?;
-    desk::settle(&*store);
+    let id = context::writer(&*store, "rejoin new").create(&new)?;
+    context::settle(&*store);
     // The conversation is there, whatever becomes of the pointer.
     if let Err(failure) = desk.pointer().set(id) {
         failure.say();

@@ -1,7 +1,7 @@
 //! What most commands use: where they run, how they fail, and how they print.
 
 pub(super) use crate::{
-    desk::{self, Desk, Flags},
+    context::{self, CliContext, Flags},
     failure::{FAILED, Failure, UNREADABLE},
     output::{self, agreeing, harmless, harmless_lines, local_time, paint, plural},
 };

@@ -14,17 +14,17 @@ use super::{
 };
 use crate::{
     args::ResumeArguments,
-    desk::{self, Desk, Flags},
+    context::{self, CliContext, Flags},
     failure::Failure,
     output, picker,
 };
 
 /// Makes a conversation the active one, shows its state, and continues it.
 pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     // Nothing is touched before it is clear what is to be said.
     let (named, message) = arguments.given();
-    let said = message.map(|message| talking::said(Some(message), &arguments.talk)).transpose()?;
+    let said = message.map(|message| talking::message_to_send(Some(message), &arguments.talk)).transpose()?;
     let given = named.unwrap_or("@");
     let prompts = talking::has_terminal() && !arguments.talk.json;
     let found = (|| {
@@ -44,7 +44,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
             },
         };
         if arguments.strict {
-            desk::read(&*store, id, Mode::Strict)?;
+            context::read(&*store, id, Mode::Strict)?;
         }
         Ok(Some(id))
     })();
@@ -143,7 +143,7 @@ pub fn greet(talking: &mut Talking) -> Result<(), Failure> {
     ask_before_the_prompt(talking, &state, None)
 }
 
-/// Before the first prompt: asks again what was asked when the last process ended, or what becomes of calls without a result.
+/// Before the first prompt, repeats a question about approval that is still open, or asks what to do with unanswered calls.
 fn ask_before_the_prompt(
     talking: &mut Talking,
     state: &Resumption,

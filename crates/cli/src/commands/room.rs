@@ -8,7 +8,7 @@ use super::talking::{self, Drawing, Opening, PrintedWords, Saving, Talking, bloc
 use crate::{
     amounts,
     args::{Change, CompactArguments, PruneArguments, Talk, UncompactArguments},
-    desk::{self, Desk, Flags},
+    context::{self, CliContext, Flags},
     failure::{FAILED, Failure},
     output::{self, paint, plural},
 };
@@ -27,21 +27,24 @@ pub fn compact(arguments: &CompactArguments, flags: &Flags) -> Result<u8, Failur
     let id = worker.conversation().id();
     let messages = worker.shown_messages();
     if change.dry_run {
-        let Some(plan) = worker.compaction_plan() else {
-            return nothing_to_compact(id, worker, change.json);
+        let plan = match worker.compaction_plan() {
+            Ok(plan) => plan,
+            Err(why) => return nothing_to_compact(id, worker, &why, change.json),
         };
         let staying = plan.kept.len() + messages - plan.tail + 1;
-        let tokens = (plan.tokens_before, plan.tokens_kept);
+        let tokens = (plan.tokens_before, plan.tokens_kept + worker.shortest_summary());
         if change.json {
             return output::json_data(&shape::compaction(id, tokens, (messages, staying), false)).map(|()| 0);
         }
         picture("before", tokens.0, tokens.0, &plural(messages, "message"))?;
         let older = (!plan.kept.is_empty()).then(|| plural(plan.kept.len(), "older message"));
-        let last =
-            (messages > plan.tail).then(|| format!("the last {}", plural(messages - plan.tail, "message")));
-        let stay: Vec<String> = [older, last].into_iter().flatten().collect();
-        let stay = if stay.is_empty() { String::from("nothing stays") } else { stay.join(" and ") };
-        picture("after", tokens.1, tokens.0, &format!("{stay}; the summary is added to this"))?;
+        let last = match messages - plan.tail {
+            0 => None,
+            1 => Some(String::from("the last message")),
+            several => Some(format!("the last {several} messages")),
+        };
+        let stay = [older, last].into_iter().flatten().fold(String::new(), |stay, part| stay + &part + ", ");
+        picture("after", tokens.1, tokens.0, &format!("{stay}and a short summary; a longer one takes more"))?;
         output::talk("Nothing was sent and nothing was changed.");
         return Ok(0);
     }
@@ -62,7 +65,9 @@ pub async fn compact_now(
     let mut drawing = Drawing::new(false, Saving::AtOnce, PrintedWords::All);
     let mut sink = |event: Event| drawing.event(&event);
     let code = match worker.compact(keep, &mut sink, stop).await {
-        Compaction::Nothing => return nothing_to_compact(id, worker, json),
+        why @ (Compaction::Nothing | Compaction::TooShort | Compaction::OverLimit(_)) => {
+            return nothing_to_compact(id, worker, &why, json);
+        }
         Compaction::Done { .. } => 0,
         Compaction::Useless | Compaction::Failed(_) => FAILED,
     };
@@ -80,18 +85,24 @@ pub async fn compact_now(
 fn nothing_to_compact(
     id: rejoin::ConversationId,
     worker: &mut rejoin::Worker,
+    why: &Compaction,
     json: bool,
 ) -> Result<u8, Failure> {
+    let code = if matches!(why, Compaction::Failed(_)) { FAILED } else { 0 };
     let (tokens, messages) = (worker.shown_tokens(), worker.shown_messages());
     if json {
         return output::json_data(&shape::compaction(id, (tokens, tokens), (messages, messages), false))
-            .map(|()| 0);
+            .map(|()| code);
     }
+    let why = match why {
+        Compaction::Failed(why) => why.clone(),
+        Compaction::OverLimit(limit) => limit.to_string(),
+        Compaction::TooShort => String::from("A summary would be no shorter"),
+        _ => String::from("There is nothing to summarise"),
+    };
     let messages = plural(messages, "message");
-    output::talk(&format!(
-        "There is nothing to summarise: {messages} with {tokens} tokens stay as they are."
-    ));
-    Ok(0)
+    output::talk(&format!("{why}: {messages} with {tokens} tokens stay as they are."));
+    Ok(code)
 }
 
 pub fn prune(arguments: &PruneArguments, flags: &Flags) -> Result<u8, Failure> {
@@ -176,7 +187,7 @@ fn open(
     talk: &Talk,
     opening: (&'static str, Opening),
 ) -> Result<(Talking, Arc<dyn Store>), Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let (_, id) = desk.find(change.which.given())?;
     let store = talking::open_store(&desk)?;
     let talking = Talking::open(&desk, &store, id, talk, opening)?;
@@ -188,7 +199,7 @@ fn saved(talking: &Talking, store: &dyn Store) -> Result<(), Failure> {
     if let Some(warning) = talking.worker.conversation().saved().warning() {
         return Err(Failure::failed(warning, "`rejoin doctor --self` says whether the store can be written"));
     }
-    desk::settle(store);
+    context::settle(store);
     Ok(())
 }
 

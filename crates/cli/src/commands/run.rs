@@ -5,19 +5,16 @@ use std::time::Duration;
 use super::talking::{self, GivenMessage, Talking};
 use crate::{
     args::RunArguments,
-    desk::{Desk, Flags},
+    context::{CliContext, Flags},
     failure::Failure,
 };
 
 pub fn run(arguments: &RunArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
-    let GivenMessage::Text(task) = talking::said(Some(&arguments.task), &arguments.talk)? else {
+    let desk = CliContext::new(flags)?;
+    let GivenMessage::Text(task) = talking::message_to_send(Some(&arguments.task), &arguments.talk)? else {
         return Err(Failure::usage("no task was given", "rejoin run \"your task\""));
     };
-    let (store, no_store) = match talking::open_store(&desk) {
-        Ok(store) => (Some(store), None),
-        Err(why) => (None, Some(why)),
-    };
+    let (store, no_store) = talking::store_or_reason(&desk)?;
     let mut talking = Talking::begin(&desk, store.as_ref(), &arguments.talk)?;
     talking.say_who_answers("new conversation with");
     match no_store {

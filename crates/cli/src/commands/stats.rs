@@ -23,7 +23,7 @@ use crate::{
 const COLUMNS: usize = 24;
 
 pub fn run(arguments: &StatsArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let (store, id) = desk.find_or_all(arguments.conversation.as_deref())?;
     let mut tally = Tally::since(arguments.since);
     let mut code = 0;
@@ -34,7 +34,7 @@ pub fn run(arguments: &StatsArguments, flags: &Flags) -> Result<u8, Failure> {
                 Ok(recorded) => tally.add(&recorded),
                 // The others still count.
                 Err(error) => {
-                    spinner.suspend(|| desk::loading(&**store, error).say());
+                    spinner.suspend(|| context::loading(&**store, error).say());
                     code = FAILED;
                 }
             }
@@ -61,7 +61,7 @@ fn conversations(store: &dyn Store, id: Option<ConversationId>) -> Result<Vec<Co
         ids.push(summary.id);
         ControlFlow::Continue(())
     })
-    .map_err(|why| desk::unusable(store.location(), why))?;
+    .map_err(|why| context::unusable(store.location(), why))?;
     // Oldest first, so that messages which a fork shares are counted in the original.
     ids.reverse();
     Ok(ids)

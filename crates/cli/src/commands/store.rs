@@ -10,13 +10,13 @@ use rejoin::{
 use crate::{
     amounts::{bytes, count},
     args::{StoreArguments, StoreCommand},
-    desk::{self, Desk, Flags},
+    context::{self, CliContext, Flags},
     failure::Failure,
     output::{self, harmless},
 };
 
 pub fn run(arguments: &StoreArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     match &arguments.command {
         None => show(&desk, arguments.json)?,
         Some(StoreCommand::Enable { option, json }) => enable(&desk, option, *json || arguments.json)?,
@@ -24,9 +24,10 @@ pub fn run(arguments: &StoreArguments, flags: &Flags) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn show(desk: &Desk, json: bool) -> Result<(), Failure> {
+fn show(desk: &CliContext, json: bool) -> Result<(), Failure> {
     let store = desk.read_store()?;
-    let facts = store.as_deref().map(facts).transpose().map_err(|why| desk::unusable(&desk.location, why))?;
+    let facts =
+        store.as_deref().map(facts).transpose().map_err(|why| context::unusable(&desk.location, why))?;
     if json {
         return output::json_data(&shape::store(&desk.location, facts.as_ref()));
     }
@@ -57,7 +58,7 @@ fn facts(store: &dyn Store) -> Result<StoreFacts, StoreError> {
     })
 }
 
-fn enable(desk: &Desk, option: &str, json: bool) -> Result<(), Failure> {
+fn enable(desk: &CliContext, option: &str, json: bool) -> Result<(), Failure> {
     if !matches!(desk.location, Location::Postgres(_)) {
         let why = "it has no options: stores in SQLite and JSONL always have an index for searches, and need no partitions";
         let what =
@@ -74,7 +75,7 @@ fn enable(desk: &Desk, option: &str, json: bool) -> Result<(), Failure> {
     let spinner = output::spinner("enabling");
     let enabled = store.enable(option);
     spinner.finish_and_clear();
-    let enabled = enabled.map_err(|why| desk::unusable(&desk.location, why))?;
+    let enabled = enabled.map_err(|why| context::unusable(&desk.location, why))?;
     let time = begun.elapsed();
     if json {
         return output::json_data(&shape::enabled(option, enabled, time));
@@ -82,7 +83,7 @@ fn enable(desk: &Desk, option: &str, json: bool) -> Result<(), Failure> {
     match enabled {
         Enabled::Before => output::data(&format!("{option} is already enabled")),
         Enabled::Now => {
-            let options = store.options().map_err(|why| desk::unusable(&desk.location, why))?;
+            let options = store.options().map_err(|why| context::unusable(&desk.location, why))?;
             let about = options.iter().find(|one| one.name == option).map_or("", |one| one.about);
             output::data(&format!("{option} is enabled: {about} ({:.1} s)", time.as_secs_f32()))
         }

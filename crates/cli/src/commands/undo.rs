@@ -11,14 +11,14 @@ use rejoin::{
 use super::talking;
 use crate::{
     args::UndoArguments,
-    desk::{Desk, Flags},
+    context::{CliContext, Flags},
     failure::{FAILED, Failure},
     output::{self, harmless},
 };
 
 pub fn run(arguments: &UndoArguments, flags: &Flags) -> Result<u8, Failure> {
     let arguments = &arguments.change;
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let (_, id) = desk.find(arguments.which.given())?;
     let store: Arc<dyn Store> = talking::open_store(&desk)?;
     let undoing = if arguments.dry_run { Undoing::DryRun } else { Undoing::Real };
@@ -28,7 +28,7 @@ pub fn run(arguments: &UndoArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     let left_alone = print(&undone, undoing, arguments.json)?;
     if !arguments.dry_run {
-        crate::desk::settle(&*store);
+        crate::context::settle(&*store);
     }
     Ok(if left_alone > 0 { FAILED } else { 0 })
 }

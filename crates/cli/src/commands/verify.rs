@@ -2,13 +2,13 @@
 
 use rejoin::{
     shape,
-    store::{Place, Problem, Verified},
+    store::{Problem, StoragePlace, Verified},
 };
 
 use crate::{args::VerifyArguments, commands::prelude::*};
 
 pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let (store, id) = desk.find_or_all(arguments.conversation.as_deref())?;
     let mut problems = Vec::new();
     let verified = match &store {
@@ -17,7 +17,7 @@ pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
             let spinner = output::spinner("verifying");
             let verified = store.verify(id, &mut |problem| problems.push(problem));
             spinner.finish_and_clear();
-            verified.map_err(|why| desk::unusable(store.location(), why))?
+            verified.map_err(|why| context::unusable(store.location(), why))?
         }
     };
     let sound = problems.iter().all(|problem| problem.torn);
@@ -29,7 +29,12 @@ pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
     Ok(if sound { 0 } else { FAILED })
 }
 
-fn for_people(desk: &Desk, verified: Verified, problems: &[Problem], there: bool) -> Result<(), Failure> {
+fn for_people(
+    desk: &CliContext,
+    verified: Verified,
+    problems: &[Problem],
+    there: bool,
+) -> Result<(), Failure> {
     let location = harmless(&desk.location.to_string());
     if !there {
         return output::data(&format!("There is no store at {location} yet: nothing to verify."));
@@ -68,7 +73,7 @@ fn for_people(desk: &Desk, verified: Verified, problems: &[Problem], there: bool
 
 fn place(problem: &Problem) -> String {
     match (problem.conversation, problem.place) {
-        (Some(id), Place::Store) => format!("in {id}"),
+        (Some(id), StoragePlace::Store) => format!("in {id}"),
         (Some(id), place) => format!("in {id}, {place}"),
         (None, place) => format!("in {place}"),
     }

@@ -127,7 +127,7 @@ impl Markdown {
         std::mem::take(&mut self.out)
     }
 
-    /// Goes on in another size. What is drawn stays as it is, because the terminal may have moved it.
+    /// Continues at a new size of the terminal. Lines already drawn stay as they are, because the terminal may have moved them.
     fn resize(&mut self, (columns, rows): (usize, usize)) {
         let size = (columns.max(LEAST.0), rows.max(LEAST.1));
         if size != std::mem::replace(&mut self.size, size) && !self.drawn.is_empty() {

@@ -27,12 +27,12 @@ use rejoin::{
     ConversationId,
     engine::open_store,
     record::{Block, Content, Role},
-    store::{Access, Filter, Item, Store, Summary},
+    store::{Access, Filter, Store, StoredItem, Summary},
 };
 
 use crate::{
     commands::excerpt,
-    desk::{self, Desk},
+    context::{self, CliContext},
     failure::Failure,
     keyboard::Keyboard,
     output, question,
@@ -55,7 +55,7 @@ const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(250);
 const NEWEST: usize = 20;
 
 /// Lets the person choose a conversation; none if they leave, or if there is none.
-pub fn pick(desk: &Desk, store: &dyn Store) -> Result<Option<ConversationId>, Failure> {
+pub fn pick(desk: &CliContext, store: &dyn Store) -> Result<Option<ConversationId>, Failure> {
     if !output::can_replace_lines() {
         return Ok(ask(desk, store));
     }
@@ -71,11 +71,11 @@ pub fn pick(desk: &Desk, store: &dyn Store) -> Result<Option<ConversationId>, Fa
 }
 
 /// Loads the list in a thread.
-fn load(desk: Desk) -> Receiver<Vec<PickerRow>> {
+fn load(desk: CliContext) -> Receiver<Vec<PickerRow>> {
     let (send, listed) = mpsc::sync_channel(4);
     std::thread::spawn(move || {
         let Ok(store) = open_store(&desk.location, Access::Read) else { return };
-        let (store, here) = (desk.limited(store), desk::of_folder(&desk.folder));
+        let (store, here) = (desk.limited(store), context::of_folder(&desk.folder));
         let (mut some, mut first) = (Vec::new(), HashSet::new());
         let listed = rejoin::list::list(&*store, &Filter::default(), FIRST, |summary| {
             first.insert(summary.id);
@@ -104,11 +104,11 @@ fn load(desk: Desk) -> Receiver<Vec<PickerRow>> {
 }
 
 /// The terminal while the picker has it. Dropping it gives the terminal back.
-struct Whole {
+struct FullScreen {
     _keyboard: Keyboard,
 }
 
-impl Whole {
+impl FullScreen {
     fn take() -> io::Result<Self> {
         let whole = Self { _keyboard: Keyboard::take() };
         terminal::enable_raw_mode()?;
@@ -117,7 +117,7 @@ impl Whole {
     }
 }
 
-impl Drop for Whole {
+impl Drop for FullScreen {
     fn drop(&mut self) {
         let _ = execute!(io::stderr(), DisableBracketedPaste, cursor::Show, terminal::LeaveAlternateScreen);
         let _ = terminal::disable_raw_mode();
@@ -128,7 +128,7 @@ fn on_screen(store: &dyn Store, listed: &Receiver<Vec<PickerRow>>) -> io::Result
     let is_asked_to_end = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&is_asked_to_end);
     let _signals = SignalWatch::start(move || asked.store(true, Ordering::Relaxed));
-    let _whole = Whole::take()?;
+    let _whole = FullScreen::take()?;
     let mut choice = PickerState::new();
     let mut previewed: Option<(ConversationId, Vec<String>)> = None;
     let mut drawn = Vec::new();
@@ -201,7 +201,7 @@ fn preview(store: &dyn Store, listed: &PickerRow) -> Vec<String> {
     let mut said: Vec<(&'static str, String)> = Vec::new();
     let from = listed.newest.saturating_sub(ENTRIES);
     let read = store.read(listed.id, from, &mut |item| {
-        if let Item::Entry(entry) = item
+        if let StoredItem::Entry(entry) = item
             && let Content::Message(message) = Content::of(&entry)
         {
             let texts = message.blocks.iter().filter_map(Block::as_text).map(|text| text.as_str());
@@ -231,8 +231,8 @@ fn preview(store: &dyn Store, listed: &PickerRow) -> Vec<String> {
 }
 
 /// Lists the newest with numbers and asks for one, on a terminal that cannot do more.
-fn ask(desk: &Desk, store: &dyn Store) -> Option<ConversationId> {
-    let here = desk::of_folder(&desk.folder);
+fn ask(desk: &CliContext, store: &dyn Store) -> Option<ConversationId> {
+    let here = context::of_folder(&desk.folder);
     let mut newest = Vec::new();
     let listed = rejoin::list::list(store, &Filter::default(), NEWEST, |summary| {
         newest.push(PickerRow::new(summary, &here));

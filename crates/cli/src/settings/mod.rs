@@ -218,11 +218,10 @@ pub const KEYS: &[Setting] = &[
 impl Setting {
     pub fn named(name: &str) -> Result<&'static Self, Failure> {
         KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
-            let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
             let near = did_you_mean(name);
             Failure::usage(
                 format!("there is no setting `{name}`"),
-                format!("{near}settings are: {}", known.join(", ")),
+                format!("{near}`rejoin config list` lists all settings"),
             )
         })
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     page::{quoted, table},
     read,
-    shell::Desk,
+    shell::ShellHome,
 };
 
 /// A moment of a turn with two tools.
@@ -60,7 +60,7 @@ fn objects(text: &str) -> Vec<Value> {
 fn every_moment_is_as_the_guide_says() {
     let guide = read("docs/guides/kill-and-resume.md");
     let rows = table(&guide, "## What each kill leaves");
-    let desk = Desk::new();
+    let desk = ShellHome::new();
     let asked = "rejoin chat --new --store jsonl:whole 'What is 6*7? Also list the files here'";
     assert_eq!(desk.run(asked).code, 0);
     let folder = fs::read_dir(desk.path().join("whole")).unwrap().map(|entry| entry.unwrap().path());

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     page::{quoted, table},
     read,
-    shell::Desk,
+    shell::ShellHome,
 };
 
 const PAGE: &str = "docs/reference/rest.md";
@@ -117,7 +117,7 @@ fn the_events_are_those_of_the_code() {
 #[test]
 fn the_fields_are_those_that_are_printed() {
     let documented = events();
-    let desk = Desk::new();
+    let desk = ShellHome::new();
     let mut seen = BTreeSet::new();
     for line in [
         "rejoin chat --new --json 'What is 6*7?'",

@@ -29,13 +29,13 @@ pub struct Ran {
 }
 
 /// A folder with the examples that ship, and a home in which nobody was before.
-pub struct Desk {
+pub struct ShellHome {
     folder: tempfile::TempDir,
     /// Whether the built-in responder answers without being named.
     offline: bool,
 }
 
-impl Desk {
+impl ShellHome {
     /// Nothing is stored yet.
     pub fn empty() -> Self {
         let desk = Self { folder: tempfile::tempdir().unwrap(), offline: false };
@@ -142,7 +142,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// A text without ids, times and durations of its own.
+    /// A text without ids, times, durations and token counts of its own.
     pub fn plain(&mut self, text: &str) -> String {
         // What some shells say of someone who was killed.
         let lines = text.split_inclusive('\n').filter(|line| !line.contains(" Killed "));
@@ -184,6 +184,12 @@ impl Names {
         let digits = number.len() - number.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
         if digits > 0 && number[digits..].starts_with(" ms") {
             return Some((String::from(" TIME"), text.len() - number.len() + digits + " ms".len()));
+        }
+        // The tokens of a request depend on the words that describe the tools.
+        let counted = text.len()
+            - text.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ',').len();
+        if counted > 0 && text[counted..].starts_with(" tokens in") {
+            return Some((String::from("TOKENS"), counted));
         }
         None
     }

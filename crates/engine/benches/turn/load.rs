@@ -15,7 +15,7 @@ use std::{
 use rejoin_engine::{Conversation, SystemClock, open_store};
 use rejoin_formats::Dialect;
 use rejoin_record::ConversationId;
-use rejoin_store::{Access, Item, Location, Store};
+use rejoin_store::{Access, Location, Store, StoredItem};
 
 use crate::{LONG, next::fill, talk::Talk};
 
@@ -72,7 +72,7 @@ fn made(path: &Path, messages: usize) -> String {
     let id = fill(&*store, messages);
     let mut lines = String::new();
     let read = store.read(id, 0, &mut |item| {
-        if let Item::Entry(entry) = item {
+        if let StoredItem::Entry(entry) = item {
             lines.push_str(&entry.to_line());
             lines.push('\n');
         }

@@ -11,14 +11,14 @@ use std::{
 use rejoin_engine::{
     Conversation, New, SystemClock,
     context::ToolDeclaration,
-    provider::{Doing, Endpoint, Listener, Provider, Request, Sending},
+    provider::{BoxFuture, Endpoint, Listener, Provider, Request, Sending},
     tools::{Plan, RunningCall, Tool, ToolOutput, Tools},
     turn::{Stop, TurnInput, TurnSettings, Worker},
 };
 use rejoin_formats::{
     Dialect, Input as Source, convert,
     sessions::registry,
-    wire::stream::{End, Received, Stop as Reason},
+    wire::stream::{End, Received, StopReason as Reason},
 };
 use rejoin_record::{Block, Message, Raw, Role, ToolCall};
 use rejoin_store::Store;
@@ -48,11 +48,11 @@ impl Tool for Look {
         ToolDeclaration::function("look", "Looks at a file.", Raw::new(schema))
     }
 
-    fn plan<'a>(&'a self, _arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+    fn plan<'a>(&'a self, _arguments: &'a str) -> BoxFuture<'a, Result<Plan, ToolOutput>> {
         Plan::reads()
     }
 
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> BoxFuture<'a, ToolOutput> {
         let arguments = call.arguments;
         let output = ToolOutput::of(text(arguments.len(), 1_500));
         Box::pin(async { output })
@@ -60,7 +60,7 @@ impl Tool for Look {
 }
 
 /// Answers every first request with a call and every second one with words. Notes when it was asked and when it answered.
-pub struct Answering {
+pub struct BenchProvider {
     endpoint: Endpoint,
     asked: AtomicUsize,
     ready: Mutex<Vec<Message>>,
@@ -75,7 +75,7 @@ pub struct Noted {
     pub bytes: usize,
 }
 
-impl Answering {
+impl BenchProvider {
     fn new(dialect: Dialect) -> Self {
         let endpoint = Endpoint {
             provider: String::from("bench"),
@@ -118,7 +118,7 @@ fn as_answered(dialect: Dialect, message: Message) -> Message {
     same.unwrap_or(message)
 }
 
-impl Provider for Answering {
+impl Provider for BenchProvider {
     fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -138,14 +138,14 @@ impl Provider for Answering {
 /// A worker and its provider.
 pub struct Talk {
     pub worker: Worker,
-    pub provider: Arc<Answering>,
+    pub provider: Arc<BenchProvider>,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Talk {
     /// A conversation that goes on.
     pub fn with(conversation: Conversation, dialect: Dialect) -> Self {
-        let provider = Arc::new(Answering::new(dialect));
+        let provider = Arc::new(BenchProvider::new(dialect));
         // Ids of calls that were used are not used again.
         provider.asked.store(conversation.entries().len(), Ordering::Relaxed);
         let mut tools = Tools::default();

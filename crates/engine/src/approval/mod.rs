@@ -13,7 +13,7 @@ use rejoin_record::ToolCall;
 pub use replies::Replies;
 pub use rules::Rules;
 
-use crate::provider::Doing;
+use crate::provider::BoxFuture;
 
 /// Which calls run without asking, unless a rule says otherwise. Reading inside the workspace is always free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,7 +94,7 @@ pub enum ApprovalAnswer {
 /// Answers about calls that no rule and no mode decides.
 pub trait Approve: Send + Sync {
     /// Waits for the answer about a call. The future is dropped if the turn is stopped meanwhile.
-    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> Doing<'a, ApprovalAnswer>;
+    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer>;
 
     /// Who answers, as the record names it: `person` or `program`.
     fn who(&self) -> &'static str;
@@ -108,7 +108,7 @@ pub struct Unattended;
 pub const UNATTENDED: &str = "approval is needed, and there is no terminal to ask at";
 
 impl Approve for Unattended {
-    fn answer<'a>(&'a self, _request: &'a ApprovalRequest) -> Doing<'a, ApprovalAnswer> {
+    fn answer<'a>(&'a self, _request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async { ApprovalAnswer::No { reason: Some(UNATTENDED.to_owned()) } })
     }
 

@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::Notify;
 
 use super::{ApprovalAnswer, ApprovalRequest, Approve};
-use crate::provider::Doing;
+use crate::provider::BoxFuture;
 
 /// Approvals by a program: it sees [`Event::ApprovalWanted`](crate::turn::Event::ApprovalWanted) and replies by call id, from any
 /// thread. Clones share the replies.
@@ -56,7 +56,7 @@ impl Replies {
 }
 
 impl Approve for Replies {
-    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> Doing<'a, ApprovalAnswer> {
+    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             loop {
                 let mut changed = std::pin::pin!(self.shared.changed.notified());

@@ -133,7 +133,7 @@ impl DeviceLogin {
     }
 }
 
-/// The time between two questions: neither none nor without end, whatever GitHub says.
+/// The time between two polls, kept within a sane range whatever GitHub asks for.
 fn pause(seconds: u64) -> Duration {
     Duration::from_secs(seconds.min(300)).max(Duration::from_millis(20))
 }

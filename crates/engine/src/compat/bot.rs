@@ -15,10 +15,10 @@ use rejoin_record::{
     Block, BlockKind, CallId, Chain, Content, ConversationId, Entry, EntryId, Form, Kind, Message, Role,
     Scope, Tail, Text, Timestamp, ToolCall, ToolResult, Tree,
     chain::Stamp,
-    json::{Doc, Kind as JsonKind},
+    json::{Doc, ValueKind},
 };
-use rejoin_store::{Item, Query, ScopeFilter, Store, StoreError, Summary};
-use rejoin_view::{History, OnBroken, Pairing, repair};
+use rejoin_store::{Query, ScopeFilter, Store, StoreError, StoredItem, Summary};
+use rejoin_view::{BlockAt, History, OnBroken, Pairing, repair};
 
 use crate::{
     clock::{Clock, SystemClock, stamp},
@@ -27,7 +27,7 @@ use crate::{
     writer::New,
 };
 
-/// How often an append is repeated because another program came first. Each repetition means that the other one made progress.
+/// How often an append is tried again after another program's append came first. Each time, that program has made progress.
 const TRIES: usize = 100;
 
 /// One message of a conversation, as bots keep it.
@@ -106,18 +106,26 @@ impl ConversationMessage {
         Message { form, ..Message::new(role, blocks) }
     }
 
-    /// A recorded message, as bots keep it. One that holds several results becomes several.
-    pub(crate) fn of(message: &Message, at: Option<Timestamp>, names: &HashMap<CallId, Text>) -> Vec<Self> {
+    /// A recorded message, as bots keep it. One that holds several results becomes several. `tool_of` names the tool whose call the
+    /// result in a block belongs to.
+    pub(crate) fn of(
+        message: &Message,
+        at: Option<Timestamp>,
+        tool_of: impl Fn(usize) -> Option<String>,
+    ) -> Vec<Self> {
         let texts = |blocks: &[Block]| {
             let texts: Vec<&str> =
                 blocks.iter().filter_map(Block::as_text).map(|text| text.as_str()).collect();
             (!texts.is_empty()).then(|| texts.join("\n"))
         };
-        let results = message.blocks.iter().filter_map(Block::as_result).map(|result| Self {
-            timestamp: at,
-            tool_call_id: result.call_id.as_ref().map(ToString::to_string),
-            tool_name: result.call_id.as_ref().and_then(|id| names.get(id)).map(ToString::to_string),
-            ..Self::new("tool", Some(texts(&result.content).unwrap_or_default()))
+        let results = message.blocks.iter().enumerate().filter_map(|(block, content)| {
+            let result = content.as_result()?;
+            Some(Self {
+                timestamp: at,
+                tool_call_id: result.call_id.as_ref().map(ToString::to_string),
+                tool_name: tool_of(block),
+                ..Self::new("tool", Some(texts(&result.content).unwrap_or_default()))
+            })
         });
         let mut all: Vec<Self> = results.collect();
         let calls: Vec<ToolCall> = message.tool_calls().cloned().collect();
@@ -126,6 +134,20 @@ impl ConversationMessage {
             all.push(Self { timestamp: at, tool_calls: calls, ..Self::new(message.role.as_str(), text) });
         }
         all
+    }
+
+    /// Recorded messages, as bots keep them.
+    fn of_all<'m>(messages: impl Iterator<Item = (Option<Timestamp>, &'m Message)> + Clone) -> Vec<Self> {
+        let mut pairing = Pairing::default();
+        messages.clone().for_each(|(_, message)| pairing.add(message));
+        let all: Vec<&Message> = messages.clone().map(|(_, message)| message).collect();
+        let shown = messages.enumerate().flat_map(|(number, (at, message))| {
+            Self::of(message, at, |block| {
+                let call = pairing.call_of(BlockAt { message: number, block })?;
+                Some(all[call.message].blocks[call.block].as_call()?.name.to_string())
+            })
+        });
+        shown.collect()
     }
 }
 
@@ -242,15 +264,14 @@ impl DatabaseService {
         let mut turn = vec![ConversationMessage::user(user_prompt)];
         let list = list.unwrap_or(messages);
         let is_empty = |doc: Doc| {
-            doc.root().is_some_and(|root| root.kind() == JsonKind::Array && root.items().next().is_none())
+            doc.root().is_some_and(|root| root.kind() == ValueKind::Array && root.items().next().is_none())
         };
         if !Doc::parse(list).is_ok_and(is_empty) {
             let input = Input::new("messages", list.as_bytes()).map_err(ReadError::from)?;
             let sessions = sessions::read(&input, sessions::named(dialect.name()))?;
-            let said: Vec<Arc<Message>> = sessions.into_iter().flat_map(|session| session.messages).collect();
-            let calls = said.iter().flat_map(|message| message.tool_calls());
-            let names = calls.map(|call| (call.id.clone(), call.name.clone())).collect();
-            turn.extend(said.iter().flat_map(|message| ConversationMessage::of(message, None, &names)));
+            let messages: Vec<Arc<Message>> =
+                sessions.into_iter().flat_map(|session| session.messages).collect();
+            turn.extend(ConversationMessage::of_all(messages.iter().map(|message| (None, &**message))));
             if turn
                 .get(1)
                 .is_some_and(|first| first.role == "user" && first.content.as_deref() == Some(user_prompt))
@@ -273,10 +294,16 @@ impl DatabaseService {
         channel: &str,
         limit: usize,
     ) -> Result<Vec<ConversationMessage>, EngineError> {
-        match self.find(&of_channel(user, channel))? {
-            Some(id) => self.newest(id, limit),
-            None => Ok(Vec::new()),
+        let scope = of_channel(user, channel);
+        // Another process may have deleted the conversation that was found before, and begun another one.
+        for _ in 0..2 {
+            let Some(id) = self.find(&scope)? else { break };
+            match self.newest(id, limit) {
+                Err(EngineError::Store(StoreError::NotFound(_))) => drop(self.known().remove(&scope)),
+                newest => return newest,
+            }
         }
+        Ok(Vec::new())
     }
 
     /// Deletes the conversation of a user in a channel. False if there is none.
@@ -446,15 +473,12 @@ impl DatabaseService {
         let said = &said[first..];
         let history = History::of(said.iter().map(|(_, message)| Arc::clone(message)));
         let view = repair(&history, OnBroken::Keep).view;
-        let mut shown = Vec::new();
+        let mut shown: Vec<(Option<Timestamp>, Message)> = Vec::new();
         for item in view.items() {
             let time = said.get(item.index()).and_then(|(time, _)| *time);
-            let messages = item.to_messages();
-            let calls = messages.iter().flat_map(Message::tool_calls);
-            let names = calls.map(|call| (call.id.clone(), call.name.clone())).collect();
-            shown.extend(messages.iter().flat_map(|message| ConversationMessage::of(message, time, &names)));
+            shown.extend(item.to_messages().into_iter().map(|message| (time, message)));
         }
-        Ok(shown)
+        Ok(ConversationMessage::of_all(shown.iter().map(|(time, message)| (*time, message))))
     }
 
     /// Messages at the end of the path to the head, and the first of them that counts. Only as much is read as is needed for `limit`
@@ -468,10 +492,10 @@ impl DatabaseService {
             let said = path_from(&*self.store, id, from)?;
             let history = History::of(said.iter().map(|(_, message)| Arc::clone(message)));
             let wanted = said.len().saturating_sub(limit);
-            match whole_from(&history, wanted) {
-                Whole::From(first) if first > 0 || from == 0 => return Ok((said, first)),
+            match window_start(&history, wanted) {
+                WindowStart::From(first) if first > 0 || from == 0 => return Ok((said, first)),
                 // A result without a call, in a conversation that was read whole.
-                Whole::Unknown(first) if from == 0 => return Ok((said, first)),
+                WindowStart::Unknown(first) if from == 0 => return Ok((said, first)),
                 _ => span = span.saturating_mul(4),
             }
         }
@@ -485,7 +509,7 @@ type TimedMessage = (Option<Timestamp>, Arc<Message>);
 fn path_from(store: &dyn Store, id: ConversationId, from: u64) -> Result<Vec<TimedMessage>, EngineError> {
     let mut entries: Vec<Entry> = Vec::new();
     store.read(id, from, &mut |item| {
-        if let Item::Entry(entry) = item {
+        if let StoredItem::Entry(entry) = item {
             entries.push(entry);
         }
         ControlFlow::Continue(())
@@ -512,7 +536,7 @@ fn of_channel(user: &str, channel: &str) -> Scope {
 }
 
 /// Where a window can begin so that no result in it lacks its call.
-enum Whole {
+enum WindowStart {
     /// At this message.
     From(usize),
     /// A result after this message has no call among the messages; it may be further back.
@@ -520,7 +544,7 @@ enum Whole {
 }
 
 /// The first message at or before `from` from which on no result lacks its call.
-fn whole_from(history: &History, from: usize) -> Whole {
+fn window_start(history: &History, from: usize) -> WindowStart {
     let pairing = Pairing::of(history);
     let mut first = from;
     loop {
@@ -531,5 +555,5 @@ fn whole_from(history: &History, from: usize) -> Whole {
         }
     }
     let is_orphan = pairing.paired().any(|result| result.at.message >= first && result.call.is_none());
-    if is_orphan { Whole::Unknown(first) } else { Whole::From(first) }
+    if is_orphan { WindowStart::Unknown(first) } else { WindowStart::From(first) }
 }

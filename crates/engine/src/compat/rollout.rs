@@ -11,7 +11,7 @@ use std::{
 use rejoin_formats::{ReadError, Session, input::Stream, session::instant, sessions::turns};
 use rejoin_record::{
     Raw, Timestamp,
-    json::{Doc, Kind, Object, Value, write},
+    json::{Doc, Object, Value, ValueKind, write},
     limits,
     lines::Lines,
 };
@@ -192,7 +192,7 @@ impl RolloutRecorder {
         for (index, item) in turn.items.iter().enumerate() {
             let invalid = |why: &str| RolloutError::InvalidItem { index, why: why.to_owned() };
             let doc = Doc::parse(item.as_str()).map_err(|error| invalid(error.reason))?;
-            if doc.root().is_none_or(|root| root.kind() != Kind::Object) {
+            if doc.root().is_none_or(|root| root.kind() != ValueKind::Object) {
                 return Err(invalid("it is no JSON object"));
             }
             // Line breaks between values mean nothing, and those inside strings are escaped.
@@ -377,9 +377,9 @@ fn is_torn(file: &mut File) -> io::Result<bool> {
 fn line_of(bytes: &[u8]) -> Result<RolloutLine, String> {
     let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?.trim();
     let doc = Doc::parse(text).map_err(|error| format!("{} (byte {})", error.reason, error.offset))?;
-    let root = doc.root().filter(|root| root.kind() == Kind::Object).ok_or("it is no JSON object")?;
+    let root = doc.root().filter(|root| root.kind() == ValueKind::Object).ok_or("it is no JSON object")?;
     let timestamp = time_of(root);
-    let items = root.get("items").filter(|items| items.kind() == Kind::Array);
+    let items = root.get("items").filter(|items| items.kind() == ValueKind::Array);
     if let Some(items) = items {
         let items = items.items().map(|item| Raw::new(item.raw())).collect();
         let metadata = root.given("metadata").map(metadata_of);

@@ -13,7 +13,7 @@ use rejoin_record::{
     content::{Context, Meta},
     json::{Doc, Object, Value},
 };
-use rejoin_store::{Access, Item, Location, Query, Store, StoreError, Summary};
+use rejoin_store::{Access, Location, Query, Store, StoreError, StoredItem, Summary};
 
 use crate::{
     clock::SystemClock,
@@ -157,7 +157,7 @@ impl SqliteStorage {
     fn own_id(&self, id: ConversationId) -> Result<String, EngineError> {
         let mut own = None;
         self.store.read(id, 1, &mut |item| {
-            if let Item::Entry(entry) = item
+            if let StoredItem::Entry(entry) = item
                 && let Content::Meta(Meta { scope: Some(scope), .. }) = Content::of(&entry)
             {
                 let doc = Doc::parse(scope.as_str());

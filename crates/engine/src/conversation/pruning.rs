@@ -1,13 +1,16 @@
 //! Pruning without a model: replaces older turns with a short list of what was said in them.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    time::Duration,
+};
 
 use rejoin_record::{
-    CallId, Content, EntryId, Message,
+    Content, EntryId, Message,
     content::{CallAt, Compacted, KeptMessage, Meta, Uncompacted},
 };
 use rejoin_view::{
-    TokenCounter,
+    BlockAt, Pairing, TokenCounter,
     path::Walk,
     window::{self, CompactPolicy, PrunePolicy, compact, prune},
 };
@@ -124,8 +127,16 @@ fn log_pairs(walk: &Walk, tail: usize) {
     if !tracing::enabled!(tracing::Level::DEBUG) {
         return;
     }
+    let mut pairing = Pairing::default();
+    walk.messages().iter().for_each(|message| pairing.add(message));
+    let answered: HashSet<BlockAt> = pairing.paired().filter_map(|result| result.call).collect();
     for (place, message) in walk.messages().iter().enumerate() {
-        for call in message.tool_calls() {
+        for (block, call) in
+            message.blocks.iter().enumerate().filter_map(|(at, block)| Some((at, block.as_call()?)))
+        {
+            if !answered.contains(&BlockAt { message: place, block }) {
+                continue;
+            }
             let (id, name) = (&call.id, &call.name);
             if place >= tail {
                 tracing::debug!("Preserved tool call pair: call_id={id}, tool_name={name}");
@@ -214,21 +225,22 @@ impl Conversation {
                 _ => None,
             })
             .collect();
-        let ids = |message: &Message| -> Vec<CallId> {
-            let calls = message.tool_calls().map(|call| call.id.clone());
-            calls.chain(message.tool_results().filter_map(|result| result.call_id.clone())).collect()
-        };
-        let Some((_, own)) = messages.iter().find(|(id, _)| *id == entry) else { return vec![entry] };
-        let mut own = ids(own);
-        // A result belongs to a call, and the call has perhaps other results.
-        for (_, message) in messages.iter().filter(|(_, message)| message.tool_calls().next().is_some()) {
-            let called = ids(message);
-            if called.iter().any(|id| own.contains(id)) {
-                own.extend(called);
+        let Some(own) = messages.iter().position(|(id, _)| *id == entry) else { return vec![entry] };
+        let mut pairing = Pairing::default();
+        messages.iter().for_each(|(_, message)| pairing.add(message));
+        let pairs = || pairing.paired().filter_map(|result| Some((result.call?.message, result.at.message)));
+        // A result brings the message with its call, which brings the results of its other calls.
+        let mut group = BTreeSet::from([own]);
+        loop {
+            let before = group.len();
+            for (call, result) in pairs() {
+                if group.contains(&call) || group.contains(&result) {
+                    group.extend([call, result]);
+                }
+            }
+            if group.len() == before {
+                return group.into_iter().map(|at| messages[at].0).collect();
             }
         }
-        let belongs =
-            |id: &EntryId, message: &Message| *id == entry || ids(message).iter().any(|id| own.contains(id));
-        messages.iter().filter(|(id, message)| belongs(id, message)).map(|(id, _)| *id).collect()
     }
 }

@@ -19,7 +19,7 @@ impl Conversation {
     }
 
     /// Takes the lock, and reads what others added since it was released. Returns their entries; the next entry follows the
-    /// newest of them. Does nothing if the lock is held, or if there is nothing to lock yet.
+    /// newest of them. Does nothing if the lock is held, or if there is nothing to lock yet, or while the server is away.
     ///
     /// # Errors
     /// [`StoreError::Locked`] if another process writes to it now, [`StoreError::NotFound`] if it was deleted, or if it cannot be
@@ -37,11 +37,18 @@ impl Conversation {
         if home.lock.is_some() {
             draft::absorb(&*store, self.id);
         }
-        let tail = store.tail(self.id);
-        if matches!(tail, Ok(None)) {
+        let tail = match store.tail(self.id) {
+            // A server that is away now: what is said next waits in a file. Catching up is left to the save that succeeds.
+            Err(why) if why.is_unwritable() && store.spool().is_some() => {
+                tracing::debug!("what others said in {} cannot be read now: {why}", self.id);
+                return Ok(Vec::new());
+            }
+            tail => tail?,
+        };
+        if tail.is_none() {
             home.lock = None;
         }
-        if tail?.ok_or(StoreError::NotFound(self.id))? == after {
+        if tail.ok_or(StoreError::NotFound(self.id))? == after {
             return Ok(Vec::new());
         }
         let known: std::collections::HashSet<EntryId> = self.entries.iter().map(Entry::id).collect();

@@ -21,7 +21,7 @@ use rejoin_record::{
     content::{Branch, Turn, TurnState},
     json::Doc,
 };
-use rejoin_store::{Damage, Each, Item, Page, Place, Query, Store, StoreError, Summary};
+use rejoin_store::{Damage, Each, Page, Query, StoragePlace, Store, StoreError, StoredItem, Summary};
 use rejoin_view::PathState;
 #[cfg(feature = "agent")]
 pub(crate) use writing::AnswerDraft;
@@ -190,7 +190,7 @@ pub(crate) fn read(store: &dyn Store, id: ConversationId, each: Each<'_>) -> Res
     let Some(draft) = LeftDraft::find(store, id) else { return store.read(id, 0, each).map(|()| 0) };
     let (mut found, mut flow) = (Found::default(), ControlFlow::Continue(()));
     store.read(id, 0, &mut |item| {
-        if let Item::Entry(entry) = &item {
+        if let StoredItem::Entry(entry) = &item {
             found.note(&draft, entry);
         }
         flow = each(item);
@@ -200,7 +200,7 @@ pub(crate) fn read(store: &dyn Store, id: ConversationId, each: Each<'_>) -> Res
     let entries = draft.entries(&found, tail);
     let count = entries.len();
     for entry in entries {
-        if each(Item::Entry(entry)).is_break() {
+        if each(StoredItem::Entry(entry)).is_break() {
             break;
         }
     }
@@ -211,7 +211,7 @@ pub(crate) fn read(store: &dyn Store, id: ConversationId, each: Each<'_>) -> Res
 pub(crate) fn read_entries(store: &dyn Store, id: ConversationId) -> Result<(Vec<Entry>, usize), StoreError> {
     let mut entries = Vec::new();
     let drafted = read(store, id, &mut |item| {
-        if let Item::Entry(entry) = item {
+        if let StoredItem::Entry(entry) = item {
             entries.push(entry);
         }
         ControlFlow::Continue(())
@@ -247,7 +247,7 @@ pub(crate) fn discard(store: &dyn Store, id: ConversationId) -> Result<(), Store
     let Some(bytes) = drafts.left_behind(id) else { return Ok(()) };
     if LeftDraft::parse(&bytes).is_none() {
         let why = String::from("the draft of an answer cannot be read");
-        store.set_aside(id, &Damage { place: Place::Store, why, bytes, torn: true })?;
+        store.set_aside(id, &Damage { place: StoragePlace::Store, why, bytes, torn: true })?;
     }
     drafts.remove(id)
 }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use rejoin_record::ConversationId;
-use rejoin_store::{Place, Query, Store, StoreError, Summary};
+use rejoin_store::{Query, StoragePlace, Store, StoreError, Summary};
 pub use running::RunningConversation;
 
 use crate::{
@@ -24,11 +24,11 @@ use crate::{
     conversation::Conversation,
     error::EngineError,
     provider::{Provider, ProviderError},
+    provider_choice::ProviderChoice,
     reading::{Mode, Recorded, read},
     resolve::resolve_id,
     tools::Tools,
     turn::{TurnSettings, Worker},
-    wanted::Wanted,
     writer::New,
 };
 
@@ -69,7 +69,7 @@ impl ManagerError {
     /// The damaged line, from 1, if the conversation is a file.
     pub fn line(&self) -> Option<u64> {
         match self {
-            Self::Engine(EngineError::Corrupted { place: Place::Line(line), .. }) => Some(*line),
+            Self::Engine(EngineError::Corrupted { place: StoragePlace::Line(line), .. }) => Some(*line),
             Self::Rollout(RolloutError::CorruptedRollout { line, .. }) => Some(*line as u64),
             _ => None,
         }
@@ -93,7 +93,7 @@ impl ManagerError {
 }
 
 /// Finds the provider that answers.
-type Connect = dyn Fn(&Wanted) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync;
+type Connect = dyn Fn(&ProviderChoice) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync;
 
 /// The conversations of a program.
 ///
@@ -143,7 +143,7 @@ impl ConversationManager {
     /// A manager for the conversations of a store. `connect` makes the provider that a conversation asks for.
     pub fn new(
         store: Arc<dyn Store>,
-        connect: impl Fn(&Wanted) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync + 'static,
+        connect: impl Fn(&ProviderChoice) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync + 'static,
     ) -> Self {
         Self {
             store,
@@ -196,7 +196,11 @@ impl ConversationManager {
 
     /// Starts a conversation. Its turns go to the recorder under `name`, else under its id.
     fn begin(&self, new: New, name: Option<&str>) -> Result<Arc<RunningConversation>, ManagerError> {
-        let wanted = Wanted { provider: new.provider.clone(), model: new.model.clone(), ..Wanted::default() };
+        let wanted = ProviderChoice {
+            provider: new.provider.clone(),
+            model: new.model.clone(),
+            ..ProviderChoice::default()
+        };
         let provider = (self.connect)(&wanted)?;
         let answering = agent::of(&*provider);
         let new = New { provider: answering.provider, model: answering.model, ..new };
@@ -238,13 +242,13 @@ impl ConversationManager {
     fn open(
         &self,
         id: ConversationId,
-        wanted: Option<Wanted>,
+        wanted: Option<ProviderChoice>,
         name: String,
     ) -> Result<Arc<RunningConversation>, ManagerError> {
         let conversation =
             Conversation::open_with_clock(Arc::clone(&self.store), Arc::clone(&self.clock), id, COMMAND)
                 .map_err(ManagerError::of(&name))?;
-        let wanted = wanted.unwrap_or_else(|| Wanted::of(&conversation));
+        let wanted = wanted.unwrap_or_else(|| ProviderChoice::of(&conversation));
         let provider = (self.connect)(&wanted)?;
         Ok(self.run(conversation, provider, name))
     }

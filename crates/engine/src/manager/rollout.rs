@@ -15,7 +15,7 @@ use crate::{
     clock::Clock,
     compat::{RolloutError, RolloutLine, RolloutRecorder, RolloutTurn, TurnMetadata},
     provider::Endpoint,
-    wanted::Wanted,
+    provider_choice::ProviderChoice,
     writer::Writer,
 };
 
@@ -77,14 +77,14 @@ pub(super) fn import(
     id: &str,
     store: &dyn Store,
     clock: &dyn Clock,
-) -> Result<Option<(ConversationId, Wanted)>, ManagerError> {
+) -> Result<Option<(ConversationId, ProviderChoice)>, ManagerError> {
     let session = match recorder.session(id) {
         Err(RolloutError::EmptyRollout { .. }) => return Ok(None),
         session => session.map_err(ManagerError::of_rollout)?,
     };
     let writer = Writer { store, clock, command: super::COMMAND };
     let imported = writer.import(&session).map_err(ManagerError::Engine)?;
-    let mut wanted = Wanted::default();
+    let mut wanted = ProviderChoice::default();
     for line in recorder.recover_rollout(id).map_err(ManagerError::of_rollout)?.lines {
         if let RolloutLine::Turn(RolloutTurn { metadata: Some(metadata), .. }) = line {
             wanted.provider = metadata.provider.or(wanted.provider);

@@ -24,7 +24,7 @@ use crate::{
     compat::StateCommand,
     conversation::{Appended, Conversation, Saved},
     error::EngineError,
-    provider::Doing,
+    provider::BoxFuture,
     turn::{Ending, Event, Stop, TurnError, TurnInput, TurnOutcome, Worker},
 };
 
@@ -77,7 +77,7 @@ struct Driver {
 
 enum DriverState {
     Idle(Box<Worker>),
-    Working(Doing<'static, FinishedTurn>, Option<Reply>),
+    Working(BoxFuture<'static, FinishedTurn>, Option<Reply>),
     /// A turn panicked while another caller waited for it.
     Lost,
 }

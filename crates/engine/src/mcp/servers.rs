@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{McpEntry, McpPhase, McpServerState, server::Server, tool::McpTool};
 use crate::{
-    provider::Doing,
+    provider::BoxFuture,
     tools::{Tool, ToolSource},
     turn::{Event, Sink, Stop},
 };
@@ -124,7 +124,7 @@ impl McpServers {
 }
 
 impl ToolSource for McpServers {
-    fn tools<'a>(&'a self, tell: Sink<'a>, stop: &'a Stop) -> Doing<'a, Vec<Arc<dyn Tool>>> {
+    fn tools<'a>(&'a self, tell: Sink<'a>, stop: &'a Stop) -> BoxFuture<'a, Vec<Arc<dyn Tool>>> {
         Box::pin(self.gather(tell, stop))
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::server::{FoundTool, Server};
 use crate::{
     auth::redact::harmless,
-    provider::Doing,
+    provider::BoxFuture,
     tools::{Plan, PlannedChange, RunningCall, Tool, ToolArguments, ToolOutput},
 };
 
@@ -38,11 +38,11 @@ impl Tool for McpTool {
         ToolDeclaration::function(name.as_str(), description.as_str(), Raw::new(schema.as_str()))
     }
 
-    fn plan<'a>(&'a self, arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+    fn plan<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<Plan, ToolOutput>> {
         Box::pin(std::future::ready(self.planned(arguments)))
     }
 
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let arguments = match ToolArguments::parse(call.arguments).map(|given| given.value().clone()) {
                 Ok(Value::Object(arguments)) => arguments,

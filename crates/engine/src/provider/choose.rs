@@ -12,7 +12,7 @@ use super::{
 use crate::{
     auth::{KeyOrigin, KeySource},
     clock::{Clock as _, SystemClock},
-    wanted::Wanted,
+    provider_choice::ProviderChoice,
 };
 
 /// The provider that is looked for on this machine.
@@ -22,7 +22,7 @@ const LOCAL: &str = "ollama";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChosenProvider {
     /// The provider, and everything else that was asked for.
-    pub wanted: Wanted,
+    pub wanted: ProviderChoice,
     /// Why it was chosen.
     pub reason: Reason,
 }
@@ -66,7 +66,7 @@ impl fmt::Display for Reason {
 
 /// Chooses a provider if `asked` names none. `ollama` is the address of Ollama, if it is not the usual one.
 pub async fn choose(
-    asked: &Wanted,
+    asked: &ProviderChoice,
     ollama: Option<&str>,
     keys: &dyn KeySource,
     options: &HttpOptions,
@@ -74,7 +74,7 @@ pub async fn choose(
     if asked.provider.as_deref().is_some_and(|provider| !provider.trim().is_empty()) {
         return ChosenProvider { wanted: asked.clone(), reason: Reason::Configured };
     }
-    let with = |provider: &str| Wanted { provider: Some(provider.to_owned()), ..asked.clone() };
+    let with = |provider: &str| ProviderChoice { provider: Some(provider.to_owned()), ..asked.clone() };
     if asked.base_url.is_some() {
         // An address without a name is taken for a service that speaks the most common API.
         return ChosenProvider { wanted: with(registry::custom().name), reason: Reason::Configured };
@@ -83,11 +83,11 @@ pub async fn choose(
         let reason = Reason::Key { provider: provider.to_owned(), origin };
         return ChosenProvider { wanted: with(provider), reason };
     }
-    let here = Wanted { base_url: ollama.map(String::from), ..with(LOCAL) };
+    let here = ProviderChoice { base_url: ollama.map(String::from), ..with(LOCAL) };
     match local(&here, keys, options).await {
         Some((url, model)) => {
             let model = asked.model.clone().unwrap_or(model);
-            let wanted = Wanted { model: Some(model.clone()), ..here };
+            let wanted = ProviderChoice { model: Some(model.clone()), ..here };
             ChosenProvider { wanted, reason: Reason::Local { url, model } }
         }
         None => ChosenProvider { wanted: with(offline::NAME), reason: Reason::Nothing },
@@ -101,7 +101,7 @@ pub fn connector<K: KeySource + Send + Sync>(
     sources: Sources,
     keys: K,
     options: HttpOptions,
-) -> impl Fn(&Wanted) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync {
+) -> impl Fn(&ProviderChoice) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync {
     move |recorded| {
         let sources = Sources { conversation: recorded.clone(), ..sources.clone() };
         let decision = decide(&sources, &|provider| account_elsewhere(provider, &keys))?;
@@ -139,7 +139,11 @@ fn keyed(keys: &dyn KeySource) -> Option<(&'static str, KeyOrigin)> {
 }
 
 /// The address of a server that answers on this machine, and its first model.
-async fn local(wanted: &Wanted, keys: &dyn KeySource, options: &HttpOptions) -> Option<(String, String)> {
+async fn local(
+    wanted: &ProviderChoice,
+    keys: &dyn KeySource,
+    options: &HttpOptions,
+) -> Option<(String, String)> {
     let options = HttpOptions { retries: 0, connect_timeout: options.local_answer, ..options.clone() };
     let provider = wire(wanted, keys, &options).ok()?;
     let models = tokio::time::timeout(options.local_answer, provider.models()).await.ok()?.ok()?;

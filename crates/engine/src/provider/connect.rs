@@ -11,12 +11,12 @@ use super::{
     catalogue::{self, Thinking},
     http::{HttpOptions, HttpProvider, Wiring},
     offline::{self, Offline},
-    registry::{self, Api, Asks, AuthStyle, KeyUse, Login, Service},
+    registry::{self, Api, AuthStyle, KeyUse, Login, RequestStyle, Service},
 };
 use crate::{
     auth::{Key, KeyKind, KeySource, copilot},
     clock::{Clock as _, SystemClock},
-    wanted::{Effort, Wanted},
+    provider_choice::{Effort, ProviderChoice},
 };
 
 impl Effort {
@@ -53,7 +53,7 @@ const INSTRUCTIONS: &str = "You are a helpful assistant.";
 /// # Errors
 /// [`ProviderError::NoKey`] if it needs a key and there is none; otherwise why there is no such provider.
 pub fn connect(
-    wanted: &Wanted,
+    wanted: &ProviderChoice,
     keys: &dyn KeySource,
     options: &HttpOptions,
 ) -> Result<Arc<dyn Provider>, ProviderError> {
@@ -64,7 +64,7 @@ pub fn connect(
 }
 
 pub(crate) fn wire(
-    wanted: &Wanted,
+    wanted: &ProviderChoice,
     keys: &dyn KeySource,
     options: &HttpOptions,
 ) -> Result<HttpProvider, ProviderError> {
@@ -138,7 +138,7 @@ pub(crate) fn wire(
 /// Names the key that a provider's requests carry to an address other than its own, as [`Key::account`] does.
 pub fn account_elsewhere(provider: &str, keys: &dyn KeySource) -> Option<String> {
     let (service, name) = named(provider, true).ok()?;
-    let key = usable(keys.keys(service, &name), &Wanted::default(), true).ok().flatten();
+    let key = usable(keys.keys(service, &name), &ProviderChoice::default(), true).ok().flatten();
     key.as_ref().map(Key::account)
 }
 
@@ -159,7 +159,7 @@ fn named(name: &str, has_address: bool) -> Result<(&'static Service, String), Pr
 }
 
 /// The first key that has not expired; the first that has, if there is no other. Logins are only sent to their own address.
-fn usable(keys: Vec<Key>, wanted: &Wanted, has_address: bool) -> Result<Option<Key>, Key> {
+fn usable(keys: Vec<Key>, wanted: &ProviderChoice, has_address: bool) -> Result<Option<Key>, Key> {
     let chat = wanted.api.as_deref().is_some_and(|api| api.eq_ignore_ascii_case("chat"));
     let now = SystemClock.now();
     let mut expired = None;
@@ -190,7 +190,7 @@ fn no_key(service: &Service, name: &str) -> ProviderError {
 /// The API to use. At another address than its own, `openai` is asked in Chat unless an API is named: most servers speak that.
 fn api_of(
     service: &'static Service,
-    wanted: &Wanted,
+    wanted: &ProviderChoice,
     has_address: bool,
 ) -> Result<&'static Api, ProviderError> {
     let usual = if has_address && service.apis.len() > 1 { Some("chat") } else { None };
@@ -302,7 +302,7 @@ pub(crate) fn secret_value(text: &str) -> Option<HeaderValue> {
 fn fields(
     service: &Service,
     api: &Api,
-    wanted: &Wanted,
+    wanted: &ProviderChoice,
     model: &str,
     login: Option<&KeyKind>,
 ) -> Vec<(&'static str, String)> {
@@ -311,8 +311,8 @@ fn fields(
     let effort = wanted.answer.effort.filter(|_| thinking != Some(Thinking::None));
     let mut out: Vec<(&'static str, String)> = Vec::new();
     let mut put = |name, value: Value| out.push((name, value.to_string()));
-    match api.asks {
-        Asks::Chat => {
+    match api.style {
+        RequestStyle::Chat => {
             put("stream", json!(true));
             if service.quirks.stream_options {
                 put("stream_options", json!({"include_usage": true}));
@@ -323,12 +323,12 @@ fn fields(
             if let Some(effort) = effort.filter(|_| service.quirks.effort) {
                 put("reasoning_effort", json!(effort.word()));
             }
-            if service.quirks.thinking_field && (wanted.answer.effort.is_some() || model.contains("reasoner"))
-            {
+            let reasons = wanted.answer.effort.is_some() || thinking == Some(Thinking::Adaptive);
+            if service.quirks.thinking_field && reasons {
                 put("thinking", json!({"type": "enabled"}));
             }
         }
-        Asks::Responses => {
+        RequestStyle::Responses => {
             put("store", json!(false));
             put("stream", json!(true));
             // ChatGPT's own backend refuses a request without instructions.
@@ -349,7 +349,7 @@ fn fields(
                 put("reasoning", json!({"effort": effort.word(), "summary": "auto"}));
             }
         }
-        Asks::Messages => {
+        RequestStyle::Messages => {
             let usual = known.map_or(MAX_TOKENS, |family| family.max_output.min(MOST_TOKENS));
             let max = wanted.answer.max_tokens.unwrap_or(usual).max(1);
             put("max_tokens", json!(max));
@@ -369,7 +369,7 @@ fn fields(
                 }
             }
         }
-        Asks::GenerateContent => {
+        RequestStyle::GenerateContent => {
             let mut config = Map::new();
             if let Some(max) = wanted.answer.max_tokens {
                 config.insert(String::from("maxOutputTokens"), json!(max));
@@ -388,7 +388,7 @@ fn fields(
                 put("generationConfig", Value::Object(config));
             }
         }
-        Asks::Ollama => {
+        RequestStyle::Ollama => {
             put("stream", json!(true));
             if effort.is_some() {
                 put("think", json!(true));

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     auth::{Key, KeySource},
-    wanted::{AnswerSettings, Wanted},
+    provider_choice::{AnswerSettings, ProviderChoice},
 };
 
 /// Where a value came from.
@@ -37,7 +37,7 @@ pub struct Sourced<T> {
     pub source: ChoiceSource,
 }
 
-impl Wanted {
+impl ProviderChoice {
     /// The same, with names in the spelling of the registry and blank values left out.
     fn tidied(&self) -> Self {
         let given = |text: &Option<String>| {
@@ -73,13 +73,13 @@ pub struct TrustedAddress {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sources {
     /// Flags of this command.
-    pub flags: Wanted,
+    pub flags: ProviderChoice,
     /// What the conversation recorded in its last answered turn; empty for one without a turn.
-    pub conversation: Wanted,
+    pub conversation: ProviderChoice,
     /// Environment variables.
-    pub environment: Wanted,
+    pub environment: ProviderChoice,
     /// The settings file.
-    pub settings: Wanted,
+    pub settings: ProviderChoice,
     /// Where a key may go although only the conversation names the address.
     pub trusted: Vec<TrustedAddress>,
 }
@@ -104,9 +104,9 @@ pub struct AnswerDecision {
 
 impl AnswerDecision {
     /// What is wanted, without where each part came from.
-    pub fn wanted(&self) -> Wanted {
+    pub fn wanted(&self) -> ProviderChoice {
         let value = |sourced: &Option<Sourced<String>>| sourced.as_ref().map(|sourced| sourced.value.clone());
-        Wanted {
+        ProviderChoice {
             provider: value(&self.provider),
             api: value(&self.api),
             model: value(&self.model),
@@ -216,7 +216,7 @@ pub fn decide(
     ]);
     let same_place = recorded.provider.as_deref() == Some(name)
         && spelled(recorded.base_url.as_deref()) == spelled(base_url.as_ref().map(|url| url.value.as_str()));
-    let offers = |source: &Wanted| {
+    let offers = |source: &ProviderChoice| {
         // An API that is set for no provider in particular is used only with providers that have it.
         let service = registry::find(name).filter(|_| source.provider.is_none());
         source.fits(name) && service.is_none_or(|service| service.api(source.api.as_deref()).is_some())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rejoin_formats::wire::{
     TooLarge,
-    stream::{End, Fault, Stop},
+    stream::{End, ReportedFault, StopReason},
 };
 
 /// An error that a provider reported.
@@ -142,8 +142,8 @@ impl ProviderError {
     ///
     /// # Errors
     /// If the answer is not complete.
-    pub(crate) fn unless_complete(end: End, provider: &str) -> Result<Stop, Self> {
-        let Fault { kind, message } = match end {
+    pub(crate) fn unless_complete(end: End, provider: &str) -> Result<StopReason, Self> {
+        let ReportedFault { kind, message } = match end {
             End::Complete(stop) => return Ok(stop),
             End::Cut => return Err(Self::Cut),
             End::Garbage(why) => return Err(Self::Garbage(why)),

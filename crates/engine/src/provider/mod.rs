@@ -22,17 +22,17 @@ use rejoin_formats::{
     Context, Dialect, Draft,
     context::ToolDeclaration,
     draft::Body,
-    wire::stream::{Delta, Stop, Usage},
+    wire::stream::{Delta, StopReason, Usage},
 };
 use rejoin_record::{Message, block::Origin};
 use rejoin_view::{History, OnBroken, SoundView, repair};
 
 use crate::turn;
 
-/// Work in progress: a boxed future.
-pub type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// A boxed future that can be sent to another thread.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The provider, model and address that a [`Wanted`](crate::Wanted) came to. Reasoning is bound to it.
+/// The provider, model and address that a [`ProviderChoice`](crate::ProviderChoice) came to. Reasoning is bound to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Endpoint {
     /// The provider's name, such as `anthropic`.
@@ -83,7 +83,7 @@ pub struct Request {
     /// The body in the provider's dialect; none if it has none.
     pub body: Option<Body>,
     /// Is set when the turn is stopped. A provider that watches it returns what arrived, including an incomplete call. The future of
-    /// one that does not is dropped a moment later.
+    /// a provider that ignores it is dropped a moment later.
     pub stop: turn::Stop,
 }
 
@@ -125,7 +125,7 @@ pub enum SendProgress {
 }
 
 /// A request that is being sent; the result is what arrives of its answer.
-pub type Sending<'a> = Doing<'a, Result<Received, ProviderError>>;
+pub type Sending<'a> = BoxFuture<'a, Result<Received, ProviderError>>;
 
 /// Receives the progress of a request.
 pub type Listener<'a> = &'a mut (dyn FnMut(SendProgress) + Send);
@@ -165,7 +165,7 @@ pub trait Provider: Send + Sync {
     fn send<'a>(&'a self, request: &'a Request, listener: Listener<'a>) -> Sending<'a>;
 
     /// Lists the models that it offers.
-    fn models(&self) -> Doing<'_, Result<Vec<Model>, ProviderError>> {
+    fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
@@ -174,7 +174,7 @@ pub trait Provider: Send + Sync {
         &'a self,
         messages: &'a [Message],
         tools: &'a [ToolDeclaration],
-    ) -> Doing<'a, Result<CompletionResponse, ProviderError>> {
+    ) -> BoxFuture<'a, Result<CompletionResponse, ProviderError>> {
         Box::pin(async move {
             let history: History = messages.iter().cloned().collect();
             let view = repair(&history, OnBroken::Drop).view;
@@ -229,5 +229,5 @@ pub struct CompletionResponse {
     /// The tokens of the request and the answer, if the provider counted them.
     pub token_usage: Option<Usage>,
     /// Why the model stopped.
-    pub stop: Stop,
+    pub stop: StopReason,
 }

@@ -45,12 +45,12 @@ pub struct Api {
     /// The path after the base address; `{model}` is replaced by the model.
     pub path: &'static str,
     /// Which fields ask for a stream, for reasoning and for the length of an answer.
-    pub asks: Asks,
+    pub style: RequestStyle,
 }
 
 /// The settings of an API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asks {
+pub enum RequestStyle {
     /// OpenAI's Chat Completions.
     Chat,
     /// OpenAI's Responses.
@@ -120,9 +120,13 @@ pub struct Service {
 }
 
 const CHAT: Api =
-    Api { name: "chat", dialect: Dialect::OpenAiChat, path: "/chat/completions", asks: Asks::Chat };
-const RESPONSES: Api =
-    Api { name: "responses", dialect: Dialect::OpenAiResponses, path: "/responses", asks: Asks::Responses };
+    Api { name: "chat", dialect: Dialect::OpenAiChat, path: "/chat/completions", style: RequestStyle::Chat };
+const RESPONSES: Api = Api {
+    name: "responses",
+    dialect: Dialect::OpenAiResponses,
+    path: "/responses",
+    style: RequestStyle::Responses,
+};
 
 /// The defaults of a row: a service that speaks Chat and needs a key.
 const COMPATIBLE: Service = Service {
@@ -152,7 +156,7 @@ const ROWS: &[Service] = &[
             name: "messages",
             dialect: Dialect::Anthropic,
             path: "/messages",
-            asks: Asks::Messages,
+            style: RequestStyle::Messages,
         }],
         base_url: "https://api.anthropic.com/v1",
         models_path: "/models?limit=1000",
@@ -184,7 +188,7 @@ const ROWS: &[Service] = &[
         apis: &[Api {
             name: "gemini",
             dialect: Dialect::Gemini,
-            asks: Asks::GenerateContent,
+            style: RequestStyle::GenerateContent,
             path: "/models/{model}:streamGenerateContent?alt=sse",
         }],
         base_url: "https://generativelanguage.googleapis.com/v1beta",
@@ -208,7 +212,12 @@ const ROWS: &[Service] = &[
     Service {
         name: "mistral",
         description: "Mistral AI",
-        apis: &[Api { name: "chat", dialect: Dialect::Mistral, path: "/chat/completions", asks: Asks::Chat }],
+        apis: &[Api {
+            name: "chat",
+            dialect: Dialect::Mistral,
+            path: "/chat/completions",
+            style: RequestStyle::Chat,
+        }],
         base_url: "https://api.mistral.ai/v1",
         default_model: "mistral-large-latest",
         key_variables: &["MISTRAL_API_KEY"],
@@ -308,7 +317,12 @@ const ROWS: &[Service] = &[
     Service {
         name: "ollama",
         description: "Ollama: models on this machine",
-        apis: &[Api { name: "ollama", dialect: Dialect::Ollama, path: "/api/chat", asks: Asks::Ollama }],
+        apis: &[Api {
+            name: "ollama",
+            dialect: Dialect::Ollama,
+            path: "/api/chat",
+            style: RequestStyle::Ollama,
+        }],
         base_url: "http://localhost:11434",
         models_path: "/api/tags",
         default_model: "llama3.2",

@@ -10,11 +10,11 @@ use std::{
 
 use rejoin_formats::{
     Dialect,
-    wire::stream::{Delta, End, Fault, Received, Stop, Usage},
+    wire::stream::{Delta, End, Received, ReportedFault, StopReason, Usage},
 };
 use rejoin_record::{Block, BlockKind, Message, Role, ToolCall};
 
-use super::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request, SendProgress, Sending};
+use super::{BoxFuture, Endpoint, Listener, Model, Provider, ProviderError, Request, SendProgress, Sending};
 
 /// The names of the provider and its model.
 pub const NAME: &str = "scripted";
@@ -64,7 +64,7 @@ impl Step {
     /// The model's message.
     pub fn answers(message: Message) -> Self {
         let usage = Usage { input: 10, output: 5, ..Usage::default() };
-        let end = Some(End::Complete(Stop::Done));
+        let end = Some(End::Complete(StopReason::Done));
         Self::Answer(ScriptedAnswer { message: Some(message), piece: usize::MAX, end, usage: Some(usage) })
     }
 
@@ -97,12 +97,12 @@ impl Step {
     /// Sends the message, and then an error.
     #[must_use]
     pub fn then_fails(self, why: &str) -> Self {
-        self.ending(Some(End::Failed(Fault { kind: None, message: why.to_owned() })))
+        self.ending(Some(End::Failed(ReportedFault { kind: None, message: why.to_owned() })))
     }
 
     /// Sends the message, and then this reason for stopping.
     #[must_use]
-    pub fn then_stops(self, stop: Stop) -> Self {
+    pub fn then_stops(self, stop: StopReason) -> Self {
         self.ending(Some(End::Complete(stop)))
     }
 
@@ -276,7 +276,7 @@ impl Provider for ScriptedProvider {
         })
     }
 
-    fn models(&self) -> Doing<'_, Result<Vec<Model>, ProviderError>> {
+    fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
         let model = Model { id: self.endpoint.model.clone(), ..Model::default() };
         Box::pin(async { Ok(vec![model]) })
     }

@@ -55,7 +55,7 @@ impl Start {
     }
 
     /// Starts the command.
-    pub fn begin(mut self) -> Result<Running, SandboxError> {
+    pub fn begin(mut self) -> Result<RunningCommand, SandboxError> {
         let folder = PrivateFolder::create(&self.policy.temporary).map_err(SandboxError::Start)?;
         let is_partner = self.streams.is_some();
         let (output, child) = self.run(&folder).map_err(SandboxError::Start)?;
@@ -64,7 +64,7 @@ impl Start {
         let limits = self.limits;
         // The group ends with the shell even while the caller takes no output, and its output ends with the group.
         let exit = thread::spawn(move || watch(child, limits, is_partner, &watcher));
-        Ok(Running { output, ended, exit, _folder: folder })
+        Ok(RunningCommand { output, ended, exit, _folder: folder })
     }
 
     fn run(&mut self, folder: &PrivateFolder) -> io::Result<(PipeReader, Child)> {
@@ -124,7 +124,7 @@ fn watch(
         if ended.0.load(Ordering::Relaxed) {
             #[cfg(unix)]
             if is_partner {
-                let_end(&mut child)?;
+                stop_gracefully(&mut child)?;
             }
             break CommandExit::Killed;
         }
@@ -145,7 +145,7 @@ fn watch(
 
 /// Lets a partner end in its own way. Its input ends with rejoin's end of the stream; if that is not enough, SIGTERM asks it.
 #[cfg(unix)]
-fn let_end(child: &mut Child) -> io::Result<()> {
+fn stop_gracefully(child: &mut Child) -> io::Result<()> {
     for asks in [true, false] {
         let started = Instant::now();
         while started.elapsed() < GRACE {
@@ -178,14 +178,14 @@ fn exit_of(status: std::process::ExitStatus) -> CommandExit {
 
 /// A command that was started.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunningCommand {
     output: PipeReader,
     ended: Arc<Ended>,
     exit: thread::JoinHandle<io::Result<CommandExit>>,
     _folder: PrivateFolder,
 }
 
-impl Running {
+impl RunningCommand {
     pub fn output(&mut self) -> &mut PipeReader {
         &mut self.output
     }

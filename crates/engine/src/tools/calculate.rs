@@ -4,7 +4,7 @@ use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::{Raw, json::Doc};
 
 use super::{Plan, RunningCall, Tool, ToolOutput};
-use crate::provider::Doing;
+use crate::provider::BoxFuture;
 
 /// Evaluates an arithmetic expression.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,11 +20,11 @@ impl Tool for Calculate {
         ToolDeclaration::function("calculate", "Evaluates an arithmetic expression.", Raw::new(SCHEMA))
     }
 
-    fn plan<'a>(&'a self, _arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+    fn plan<'a>(&'a self, _arguments: &'a str) -> BoxFuture<'a, Result<Plan, ToolOutput>> {
         Plan::reads()
     }
 
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let doc = Doc::parse(call.arguments);
             let expression = doc.as_ref().ok().and_then(|doc| doc.root()?.get("expression")?.as_str());

@@ -5,7 +5,7 @@ use rejoin_record::Raw;
 use serde_json::Value;
 
 use super::{Plan, RunningCall, Tool, ToolArguments, ToolOutput};
-use crate::provider::Doing;
+use crate::provider::BoxFuture;
 
 /// The tool's name.
 pub(crate) const NAME: &str = "delegate";
@@ -23,11 +23,11 @@ impl Tool for Delegate {
         ToolDeclaration::function(NAME, about, Raw::new(SCHEMA))
     }
 
-    fn plan<'a>(&'a self, arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+    fn plan<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<Plan, ToolOutput>> {
         Box::pin(std::future::ready(given(arguments).map(|_| Plan::Delegates)))
     }
 
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let (task, tools) = match given(call.arguments) {
                 Ok(given) => given,

@@ -7,7 +7,7 @@ use rejoin_record::Raw;
 use serde_json::Value;
 
 use super::{Plan, PlannedChange, RunningCall, Tool, ToolOutput};
-use crate::provider::Doing;
+use crate::provider::BoxFuture;
 
 /// The arguments of a call: a JSON value for use, and beside it the exact text that the model wrote.
 ///
@@ -83,7 +83,7 @@ impl Index<&str> for ToolArguments {
 /// ```
 pub struct FunctionTool {
     declaration: ToolDeclaration,
-    run: Box<dyn Fn(ToolArguments) -> Doing<'static, ToolOutput> + Send + Sync>,
+    run: Box<dyn Fn(ToolArguments) -> BoxFuture<'static, ToolOutput> + Send + Sync>,
     /// What a person is shown before a call runs; none if calls only read.
     preview: Option<Preview>,
 }
@@ -145,7 +145,7 @@ impl Tool for FunctionTool {
         self.declaration.clone()
     }
 
-    fn plan<'a>(&'a self, arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+    fn plan<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<Plan, ToolOutput>> {
         let Some(preview) = &self.preview else { return Plan::reads() };
         let planned = match ToolArguments::parse(arguments) {
             Ok(arguments) => Ok(Plan::Changes(PlannedChange::new(preview(&arguments)))),
@@ -154,7 +154,7 @@ impl Tool for FunctionTool {
         Box::pin(std::future::ready(planned))
     }
 
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> BoxFuture<'a, ToolOutput> {
         match ToolArguments::parse(call.arguments) {
             Ok(arguments) => (self.run)(arguments),
             Err(why) => Box::pin(std::future::ready(unreadable(&why))),

@@ -51,7 +51,7 @@ pub use workspace::Workspace;
 pub(crate) use write::NAME as WRITE_FILE;
 pub use write::WriteFile;
 
-use crate::provider::Doing;
+use crate::provider::BoxFuture;
 
 /// The result of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,9 +83,9 @@ pub trait Tool: Send + Sync {
     /// The name, the description and the schema of the arguments, for the model.
     fn declaration(&self) -> ToolDeclaration;
     /// Says what a call would do, and does nothing. An error is the result of the call, which does not run.
-    fn plan<'a>(&'a self, arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>>;
+    fn plan<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<Plan, ToolOutput>>;
     /// Runs a call that was planned. Dropping the future cancels it.
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput>;
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> BoxFuture<'a, ToolOutput>;
 }
 
 /// The tools of an agent.

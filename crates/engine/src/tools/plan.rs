@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::{FileChange, ToolOutput};
 use crate::{
     approval::{Editable, rules::CallSubject},
-    provider::Doing,
+    provider::BoxFuture,
     turn::{Delegation, Event, Stop},
 };
 
@@ -31,7 +31,7 @@ pub enum Plan {
 
 impl Plan {
     /// The plan of a call that only reads, for [`Tool::plan`](super::Tool::plan).
-    pub fn reads<'a>() -> Doing<'a, Result<Self, ToolOutput>> {
+    pub fn reads<'a>() -> BoxFuture<'a, Result<Self, ToolOutput>> {
         Box::pin(std::future::ready(Ok(Self::Reads)))
     }
 }

@@ -4,7 +4,7 @@ use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::Raw;
 
 use super::{Plan, RunningCall, Tool, ToolArguments, ToolOutput};
-use crate::provider::Doing;
+use crate::provider::BoxFuture;
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string","description":"words to look for in the whole conversation, also in results and in what was summarized"},"message":{"type":"integer","minimum":0,"description":"the number of a message to read in full"}},"additionalProperties":false}"#;
 
@@ -28,11 +28,11 @@ impl Tool for Recall {
         ToolDeclaration::function("recall", about, Raw::new(SCHEMA))
     }
 
-    fn plan<'a>(&'a self, arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+    fn plan<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<Plan, ToolOutput>> {
         Box::pin(std::future::ready(wanted(arguments).map(|_| Plan::Recalls)))
     }
 
-    fn run<'a>(&'a self, _: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, _: RunningCall<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(std::future::ready(ToolOutput::error("there is something to recall only inside of a turn")))
     }
 }

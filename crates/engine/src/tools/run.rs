@@ -15,7 +15,7 @@ use rejoin_record::Raw;
 use super::{ChangeSubject, Plan, PlannedChange, Reach, RunningCall, Tool, ToolArguments, ToolOutput};
 use crate::{
     approval::Editable,
-    provider::Doing,
+    provider::BoxFuture,
     sandbox::{CommandExit, CommandLimits, Confinement, Gap, Policy, Sandbox, SandboxError},
 };
 
@@ -124,7 +124,7 @@ impl Tool for Run {
         ToolDeclaration::function("run", about, Raw::new(schema))
     }
 
-    fn plan<'a>(&'a self, arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+    fn plan<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<Plan, ToolOutput>> {
         let (tool, arguments) = (self.clone(), arguments.to_owned());
         Box::pin(async move {
             // Finding out what the machine can enforce takes a moment.
@@ -133,7 +133,7 @@ impl Tool for Run {
         })
     }
 
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move { self.run_confined(call).await.unwrap_or_else(|output| output) })
     }
 }

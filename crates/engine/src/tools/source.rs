@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Tool;
 use crate::{
-    provider::Doing,
+    provider::BoxFuture,
     turn::{Sink, Stop},
 };
 
@@ -12,5 +12,5 @@ use crate::{
 pub trait ToolSource: Send + Sync {
     /// The tools for the next turn. May wait a bounded time for them, and less if `stop` is set; `tell` gets what a person should
     /// know about them.
-    fn tools<'a>(&'a self, tell: Sink<'a>, stop: &'a Stop) -> Doing<'a, Vec<Arc<dyn Tool>>>;
+    fn tools<'a>(&'a self, tell: Sink<'a>, stop: &'a Stop) -> BoxFuture<'a, Vec<Arc<dyn Tool>>>;
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::ToolOutput;
-use crate::provider::Doing;
+use crate::provider::BoxFuture;
 
 /// Tells work when to end: when its call was cancelled, or when its time is over.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ impl Drop for Cancelling {
 /// Works on another thread, so that a turn can be stopped while a disk does not answer. Dropping the future cancels the work.
 pub(super) fn on_another_thread(
     work: impl FnOnce(&Until) -> Result<ToolOutput, String> + Send + 'static,
-) -> Doing<'static, ToolOutput> {
+) -> BoxFuture<'static, ToolOutput> {
     Box::pin(async move {
         let cancelled = Arc::new(AtomicBool::new(false));
         let until = Until { cancelled: Arc::clone(&cancelled), deadline: None };

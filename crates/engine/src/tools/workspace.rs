@@ -97,14 +97,14 @@ macro_rules! plan_and_run_reading {
         fn plan<'a>(
             &'a self,
             _arguments: &'a str,
-        ) -> $crate::provider::Doing<'a, Result<$crate::tools::Plan, $crate::tools::ToolOutput>> {
+        ) -> $crate::provider::BoxFuture<'a, Result<$crate::tools::Plan, $crate::tools::ToolOutput>> {
             $crate::tools::Plan::reads()
         }
 
         fn run<'a>(
             &'a self,
             call: $crate::tools::RunningCall<'a>,
-        ) -> $crate::provider::Doing<'a, $crate::tools::ToolOutput> {
+        ) -> $crate::provider::BoxFuture<'a, $crate::tools::ToolOutput> {
             let (tool, arguments) = (self.clone(), call.arguments.to_owned());
             $crate::tools::work::on_another_thread(move |until| ($read)(&tool, &arguments, until))
         }
@@ -118,7 +118,7 @@ macro_rules! plan_and_run_changing {
         fn plan<'a>(
             &'a self,
             arguments: &'a str,
-        ) -> $crate::provider::Doing<'a, Result<$crate::tools::Plan, $crate::tools::ToolOutput>> {
+        ) -> $crate::provider::BoxFuture<'a, Result<$crate::tools::Plan, $crate::tools::ToolOutput>> {
             let (tool, arguments) = (self.clone(), arguments.to_owned());
             $crate::tools::change::plan(self.0.clone(), move || tool.wanted(&arguments))
         }
@@ -126,7 +126,7 @@ macro_rules! plan_and_run_changing {
         fn run<'a>(
             &'a self,
             call: $crate::tools::RunningCall<'a>,
-        ) -> $crate::provider::Doing<'a, $crate::tools::ToolOutput> {
+        ) -> $crate::provider::BoxFuture<'a, $crate::tools::ToolOutput> {
             $crate::tools::change::apply(self.0.clone(), call.file.cloned())
         }
     };

@@ -6,7 +6,7 @@ use rejoin_record::{Raw, content::Confidence};
 use super::{
     FileChange, Tool,
     arguments::Given,
-    change::Wanted,
+    change::ProposedChange,
     workspace::{Workspace, in_a_workspace, plan_and_run_changing},
 };
 
@@ -28,7 +28,7 @@ impl WriteFile {
         Ok(self.wanted(arguments)?.0)
     }
 
-    fn wanted(&self, arguments: &str) -> Result<Wanted, String> {
+    fn wanted(&self, arguments: &str) -> Result<ProposedChange, String> {
         let Writing { path, content, confidence } = given(arguments)?;
         Ok((self.0.change(&path, |_, _| Ok(content.into_bytes()))?, confidence))
     }

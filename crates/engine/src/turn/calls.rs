@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::{Delegation, Event, Stop, TurnInProgress, Worker, approving::Permission};
 use crate::{
-    provider::Doing,
+    provider::BoxFuture,
     tools::{Live, Plan, PlannedChange, RunningCall, Tool, ToolOutput},
 };
 
@@ -34,7 +34,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 struct Reading<'c> {
     called: &'c Called,
     began: Instant,
-    doing: Doing<'static, ToolOutput>,
+    doing: BoxFuture<'static, ToolOutput>,
 }
 
 impl Worker {

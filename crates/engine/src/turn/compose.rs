@@ -184,8 +184,8 @@ impl Composer {
         self.undecided(|fate| fate != Fate::ClosedWithBatch)
     }
 
-    /// Every call that a request sent now would not show unchanged: those without a result and, where they are left out, the other
-    /// calls of their messages.
+    /// The calls that the next request would show changed: those without a result and, where they are left out, the others of their
+    /// batch.
     pub(super) fn decisions(&mut self) -> Vec<ClosedCall> {
         self.undecided(|_| true)
     }

@@ -17,7 +17,7 @@ use crate::{
     agent,
     clock::{Clock, conversation_id},
     conversation::Conversation,
-    provider::{Doing, Provider},
+    provider::{BoxFuture, Provider},
     tools::{Live, ToolOutput, Tools, delegate},
     writer::New,
 };
@@ -85,7 +85,7 @@ impl Delegation {
         tools: Option<&'a [String]>,
         live: &'a Live,
         stop: &'a Stop,
-    ) -> Doing<'a, ToolOutput> {
+    ) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let tools = match self.tools_for(tools) {
                 Ok(tools) => tools,

@@ -109,9 +109,9 @@ pub enum Event {
         /// The tokens that they took.
         tokens: u64,
     },
-    /// The conversation is about to be compacted, which takes a request.
+    /// The conversation is about to be compacted, which takes one request or more.
     Compacting {
-        /// The tokens of its messages.
+        /// The tokens of its messages, instructions and tools.
         tokens: u64,
         /// The model's window.
         window: u64,

@@ -36,6 +36,7 @@ pub use rejoin_view::OnBroken;
 use rejoin_view::{Finding, TokenCounter, TokenLedger};
 use request::Answer;
 pub use room::{COMPACT_THRESHOLD, COMPACT_USER_MESSAGE_MAX_TOKENS, CompactMode, Compaction, WindowSettings};
+pub use spending::{context_tokens, last_counted};
 pub use stop::Stop;
 pub use summary::UNAVAILABLE as SUMMARY_UNAVAILABLE;
 
@@ -79,7 +80,7 @@ pub struct TurnOutcome {
     pub response: String,
     /// The messages that this turn added, in order: the input, the answers of the model, and every result.
     pub messages: Vec<Arc<Message>>,
-    /// The tokens of all requests and answers of the turn.
+    /// The tokens of all requests and answers of the turn, those for summaries included.
     pub usage: Usage,
     /// What they cost, if the model's price is known.
     pub cost: Option<Dollars>,
@@ -206,7 +207,10 @@ struct TurnInProgress<'t> {
     stop: Stop,
     /// The time that the turn has taken, without its tools.
     clock: time::TurnClock,
+    /// The tokens of its requests, without those for summaries.
     usage: Usage,
+    /// What its summaries took.
+    summaries: spending::Summaries,
     /// The tokens of the last answer, until an entry records them.
     unrecorded: Option<TokenUsage>,
     requests: u32,
@@ -236,12 +240,20 @@ impl TurnInProgress<'_> {
         self.unrecorded = Some(usage);
     }
 
+    /// The tokens of all requests so far, those for summaries included.
+    fn total_usage(&self) -> Usage {
+        let mut total = self.usage;
+        total.add(&self.summaries.usage);
+        total
+    }
+
     fn ended(&mut self, ending: Ending, cost: Option<Dollars>) -> TurnOutcome {
-        self.tell(Event::Ended { ending: ending.clone(), usage: self.usage, cost });
+        let usage = self.total_usage();
+        self.tell(Event::Ended { ending: ending.clone(), usage, cost });
         TurnOutcome {
             response: self.answer.take().and_then(|answer| answer.content()).unwrap_or_default(),
             messages: std::mem::take(&mut self.messages),
-            usage: self.usage,
+            usage,
             cost,
             ending,
         }
@@ -487,6 +499,7 @@ impl Worker {
             stop: Stop::new(),
             clock: time::TurnClock::start(),
             usage: Usage::default(),
+            summaries: spending::Summaries::default(),
             unrecorded: None,
             requests: 0,
             refusals: 0,
@@ -505,17 +518,18 @@ impl Worker {
         }
         self.begin_with_tools(&mut running, stop).await;
         let worked = self.work_until(&mut running, input, stop).await;
-        let cost = self.cost(&running);
         match worked {
             Ok(ending) => {
                 if ending == Ending::Done {
                     self.compact_after_turn(&mut running).await;
                 }
                 self.conversation.keep_checkpoint();
+                let cost = self.cost(&running);
                 Ok(running.ended(ending, cost))
             }
             Err(error) => {
                 self.turn_entry(&mut running, TurnState::Interrupted, None);
+                let cost = self.cost(&running);
                 running.ended(Ending::Failed, cost);
                 Err(error)
             }
@@ -601,16 +615,24 @@ impl Worker {
             } else {
                 self.limit_ahead(running)
             };
+            let ending = match ending {
+                None => self.make_room(running).await.or_else(|| self.limit_ahead(running)),
+                ending => ending,
+            };
             if let Some(ending) = ending {
                 self.turn_entry(running, TurnState::Interrupted, None);
                 return Ok(ending);
             }
-            self.make_room(running).await;
             let asked = match self.ask(running).await {
-                Err(TurnError::Provider { error: ProviderError::ContextLength(_), .. })
-                    if self.compact_after_refusal(running).await =>
-                {
-                    continue;
+                Err(error @ TurnError::Provider { error: ProviderError::ContextLength(_), .. }) => {
+                    match self.compact_after_refusal(running).await {
+                        Compaction::Done { .. } => continue,
+                        Compaction::OverLimit(limit) => {
+                            self.turn_entry(running, TurnState::Interrupted, None);
+                            return Ok(Ending::Limit(limit));
+                        }
+                        _ => return Err(error),
+                    }
                 }
                 asked => asked?,
             };
@@ -654,7 +676,7 @@ impl Worker {
     /// Sends an event when saving starts to fail, and one when it works again.
     fn saved(&mut self, running: &mut TurnInProgress<'_>, saved: Saved) {
         match saved {
-            Saved::InMemory { warning } => {
+            Saved::InMemory { warning, .. } => {
                 if !std::mem::replace(&mut self.unsaved, true) {
                     running.tell(Event::NotSaved(warning));
                 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rejoin_formats::{
     draft::issued,
-    wire::stream::{Delta, End, Received, Stop as StopReason},
+    wire::stream::{Delta, End, Received, StopReason},
 };
 use rejoin_record::{
     Content, EntryId, Message, Origin, Text,

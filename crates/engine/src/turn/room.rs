@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use rejoin_record::{
-    Content, Message, Role,
-    content::{Prune, TokenUsage},
+    Content, Entry, Kind, Message, Role,
+    content::{Prune, TokenUsage, Turn},
     text::plural,
 };
 use rejoin_view::{
@@ -14,10 +14,14 @@ use rejoin_view::{
     window::{self, CompactPolicy, PrunePolicy, Pruned, compact, prune},
 };
 
-use super::{Event, Sink, Stop, TurnInProgress, Worker, summary::SummaryRequest};
+use super::{
+    Ending, Event, Limit, Sink, Stop, TurnInProgress, Worker,
+    spending::{Budget, price_of},
+    summary::{Summary, SummaryRequest},
+};
 use crate::{
     conversation::Window,
-    provider::{Provider, ProviderError},
+    provider::{Provider, ProviderError, catalogue},
 };
 
 /// Whether a conversation is compacted automatically.
@@ -105,8 +109,10 @@ pub(super) struct Fit {
     estimated: u64,
     /// What the provider's counts show about those made here; none before its first report.
     correction: Option<Correction>,
-    /// How many compactions in a row were useless.
-    useless: u32,
+    /// The tokens of summaries that no turn has counted yet.
+    summaries: TokenUsage,
+    /// How many compactions in a row were useless; none until the record was looked at.
+    useless: Option<u32>,
     /// Whether an event has said so.
     has_given_up: bool,
 }
@@ -123,6 +129,17 @@ impl Fit {
     }
 }
 
+/// A compaction that is wanted.
+struct Wish<'a> {
+    policy: CompactPolicy,
+    /// The window of the model that answers, if it is known.
+    window: Option<u64>,
+    /// What the summary must keep.
+    focus: Option<&'a str>,
+    /// What may be spent on it.
+    budget: Budget,
+}
+
 /// The outcome of a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Compaction {
@@ -135,10 +152,40 @@ pub enum Compaction {
     },
     /// There is nothing to summarise.
     Nothing,
+    /// No summary was asked for, because it could not have been shorter than what it replaces.
+    TooShort,
+    /// No summary was asked for, because that would have crossed a limit of the turn.
+    OverLimit(Limit),
     /// The summary would not have made it shorter.
     Useless,
     /// The provider did not write a summary, with the reason.
     Failed(String),
+}
+
+/// How many messages of people make a new attempt worth while.
+const ENOUGH_NEW: usize = 10;
+
+/// How many summaries earlier processes paid for in vain, since the last compaction. They are forgotten when a conversation has grown.
+fn unused_summaries(entries: &[Entry]) -> u32 {
+    let (mut unused, mut said) = (0, 0);
+    for entry in entries.iter().rev() {
+        match entry.envelope().kind {
+            Kind::Compacted | Kind::Uncompacted => break,
+            Kind::Turn => {
+                let Content::Turn(turn) = Content::of(entry) else { continue };
+                unused += u32::from(turn.unused_summary.is_some());
+            }
+            Kind::Message if unused == 0 => {
+                let Content::Message(message) = Content::of(entry) else { continue };
+                said += usize::from(message.role == Role::User && message.tool_results().next().is_none());
+                if said > ENOUGH_NEW {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    unused
 }
 
 impl Worker {
@@ -236,36 +283,30 @@ impl Worker {
     }
 
     /// Before a request: prunes results, and compacts the conversation if the request would not fit.
-    pub(super) async fn make_room(&mut self, running: &mut TurnInProgress<'_>) {
+    /// Returns how the turn ends if a summary would cross one of its limits.
+    pub(super) async fn make_room(&mut self, running: &mut TurnInProgress<'_>) -> Option<Ending> {
         self.prune_turns(running);
-        let Some(window) = self.window() else { return };
+        let window = self.window()?;
         self.composer.read(&self.conversation);
         self.prune_if_due(running, window);
         // What was not pruned is sent.
         self.read_results();
         if self.settings.window.compact == CompactMode::Off {
-            return;
+            return None;
         }
         for attempt in 0..TRIES {
             if self.next_request_tokens() <= Self::room(window) || running.stop.is_stopped() {
-                return;
-            }
-            let context = self.fit.corrected(self.fit.context);
-            if context >= Self::room(window) {
-                if !std::mem::replace(&mut self.fit.has_given_up, true) {
-                    running.tell(Event::Warning(format!(
-                        "the instructions and tools alone take {context} of the window's {window} tokens, so no summary can make \
-                         room; a larger `context_window` or fewer tools would"
-                    )));
-                }
-                return;
+                return None;
             }
             // Each attempt keeps less.
             let share = 1 << attempt;
-            if !self.compact_for(running, window, share).await {
-                return;
+            match self.compact_for(running, window, share).await {
+                Compaction::Done { .. } => {}
+                Compaction::OverLimit(limit) => return Some(Ending::Limit(limit)),
+                _ => return None,
             }
         }
+        None
     }
 
     /// After a turn: compacts the conversation if it has come near the limit.
@@ -276,16 +317,20 @@ impl Worker {
         let threshold = (window as f64 * self.settings.window.compact_threshold).floor() as u64;
         if self.next_request_tokens() > threshold && !running.stop.is_stopped() {
             self.prune_if_due(running, window);
-            if self.next_request_tokens() > threshold {
-                self.compact_for(running, window, 1).await;
+            if self.next_request_tokens() > threshold
+                && let Compaction::OverLimit(limit) = self.compact_for(running, window, 1).await
+            {
+                running.tell(Event::Warning(format!(
+                    "the conversation is not compacted now, because that would cross the turn's limit: {limit}"
+                )));
             }
         }
     }
 
-    /// After a provider refused a request as too long: compacts the conversation. False if that does not help.
-    pub(super) async fn compact_after_refusal(&mut self, running: &mut TurnInProgress<'_>) -> bool {
+    /// After a provider refused a request as too long: compacts the conversation.
+    pub(super) async fn compact_after_refusal(&mut self, running: &mut TurnInProgress<'_>) -> Compaction {
         if self.settings.window.compact == CompactMode::Off || running.refusals >= TRIES {
-            return false;
+            return Compaction::Nothing;
         }
         running.refusals += 1;
         let refused = self.next_request_tokens();
@@ -294,11 +339,14 @@ impl Worker {
         self.compact_for(running, window, 1 << running.refusals).await
     }
 
-    async fn compact_for(&mut self, running: &mut TurnInProgress<'_>, window: u64, share: u64) -> bool {
+    async fn compact_for(&mut self, running: &mut TurnInProgress<'_>, window: u64, share: u64) -> Compaction {
         let policy = self.compact_policy(window, share);
         let stop = running.stop.clone();
-        let done = self.compact_with(&policy, window, None, running.sink, &stop).await;
-        matches!(done, Compaction::Done { .. })
+        let wish = Wish { policy, window: Some(window), focus: None, budget: self.budget(running) };
+        let done = self.compact_with(&wish, running.sink, &stop).await;
+        let price = price_of(&*self.summarising());
+        running.summaries.add(&std::mem::take(&mut self.fit.summaries), price);
+        done
     }
 
     fn compact_policy(&self, window: u64, share: u64) -> CompactPolicy {
@@ -323,8 +371,24 @@ impl Worker {
             None => self.compact_policy(UNKNOWN_WINDOW, 1),
         };
         let policy = self.by_hand(policy);
-        self.fit.useless = 0;
-        self.compact_with(&policy, window.unwrap_or(u64::MAX), focus, sink, stop).await
+        (self.fit.useless, self.fit.has_given_up) = (Some(0), false);
+        let wish = Wish { policy, window, focus, budget: Budget::default() };
+        self.compact_with(&wish, sink, stop).await
+    }
+
+    /// Who writes summaries.
+    fn summarising(&self) -> Arc<dyn Provider> {
+        Arc::clone(self.summariser.as_ref().unwrap_or(&self.provider))
+    }
+
+    /// The window of the model that writes summaries, if it is another than the one that answers and its window is known.
+    fn summariser_window(&self) -> Option<u64> {
+        let summariser = self.summariser.as_ref()?;
+        let model = &summariser.endpoint().model;
+        // The setting is about the model that answers.
+        let setting =
+            self.settings.window.context_window.filter(|_| *model == self.provider.endpoint().model);
+        catalogue::window(model, summariser.window(), setting)
     }
 
     /// The policy when a person asks: they want a summary even of a short conversation, so less stays as it is.
@@ -361,13 +425,44 @@ impl Worker {
         self.composer.walk().messages().len()
     }
 
-    /// What a compaction would keep, if one were made now; none if there is nothing to summarise.
-    pub fn compaction_plan(&mut self) -> Option<window::CompactionPlan> {
+    /// What a compaction would keep, if a person asked for one now.
+    ///
+    /// # Errors
+    /// If none would be made; the outcome says why.
+    pub fn compaction_plan(&mut self) -> Result<window::CompactionPlan, Compaction> {
         self.read_results();
-        let window = self.window().unwrap_or(UNKNOWN_WINDOW);
-        let policy = self.compact_policy(window, 1);
-        let (policy, counter) = (self.by_hand(policy), self.counter());
-        compact::plan(self.composer.walk(), &counter, &policy, self.unanswered_from())
+        let window = self.window();
+        let policy = self.compact_policy(window.unwrap_or(UNKNOWN_WINDOW), 1);
+        let policy = self.by_hand(policy);
+        self.fit.context = self.count_context();
+        self.plan_compaction(&policy, window)
+    }
+
+    /// What a compaction would keep. A summary is paid for, so none is planned that cannot make enough room.
+    fn plan_compaction(
+        &mut self,
+        policy: &CompactPolicy,
+        window: Option<u64>,
+    ) -> Result<window::CompactionPlan, Compaction> {
+        let context = self.fit.corrected(self.fit.context);
+        if let Some(window) = window.filter(|window| context >= Self::room(*window)) {
+            return Err(Compaction::Failed(format!(
+                "the instructions and tools alone take {context} of the window's {window} tokens, so no summary can make room; a \
+                 larger `context_window` or fewer tools would"
+            )));
+        }
+        let counter = self.counter();
+        let plan = compact::plan(self.composer.walk(), &counter, policy, self.unanswered_from())
+            .ok_or(Compaction::Nothing)?;
+        match plan.tokens_kept + self.shortest_summary() >= plan.tokens_before {
+            true => Err(Compaction::TooShort),
+            false => Ok(plan),
+        }
+    }
+
+    /// The fewest tokens that a summary takes, with the words before it.
+    pub fn shortest_summary(&mut self) -> u64 {
+        self.counter().text(SUMMARY) + SHORTEST_SUMMARY
     }
 
     /// The first message that the model has not answered yet.
@@ -376,16 +471,10 @@ impl Worker {
         messages.iter().rposition(|message| message.role == Role::Assistant).map_or(0, |last| last + 1)
     }
 
-    async fn compact_with(
-        &mut self,
-        policy: &CompactPolicy,
-        window: u64,
-        focus: Option<&str>,
-        sink: Sink<'_>,
-        stop: &Stop,
-    ) -> Compaction {
+    async fn compact_with(&mut self, wish: &Wish<'_>, sink: Sink<'_>, stop: &Stop) -> Compaction {
         self.composer.read(&self.conversation);
-        if self.fit.useless >= USELESS {
+        let useless = *self.fit.useless.get_or_insert_with(|| unused_summaries(self.conversation.entries()));
+        if useless >= USELESS {
             if !std::mem::replace(&mut self.fit.has_given_up, true) {
                 sink(Event::Warning(String::from(
                     "summaries do not make this conversation shorter, so it is not compacted any more; `rejoin compact` tries again",
@@ -394,20 +483,25 @@ impl Worker {
             return Compaction::Useless;
         }
         let counter = self.counter();
-        let Some(plan) = compact::plan(self.composer.walk(), &counter, policy, self.unanswered_from()) else {
-            return Compaction::Nothing;
+        let plan = match self.plan_compaction(&wish.policy, wish.window) {
+            Ok(plan) => plan,
+            Err(Compaction::Failed(why)) => {
+                if !std::mem::replace(&mut self.fit.has_given_up, true) {
+                    sink(Event::Warning(why.clone()));
+                }
+                return Compaction::Failed(why);
+            }
+            Err(nothing) => return nothing,
         };
         let before = plan.tokens_before;
-        // A summary is paid for, so none is asked for that cannot make the conversation shorter.
-        if plan.tokens_kept + counter.text(SUMMARY) + SHORTEST_SUMMARY >= before {
-            return Compaction::Nothing;
-        }
-        sink(Event::Compacting { tokens: self.fit.corrected(before), window });
         let Some(context) = self.context.clone() else { return Compaction::Nothing };
-        let provider = self.summariser.clone().unwrap_or_else(|| Arc::clone(&self.provider));
-        let room =
-            (window != u64::MAX).then(|| self.fit.uncorrected(window).saturating_sub(self.fit.context));
+        let provider = self.summarising();
+        // The summary has to fit into the window of the model that answers, and its request into that of the model that writes it.
+        let room = wish.window.map(|window| self.fit.uncorrected(window).saturating_sub(self.fit.context));
         let longest = (room.unwrap_or(u64::MAX) / 16).clamp(64, 500);
+        // What was learned about the counts of one model says nothing about those of another.
+        let window =
+            self.summariser_window().or_else(|| wish.window.map(|window| self.fit.uncorrected(window)));
         // The request repeats everything that the model has seen, so the provider has most of it in its cache.
         let end = self.unanswered_from().max(plan.tail);
         let messages: Vec<Arc<Message>> = self.composer.shown(end);
@@ -417,56 +511,65 @@ impl Worker {
             provider: &*provider,
             context: &context,
             counter: if self.window().is_some() { &exact } else { &counter },
-            window: room,
+            window,
+            context_tokens: self.fit.context,
             longest,
             stop,
         };
-        let summary = tokio::select! {
+        let expected = request.expected(before);
+        if let Some(limit) = wish.budget.crossed_by(&expected, price_of(&*provider)) {
+            return Compaction::OverLimit(limit);
+        }
+        let tokens = self.fit.corrected(before.saturating_add(self.fit.context));
+        sink(Event::Compacting { tokens, window: wish.window.unwrap_or(u64::MAX) });
+        let mut summary = Summary::default();
+        let answered = tokio::select! {
             biased;
-            summary = request.of(&messages, focus) => summary,
-            () = stop.asked() => return Compaction::Failed(String::from("it was stopped")),
+            answered = request.of(&messages, wish.focus, &mut *sink, &mut summary) => answered.map_err(Some),
+            () = stop.asked() => Err(None),
         };
-        let summary = match summary {
-            Ok(summary) => summary,
-            Err(error) => {
-                let why = match error {
-                    ProviderError::ContextLength(_) => {
-                        String::from("Cannot compact: history too large even after truncation")
-                    }
-                    error => format!("Compression failed, conversation may hit limits soon: {error}"),
-                };
-                self.fit.useless += 1;
-                sink(Event::Warning(why.clone()));
-                return Compaction::Failed(why);
-            }
-        };
+        self.fit.summaries.add(&summary.usage);
+        if let Err(error) = answered {
+            self.record_unused(&*provider, &summary);
+            let Some(error) = error else { return Compaction::Failed(String::from("it was stopped")) };
+            let why = match error {
+                ProviderError::ContextLength(_) => {
+                    String::from("Cannot compact: history too large even after truncation")
+                }
+                error => format!("Compression failed, conversation may hit limits soon: {error}"),
+            };
+            self.fit.useless = Some(useless + 1);
+            sink(Event::Warning(why.clone()));
+            return Compaction::Failed(why);
+        }
         if summary.trimmed > 0 {
             let trimmed = summary.trimmed;
             let text = format!("Trimmed {trimmed} older item(s) before compacting to fit context window");
             sink(Event::Warning(text));
         }
         let text = format!("{SUMMARY}\n\n{}", summary.text);
-        let after = plan.tokens_kept + counter.message(&Message::user(text.as_str()));
+        let added = counter.message(&Message::user(text.as_str()));
+        let after = plan.tokens_kept + added;
         if after >= before {
-            self.fit.useless += 1;
+            self.record_unused(&*provider, &summary);
+            self.fit.useless = Some(useless + 1);
+            let (added, replaced) =
+                (self.fit.corrected(added), self.fit.corrected(before.saturating_sub(plan.tokens_kept)));
             let words = format!(
-                "a summary of {} would not be shorter, so the conversation stays as it is",
-                plural(before, "token")
+                "a summary of {} is no shorter than the {replaced} that it would replace, so the conversation stays as it is",
+                plural(added, "token")
             );
             sink(Event::Warning(words));
             return Compaction::Useless;
         }
-        self.fit.useless = 0;
+        // A placeholder makes room, but two of them in a row would empty the conversation.
+        self.fit.useless = Some(if summary.is_unavailable { useless + 1 } else { 0 });
         let mut compacted = plan.with(text);
         compacted.truncated_count = summary.trimmed as u64;
         compacted.model = Some(provider.endpoint().model.as_str().into());
         compacted.tokens_after = Some(after);
-        compacted.usage = Some(TokenUsage {
-            input: summary.usage.input,
-            output: summary.usage.output,
-            cached: summary.usage.cached,
-            reasoning: summary.usage.reasoning,
-        });
+        compacted.usage = Some(summary.usage);
+        compacted.requests = Some(summary.requests).filter(|requests| *requests > 1);
         self.conversation.append(&Content::Compacted(compacted));
         self.conversation.keep_checkpoint();
         self.recount();
@@ -474,6 +577,15 @@ impl Worker {
         let (before, after) = (self.fit.corrected(before), self.fit.corrected(after));
         sink(Event::Compacted { before, after });
         Compaction::Done { before, after }
+    }
+
+    /// Records what was spent on a summary that is not used.
+    fn record_unused(&mut self, provider: &dyn Provider, summary: &Summary) {
+        if summary.requests > 0 {
+            let model = provider.endpoint().model.as_str();
+            let turn = Turn::unused_summary(model, summary.requests, summary.usage);
+            self.conversation.append(&Content::Turn(turn));
+        }
     }
 
     /// Prunes older turns without a model, if that is wanted.

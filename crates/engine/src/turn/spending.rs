@@ -2,52 +2,146 @@
 
 use std::{ops::Range, sync::Arc};
 
-use rejoin_record::{Content, EntryId, Kind, Message, Role, content::TokenUsage};
+use rejoin_formats::Context;
+use rejoin_record::{Content, Entry, EntryId, Kind, Message, Role, content::TokenUsage};
 use rejoin_view::TokenCounter;
 
 use super::{Ending, Limit, Limits, TurnInProgress, Worker};
-use crate::provider::catalogue::{self, Dollars, Price};
+use crate::provider::{
+    Provider,
+    catalogue::{self, Dollars, Price},
+};
+
+/// What the summaries of a turn took.
+#[derive(Debug, Default)]
+pub(super) struct Summaries {
+    /// Their tokens.
+    pub(super) usage: TokenUsage,
+    /// What they cost; what has no known price is left out.
+    pub(super) cost: Dollars,
+    /// Whether some of them have no known price.
+    pub(super) is_unpriced: bool,
+}
+
+impl Summaries {
+    /// Adds the tokens of a summary, used or not.
+    pub(super) fn add(&mut self, usage: &TokenUsage, price: Option<Price>) {
+        self.usage.add(usage);
+        match price {
+            Some(price) => self.cost = self.cost + price.of(usage),
+            None => self.is_unpriced |= usage.total() > 0,
+        }
+    }
+}
+
+/// What may still be spent. Nothing is limited by default.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    tokens: Option<u64>,
+    cost: Option<Dollars>,
+    spent_tokens: u64,
+    spent: Dollars,
+}
+
+impl Budget {
+    fn is_unlimited(&self) -> bool {
+        self.tokens.is_none() && self.cost.is_none()
+    }
+
+    /// The limit that a request of this size would cross, if any. Without a price its cost is not limited.
+    pub(super) fn crossed_by(&self, next: &TokenUsage, price: Option<Price>) -> Option<Limit> {
+        let (spent, more) = (self.spent_tokens, next.total());
+        if let Some(limit) = self.tokens
+            && spent.saturating_add(more) > limit
+        {
+            return Some(Limit::Tokens { spent, next: more, limit });
+        }
+        let (limit, spent, next) = (self.cost?, self.spent, price?.of(next));
+        (spent + next > limit).then_some(Limit::Cost { spent, next, limit })
+    }
+}
+
+/// The price of a provider's model, if it is known.
+pub(super) fn price_of(provider: &dyn Provider) -> Option<Price> {
+    let endpoint = provider.endpoint();
+    catalogue::price(&endpoint.provider, &endpoint.model, endpoint.address.base_url.as_deref())
+}
+
+/// The tokens of the instructions and of the tools that surround the messages of a request.
+#[must_use]
+pub fn context_tokens(context: &Context, counter: &TokenCounter) -> (u64, u64) {
+    let own = context.own_instructions().map_or(0, |text| counter.text(text));
+    let fields: u64 = context.system().iter().map(|piece| counter.text(&piece.text)).sum();
+    let tools = context.tools().iter().map(|tool| counter.tool(tool.shown())).sum();
+    (own + fields, tools)
+}
+
+/// The tokens that a provider counted for the last request, and the entry of its answer; none if what would be sent now no longer
+/// continues what was sent then. `unrecorded` are the tokens of an answer that no `turn` entry has yet.
+#[must_use]
+pub fn last_counted(entries: &[Entry], unrecorded: Option<TokenUsage>) -> Option<(TokenUsage, EntryId)> {
+    let mut counted = unrecorded;
+    for entry in entries.iter().rev() {
+        match entry.envelope().kind {
+            Kind::Turn if counted.is_none() => {
+                let Content::Turn(turn) = Content::of(entry) else { continue };
+                counted = turn.usage.filter(|_| turn.unused_summary.is_none());
+            }
+            Kind::Message if counted.is_some() => {
+                let Content::Message(message) = Content::of(entry) else { continue };
+                if message.role == Role::Assistant {
+                    return counted.map(|usage| (usage, entry.id()));
+                }
+            }
+            Kind::Compacted | Kind::Uncompacted | Kind::Prune | Kind::Branch | Kind::Context => return None,
+            _ => {}
+        }
+    }
+    None
+}
 
 impl Worker {
     /// The price of the model that answers, if it is known.
     #[must_use]
     pub fn price(&self) -> Option<Price> {
-        let endpoint = self.provider.endpoint();
-        catalogue::price(&endpoint.provider, &endpoint.model, endpoint.address.base_url.as_deref())
+        price_of(&*self.provider)
     }
 
-    /// What the turn has cost so far, if the model's price is known.
+    /// What the turn has cost so far, if the prices of its models are known.
     pub(super) fn cost(&self, running: &TurnInProgress<'_>) -> Option<Dollars> {
-        Some(self.price()?.of(&running.usage))
+        let answers = self.price()?.of(&running.usage);
+        (!running.summaries.is_unpriced).then(|| answers + running.summaries.cost)
+    }
+
+    /// What the turn may still spend.
+    pub(super) fn budget(&self, running: &TurnInProgress<'_>) -> Budget {
+        let Limits { tokens, cost, .. } = self.settings.limits;
+        let answers = self.price().map_or_else(Dollars::default, |price| price.of(&running.usage));
+        Budget {
+            tokens,
+            cost,
+            spent_tokens: running.total_usage().total(),
+            spent: answers + running.summaries.cost,
+        }
     }
 
     /// The limit that the next request would cross, if any. Nothing is counted unless there is such a limit.
     pub(super) fn limit_ahead(&mut self, running: &TurnInProgress<'_>) -> Option<Ending> {
-        let Limits { tokens, cost, .. } = self.settings.limits;
-        if tokens.is_none() && cost.is_none() {
+        let budget = self.budget(running);
+        if budget.is_unlimited() {
             return None;
         }
         let next = self.next_request(running);
-        let spent = running.usage.total();
-        let more = next.total();
-        if let Some(limit) = tokens
-            && spent.saturating_add(more) > limit
-        {
-            return Some(Ending::Limit(Limit::Tokens { spent, next: more, limit }));
-        }
-        let (limit, price) = (cost?, self.price()?);
-        let (spent, next) = (price.of(&running.usage), price.of(&next));
-        (spent + next > limit).then_some(Ending::Limit(Limit::Cost { spent, next, limit }))
+        budget.crossed_by(&next, self.price()).map(Ending::Limit)
     }
 
     /// The limits of a task that this turn delegates: what is left of its own.
     pub(super) fn limits_left(&self, running: &TurnInProgress<'_>) -> Limits {
         let limits = self.settings.limits.clone();
-        let spent = running.usage.total();
-        let cost = self.cost(running).unwrap_or_default();
+        let Budget { spent_tokens, spent, .. } = self.budget(running);
         Limits {
-            tokens: limits.tokens.map(|limit| limit.saturating_sub(spent)),
-            cost: limits.cost.map(|limit| limit - cost),
+            tokens: limits.tokens.map(|limit| limit.saturating_sub(spent_tokens)),
+            cost: limits.cost.map(|limit| limit - spent),
             ..limits
         }
     }
@@ -60,7 +154,7 @@ impl Worker {
     fn next_request(&mut self, running: &TurnInProgress<'_>) -> TokenUsage {
         self.composer.read(&self.conversation);
         self.counter();
-        let Some((last, answer)) = self.last_counted(running.unrecorded) else {
+        let Some((last, answer)) = last_counted(self.conversation.entries(), running.unrecorded) else {
             return TokenUsage { input: self.count_all(), ..TokenUsage::default() };
         };
         let since = self.count_messages(|entries| {
@@ -74,7 +168,7 @@ impl Worker {
 
     /// The tokens of the last request as they are counted here, and as the provider counted them, if what is shown now begins with it.
     pub(super) fn last_reported(&mut self) -> Option<(u64, u64)> {
-        let (last, answer) = self.last_counted(None)?;
+        let (last, answer) = last_counted(self.conversation.entries(), None)?;
         let sent =
             self.count_messages(|entries| 0..entries.iter().position(|entry| *entry == answer).unwrap_or(0));
         (sent > 0).then(|| (sent.saturating_add(self.count_context()), last.input))
@@ -105,31 +199,6 @@ impl Worker {
         };
         self.ledger.set_counter(counter);
         counter
-    }
-
-    /// The tokens that a provider counted for the last request, and the entry of its answer; none if what would be sent now no
-    /// longer continues what was sent then. `unrecorded` are the tokens of an answer that no `turn` entry has yet.
-    fn last_counted(&self, unrecorded: Option<TokenUsage>) -> Option<(TokenUsage, EntryId)> {
-        let mut counted = unrecorded;
-        for entry in self.conversation.entries().iter().rev() {
-            match entry.envelope().kind {
-                Kind::Turn if counted.is_none() => {
-                    let Content::Turn(turn) = Content::of(entry) else { continue };
-                    counted = turn.usage;
-                }
-                Kind::Message if counted.is_some() => {
-                    let Content::Message(message) = Content::of(entry) else { continue };
-                    if message.role == Role::Assistant {
-                        return counted.map(|usage| (usage, entry.id()));
-                    }
-                }
-                Kind::Compacted | Kind::Uncompacted | Kind::Prune | Kind::Branch | Kind::Context => {
-                    return None;
-                }
-                _ => {}
-            }
-        }
-        None
     }
 
     /// The tokens of instructions, tools and all messages.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use rejoin_formats::{Context, wire::stream::Usage};
-use rejoin_record::{Message, Role};
+use rejoin_record::{Message, Role, content::TokenUsage};
 use rejoin_view::{History, OnBroken, TokenCounter, repair, window};
 
-use super::Stop;
-use crate::provider::{Provider, ProviderError, Request, draft_for};
+use super::{Event, Sink, Stop};
+use crate::provider::{Provider, ProviderError, ProviderFault, Request, draft_for};
 
 /// The prompt. `{tokens}` is replaced by the longest summary that is allowed.
 const PROMPT: &str = include_str!("summary.txt");
@@ -18,14 +18,27 @@ pub const UNAVAILABLE: &str = "(summary unavailable)";
 /// What other agents write in the place of an empty summary. A model that has read it may repeat it.
 const UNAVAILABLE_ELSEWHERE: &str = "(no summary available)";
 
+/// The fewest tokens of a conversation that are worth a request of their own.
+const SHORTEST_PIECE: u64 = 256;
+
+/// The most requests that the pieces of one conversation take.
+const MOST_PIECES: usize = 16;
+
+/// A message in a piece is not shortened further than this, in tokens.
+const SHORTEST_MESSAGE: u64 = 32;
+
 /// How often a summary is asked for again with less of the conversation, because it did not fit.
 const ATTEMPTS: u32 = 6;
 
-/// A summary and the tokens that were used to write it.
+/// A summary and what it took. The tokens are known even if it failed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Summary {
     pub(super) text: String,
     pub(super) usage: Usage,
+    /// How many requests were answered.
+    pub(super) requests: u64,
+    /// Whether the model wrote nothing that could be used, so that a placeholder takes its place.
+    pub(super) is_unavailable: bool,
     /// How many messages were left out because they did not fit.
     pub(super) trimmed: usize,
 }
@@ -36,15 +49,34 @@ pub(super) struct SummaryRequest<'a> {
     /// Instructions and tools, the same as in every request, so that the provider has most of it in its cache.
     pub(super) context: &'a Arc<Context>,
     pub(super) counter: &'a TokenCounter,
-    /// The window, without instructions and tools; none if it is not known.
+    /// The window of the model that is asked; none if it is not known.
     pub(super) window: Option<u64>,
+    /// The tokens of instructions and tools.
+    pub(super) context_tokens: u64,
     /// The longest summary, in tokens.
     pub(super) longest: u64,
     pub(super) stop: &'a Stop,
 }
 
 impl SummaryRequest<'_> {
+    /// The tokens that a summary of messages takes, about. `tokens` are those of the messages.
+    pub(super) fn expected(&self, tokens: u64) -> TokenUsage {
+        let prompt = self.counter.text(PROMPT);
+        let around = prompt.saturating_add(self.context_tokens);
+        let whole = tokens.saturating_add(around);
+        if self.window.is_none_or(|window| whole.saturating_add(self.longest) <= window) {
+            return TokenUsage { input: whole, output: self.longest, ..TokenUsage::default() };
+        }
+        // Each piece fills the window, and long messages are shortened until there are few enough pieces.
+        let window = self.window.unwrap_or(u64::MAX).max(1);
+        let pieces = tokens.div_ceil(window).saturating_add(1).min(MOST_PIECES as u64);
+        let each = prompt.saturating_add(self.longest.saturating_mul(2));
+        let input = tokens.min(window.saturating_mul(pieces)).saturating_add(each.saturating_mul(pieces));
+        TokenUsage { input, output: self.longest.saturating_mul(pieces), ..TokenUsage::default() }
+    }
+
     /// Asks for a summary of messages. They are sent as they are if they fit, and piece by piece as a transcript if they do not.
+    /// `summary` has what it took, also after an error.
     ///
     /// # Errors
     /// If the provider does not answer.
@@ -52,7 +84,9 @@ impl SummaryRequest<'_> {
         &self,
         messages: &[Arc<Message>],
         focus: Option<&str>,
-    ) -> Result<Summary, ProviderError> {
+        sink: Sink<'_>,
+        summary: &mut Summary,
+    ) -> Result<(), ProviderError> {
         let mut prompt = PROMPT.replace("{tokens}", &self.longest.to_string());
         if let Some(focus) = focus {
             prompt.push_str(&format!("Keep in any case: {focus}\n"));
@@ -61,11 +95,11 @@ impl SummaryRequest<'_> {
             .window
             .map(|window| window.saturating_sub(self.counter.text(&prompt)).saturating_sub(self.longest));
         let tokens: u64 = messages.iter().map(|message| self.counter.message(message)).sum();
-        let mut summary = Summary::default();
         // The counter may be slightly off.
-        let fits = room.is_none_or(|room| tokens.saturating_mul(21) / 20 <= room);
+        let whole = tokens.saturating_add(self.context_tokens);
+        let fits = room.is_none_or(|room| whole.saturating_mul(21) / 20 <= room);
         let refused = match fits {
-            true => match self.ask(messages, &prompt, &mut summary).await {
+            true => match self.ask(messages, self.context, &prompt, summary).await {
                 Err(error @ ProviderError::ContextLength(_)) => Some(error),
                 Err(error) => return Err(error),
                 Ok(()) => None,
@@ -75,15 +109,26 @@ impl SummaryRequest<'_> {
         match refused {
             None if fits => {}
             // The count was too low: the provider says that it does not fit.
-            Some(error) => self.with_less(messages, &prompt, &mut summary, error).await?,
-            None => self.in_pieces(messages, &prompt, room.unwrap_or(0), &mut summary).await?,
+            Some(error) => self.with_less(messages, &prompt, summary, error).await?,
+            None => self.in_pieces(messages, &prompt, room.unwrap_or(0), summary).await?,
         }
-        let text = summary.text.trim();
-        summary.text = match text {
-            "" | UNAVAILABLE_ELSEWHERE => UNAVAILABLE.to_owned(),
-            text => window::middle_left_out(text, self.longest.saturating_mul(2), self.counter),
-        };
-        Ok(summary)
+        if is_empty(&summary.text) && fits {
+            sink(Event::Warning(String::from(
+                "the model called a tool or said nothing instead of writing a summary; it is asked once more, without tools",
+            )));
+            // Some providers refuse calls of tools that are not declared, so it gets a transcript.
+            self.in_pieces(messages, &prompt, room.unwrap_or(u64::MAX), summary).await?;
+        }
+        if is_empty(&summary.text) {
+            sink(Event::Warning(format!(
+                "the model wrote no summary, so `{UNAVAILABLE}` takes its place; `rejoin uncompact` shows the messages again"
+            )));
+            summary.is_unavailable = true;
+            summary.text = UNAVAILABLE.to_owned();
+        }
+        let longest = self.longest.saturating_mul(2);
+        summary.text = window::middle_left_out(summary.text.trim(), longest, self.counter);
+        Ok(())
     }
 
     /// Leaves out the oldest messages, more of them each time, until the provider accepts the rest.
@@ -105,7 +150,7 @@ impl SummaryRequest<'_> {
                 break;
             }
             let fewer: Vec<Arc<Message>> = first.iter().chain(&rest[trimmed..]).cloned().collect();
-            match self.ask(&fewer, prompt, summary).await {
+            match self.ask(&fewer, self.context, prompt, summary).await {
                 Err(again @ ProviderError::ContextLength(_)) => error = again,
                 Err(other) => return Err(other),
                 Ok(()) => {
@@ -118,7 +163,8 @@ impl SummaryRequest<'_> {
         Err(error)
     }
 
-    /// Reads a long conversation as a transcript, a piece at a time. Each summary goes into the request for the next.
+    /// Has a long conversation read as a transcript, a piece at a time. Each summary goes into the request for the next. Instructions
+    /// and tools are left out: nothing of these requests is in a cache, and there is nothing to call.
     async fn in_pieces(
         &self,
         messages: &[Arc<Message>],
@@ -127,21 +173,48 @@ impl SummaryRequest<'_> {
         summary: &mut Summary,
     ) -> Result<(), ProviderError> {
         // The summary so far takes part of each request, and a counter may be wrong.
-        let room = room.saturating_sub(self.longest.saturating_mul(2)) * 9 / 10;
-        let told = window::transcript(messages, room / 4, self.counter);
-        let mut piece: Vec<String> = Vec::new();
-        let mut tokens = 0;
-        for text in told {
-            let size = self.counter.text(&text);
-            if !piece.is_empty() && tokens + size > room {
-                self.ask_about(&piece, prompt, summary).await?;
-                piece.clear();
-                tokens = 0;
-            }
-            tokens += size;
-            piece.push(text);
+        let room = room.saturating_sub(self.longest.saturating_mul(2)) / 10 * 9;
+        if room < SHORTEST_PIECE {
+            let model = self.provider.endpoint().model.clone();
+            return Err(ProviderError::ContextLength(ProviderFault {
+                provider: self.provider.endpoint().provider.clone(),
+                status: None,
+                kind: None,
+                message: format!("the window of {model} is too small for a summary"),
+            }));
         }
-        if piece.is_empty() { Ok(()) } else { self.ask_about(&piece, prompt, summary).await }
+        let mut longest = room / 4;
+        let mut pieces = self.pieces(messages, room, longest);
+        while pieces.len() > MOST_PIECES && longest > SHORTEST_MESSAGE {
+            longest = (longest / 2).max(SHORTEST_MESSAGE);
+            pieces = self.pieces(messages, room, longest);
+        }
+        let surplus = pieces.len().saturating_sub(MOST_PIECES);
+        summary.trimmed += pieces.drain(..surplus).map(|piece| piece.len()).sum::<usize>();
+        for piece in pieces {
+            self.ask_about(&piece, prompt, summary).await?;
+        }
+        Ok(())
+    }
+
+    /// The messages as a transcript, in pieces of at most `room` tokens.
+    fn pieces(&self, messages: &[Arc<Message>], room: u64, longest: u64) -> Vec<Vec<String>> {
+        let mut pieces: Vec<Vec<String>> = Vec::new();
+        let mut left = 0;
+        for text in window::transcript(messages, longest, self.counter) {
+            let size = self.counter.text(&text);
+            match pieces.last_mut().filter(|_| size <= left) {
+                Some(piece) => {
+                    left -= size;
+                    piece.push(text);
+                }
+                None => {
+                    left = room.saturating_sub(size);
+                    pieces.push(vec![text]);
+                }
+            }
+        }
+        pieces
     }
 
     async fn ask_about(
@@ -155,13 +228,14 @@ impl SummaryRequest<'_> {
             false => format!("A summary of what came before:\n\n{}\n\n", summary.text),
         };
         let text = format!("{before}A part of a conversation:\n\n{}\n", piece.join("\n\n"));
-        self.ask(&[Arc::new(Message::user(text))], prompt, summary).await
+        self.ask(&[Arc::new(Message::user(text))], &Arc::default(), prompt, summary).await
     }
 
     /// Sends one request. The prompt is the last message, after everything that it is about.
     async fn ask(
         &self,
         messages: &[Arc<Message>],
+        context: &Arc<Context>,
         prompt: &str,
         summary: &mut Summary,
     ) -> Result<(), ProviderError> {
@@ -170,15 +244,25 @@ impl SummaryRequest<'_> {
         let endpoint = self.provider.endpoint();
         let body = match endpoint.dialect {
             None => None,
-            Some(dialect) => Some(draft_for(self.provider, dialect, self.context).request(&view)?.body),
+            Some(dialect) => Some(draft_for(self.provider, dialect, context).request(&view)?.body),
         };
-        let request = Request { view, context: Arc::clone(self.context), body, stop: self.stop.clone() };
+        let request = Request { view, context: Arc::clone(context), body, stop: self.stop.clone() };
         let received = self.provider.send(&request, &mut |_| {}).await?;
+        summary.requests += 1;
         if let Some(usage) = received.usage {
             summary.usage.add(&usage);
         }
         ProviderError::unless_complete(received.end, &endpoint.provider)?;
-        summary.text = received.message.and_then(|message| message.content()).unwrap_or_default();
+        let text = received.message.and_then(|message| message.content()).unwrap_or_default();
+        // A piece that a model has nothing to say about must not erase what it wrote about the pieces before.
+        if !is_empty(&text) {
+            summary.text = text;
+        }
         Ok(())
     }
+}
+
+/// Whether a text is no summary.
+fn is_empty(text: &str) -> bool {
+    matches!(text.trim(), "" | UNAVAILABLE | UNAVAILABLE_ELSEWHERE)
 }

@@ -10,7 +10,7 @@ use rejoin_engine::{
 };
 use rejoin_formats::{Input as File, Session, sessions};
 use rejoin_record::{ConversationId, EntryId, Kind, Message};
-use rejoin_store::{Access, Item, Location, Query, Search, Store, StoreError};
+use rejoin_store::{Access, Location, Query, Search, Store, StoreError, StoredItem};
 use testkit::faults::{Dice, Job, Place, Witness, open_patiently, say};
 
 use super::{
@@ -179,7 +179,7 @@ impl Doer {
     fn erase(&mut self, id: ConversationId) {
         let mut messages: Vec<EntryId> = Vec::new();
         let read = self.store.read(id, 0, &mut |item| {
-            if let Item::Entry(entry) = item
+            if let StoredItem::Entry(entry) = item
                 && entry.envelope().kind == Kind::Message
                 && entry.content().is_some()
             {

@@ -33,8 +33,8 @@ use rejoin_store::{Access, Location, Options, Store};
 use rejoin_view::OnBroken;
 use tempfile::TempDir;
 use testkit::faults::{
-    Child, Dice, Fault, Job, Kind, Model, Place, Said, Shim, job, quick_folder, read_all, rounds, say, skip,
-    thorough, verified, work,
+    Child, ChildOutput, Dice, Fault, Job, Kind, Model, Place, Shim, job, quick_folder, read_all, rounds, say,
+    skip, thorough, verified, work,
 };
 
 const KINDS: [&str; 2] = Place::KINDS;
@@ -301,10 +301,10 @@ fn talk_on(job: &Job) {
                     say(format_args!("wrong it is stored, and something before it is not"));
                 }
             }
-            Saved::InMemory { warning } if number >= WELL_AGAIN => {
+            Saved::InMemory { warning, .. } if number >= WELL_AGAIN => {
                 say(format_args!("wrong the store is well again, and still: {warning}"));
             }
-            Saved::InMemory { warning } => say(format_args!("failed {warning}")),
+            Saved::InMemory { warning, .. } => say(format_args!("failed {warning}")),
         }
         if conversation.messages().len() != number + 1 {
             say(format_args!("wrong {} messages, not {}", conversation.messages().len(), number + 1));
@@ -330,7 +330,7 @@ fn texts(entries: &[Entry]) -> Vec<String> {
 #[test]
 fn a_full_disk_ends_nothing() {
     let Some(shim) = shim() else { return };
-    let ran = |place: &Place, fault: &Fault| -> Said {
+    let ran = |place: &Place, fault: &Fault| -> ChildOutput {
         let child = Child::of("child", &place.job("talk", 0, 0)).with(&shim, fault);
         child.env("REJOIN_OVER", fault.over()).run()
     };
@@ -482,7 +482,7 @@ fn in_a_read_only_folder(job: &Job) {
             let appended = conversation.say(Message::user("two"));
             // A process that has the files open may still write to them. What counts is that its answer is true.
             match (&appended.saved, was_open) {
-                (Saved::InMemory { warning }, _) => {
+                (Saved::InMemory { warning, .. }, _) => {
                     assert!(warning.starts_with("Failed to save turn: "), "{context}: {warning}");
                     assert_eq!(
                         texts(&read_all(&*opened(&job.store), id).unwrap()).len(),

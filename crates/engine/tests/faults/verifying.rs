@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rejoin_engine::open_store;
 use rejoin_store::{Access, Query};
-use testkit::faults::{Child, Place, Said, failures, quick_folder, thorough};
+use testkit::faults::{Child, ChildOutput, Place, failures, quick_folder, thorough};
 
 use super::{Jobs as _, deeds};
 
@@ -29,7 +29,7 @@ fn verifies_while_others_write(kind: &'static str) {
         })
         .collect();
     let listening: Vec<_> =
-        writers.into_iter().map(|child| std::thread::spawn(move || Said::by(child))).collect();
+        writers.into_iter().map(|child| std::thread::spawn(move || ChildOutput::by(child))).collect();
     let lasting = open_store(&place.location(), Access::Read).unwrap();
     let (start, mut looks) = (Instant::now(), 0);
     while start.elapsed() < time {

@@ -16,8 +16,8 @@ use rejoin_engine::{Clock, Writer, digest};
 use rejoin_formats::{Input, Session, sessions};
 use rejoin_record::{ConversationId, Entry, Tail, Timestamp, Tree, verify::verify};
 use rejoin_store::{
-    Damage, Each, EachProblem, Erasure, Hit, Holder, Item, Location, Lock, Page, Place, Query, Search, Size,
-    Store, StoreError, StoreResult, Summary, Verified, memory::Memory,
+    Damage, Each, EachProblem, Erasure, Hit, Holder, Location, Lock, Page, Query, Search, Size, StoragePlace,
+    Store, StoreError, StoreResult, StoredItem, Summary, Verified, memory::Memory,
 };
 
 /// A second passes at every look; chance counts, for all clocks of a test together: no two draw the same.
@@ -71,12 +71,12 @@ impl Fragile {
         self.damaged.lock().unwrap().insert(seq, false);
     }
 
-    fn item(&self, entry: Entry) -> Item {
+    fn item(&self, entry: Entry) -> StoredItem {
         let seq = entry.envelope().seq;
         match self.damaged.lock().unwrap().get(&seq) {
-            None => Item::Entry(entry),
-            Some(torn) => Item::Damage(Damage {
-                place: Place::Row(seq),
+            None => StoredItem::Entry(entry),
+            Some(torn) => StoredItem::Damage(Damage {
+                place: StoragePlace::Row(seq),
                 why: String::from("the body is not what it was"),
                 bytes: b"{\"v\":\"1.0\",\"id".to_vec(),
                 torn: *torn,
@@ -112,7 +112,7 @@ impl Store for Fragile {
             return Err(StoreError::Database { what: "reading entries", why, unwritable: false });
         }
         self.inner.read(conversation, from, &mut |item| match item {
-            Item::Entry(entry) => each(self.item(entry)),
+            StoredItem::Entry(entry) => each(self.item(entry)),
             damage => each(damage),
         })
     }
@@ -140,7 +140,7 @@ pub fn stored(store: &dyn Store, id: ConversationId) -> Vec<Entry> {
     let mut entries = Vec::new();
     store
         .read(id, 0, &mut |item| {
-            if let Item::Entry(entry) = item {
+            if let StoredItem::Entry(entry) = item {
                 entries.push(entry);
             }
             ControlFlow::Continue(())

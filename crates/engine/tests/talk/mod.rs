@@ -11,10 +11,10 @@ use std::{
 };
 
 use rejoin_engine::{
-    AnswerSettings, Effort, Wanted,
+    AnswerSettings, Effort, ProviderChoice,
     auth::{Keys, SecretString},
     provider::{
-        Doing, Provider,
+        BoxFuture, Provider,
         http::{Addresses, HttpOptions},
         registry::connect,
     },
@@ -34,11 +34,11 @@ impl Tool for Echo {
     fn declaration(&self) -> ToolDeclaration {
         ToolDeclaration::function("echo", "Says it again.", Raw::new(r#"{"type":"object"}"#))
     }
-    fn plan<'a>(&'a self, _arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+    fn plan<'a>(&'a self, _arguments: &'a str) -> BoxFuture<'a, Result<Plan, ToolOutput>> {
         Plan::reads()
     }
 
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> BoxFuture<'a, ToolOutput> {
         let arguments = call.arguments;
         self.runs.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
@@ -131,7 +131,7 @@ pub fn reach_within(
         addresses: Addresses { github: github.clone(), github_api: github, ..Addresses::default() },
         ..HttpOptions::default()
     };
-    let choice = Wanted {
+    let choice = ProviderChoice {
         provider: Some(name.to_owned()),
         api: api.map(str::to_owned),
         model: Some(model.to_owned()),

@@ -110,7 +110,7 @@ pub(super) fn composed(message: &Message) -> HashSet<Cow<'_, str>> {
     texts
 }
 
-/// Whether a text of the message that is not a stretch of its item is exactly this one. It needs no set of all texts.
+/// Whether a text that the message holds outside its item is exactly this one. It needs no set of all texts.
 pub(super) fn is_whole_text(message: &Message, left: &Left<'_>) -> bool {
     let mut found = false;
     pieces(message, |piece| match piece {

@@ -2,7 +2,7 @@
 //!
 //! This is only for error messages. Nothing is read because of it.
 
-use rejoin_record::json::{Doc, Kind, Value};
+use rejoin_record::json::{Doc, Value, ValueKind};
 
 use crate::session::{Aside, Session, SetAside};
 
@@ -25,9 +25,9 @@ const GUISES: &[Guise] = &[
     ("an Agent Client Protocol stream", |root| {
         root.get("sessionUpdate").is_some() || is(root, "method", &["session/update", "session/prompt"])
     }),
-    ("a ChatGPT export", |root| root.get("mapping").is_some_and(|map| map.kind() == Kind::Object)),
+    ("a ChatGPT export", |root| root.get("mapping").is_some_and(|map| map.kind() == ValueKind::Object)),
     ("a provider's response, not a request", |root| {
-        root.get("choices").is_some_and(|list| list.kind() == Kind::Array)
+        root.get("choices").is_some_and(|list| list.kind() == ValueKind::Array)
     }),
 ];
 

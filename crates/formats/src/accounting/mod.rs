@@ -26,7 +26,7 @@ use crate::{
     context::Field,
     messages::holds_speech,
     parallel,
-    session::{Aside, Place, ReadError, Session},
+    session::{Aside, ReadError, Session, SourcePlace},
     sessions::registry,
 };
 
@@ -177,7 +177,7 @@ const SPEECH: &[&str] = &[
     "outputs",
 ];
 
-fn position(place: Place) -> Position {
+fn position(place: SourcePlace) -> Position {
     Position { message: place.line.is_none().then_some(place.index), block: None, line: place.line }
 }
 
@@ -228,7 +228,9 @@ fn left_of(message: &Message) -> Vec<Left<'_>> {
     let silent = message.blocks.is_empty() && message.form == Form::Absent;
     let fewest = if silent { Fewest::OneLetter } else { Fewest::FourWords };
     let mut left = left_in(native.raw.as_str(), &held::stretches(message, native), known, fewest);
-    left.retain(|left| !held::is_whole_text(message, left));
+    if left.len() <= FEW {
+        left.retain(|left| !held::is_whole_text(message, left));
+    }
     if !left.is_empty() {
         // Some texts are composed of several strings.
         let own = held::composed(message);

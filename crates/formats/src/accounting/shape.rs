@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use rejoin_record::json::{Doc, Kind, Object, Value};
+use rejoin_record::json::{Doc, Object, Value, ValueKind};
 #[cfg(feature = "sqlite")]
 use rusqlite::types::ValueRef;
 
@@ -215,17 +215,17 @@ fn is_hidden(place: &str) -> bool {
 }
 
 fn is_container(value: Value<'_>) -> bool {
-    matches!(value.kind(), Kind::Object | Kind::Array)
+    matches!(value.kind(), ValueKind::Object | ValueKind::Array)
 }
 
 fn type_of(value: Value<'_>) -> &'static str {
     match value.kind() {
-        Kind::Object => "object",
-        Kind::Array => "list",
-        Kind::String => "string",
-        Kind::Number | Kind::NotANumber => "number",
-        Kind::Bool => "boolean",
-        Kind::Null => "null",
+        ValueKind::Object => "object",
+        ValueKind::Array => "list",
+        ValueKind::String => "string",
+        ValueKind::Number | ValueKind::NotANumber => "number",
+        ValueKind::Bool => "boolean",
+        ValueKind::Null => "null",
     }
 }
 

@@ -6,7 +6,7 @@ use std::{borrow::Cow, sync::Arc};
 use rejoin_record::{
     Arguments, Block, BlockKind, CallId, Form, Media, MediaSource, Origin, Raw, Role, Span, Text, ToolCall,
     ToolResult,
-    json::{Kind, Value, write},
+    json::{Value, ValueKind, write},
     limits,
 };
 
@@ -57,19 +57,19 @@ impl BlockReader<'_> {
             return ReadContent { blocks: Vec::new(), form, regular: true };
         };
         match given.kind() {
-            Kind::Array => {
+            ValueKind::Array => {
                 let blocks: Vec<Block> = given.items().map(|item| self.block(item, under)).collect();
                 let regular = blocks.iter().all(|block| block.span.is_some());
                 ReadContent { blocks, form: Form::Parts, regular }
             }
             // One part without its list.
-            Kind::Object => {
+            ValueKind::Object => {
                 let block = Block { span: None, ..self.block(given, under) };
                 ReadContent { blocks: vec![block], form: Form::Parts, regular: false }
             }
             kind => {
                 let text = self.text(given).unwrap_or_else(|| given.to_raw_text(self.base));
-                let regular = kind == Kind::String;
+                let regular = kind == ValueKind::String;
                 ReadContent { blocks: vec![Block::text(text)], form: Form::Text, regular }
             }
         }
@@ -160,8 +160,8 @@ impl BlockReader<'_> {
     pub(crate) fn call_id(&self, value: Option<Value<'_>>) -> Option<CallId> {
         let value = value?;
         match value.kind() {
-            Kind::String => self.text(value).filter(|id| !id.is_empty()).map(CallId::new),
-            Kind::Number => Some(CallId::new(value.to_raw_text(self.base))),
+            ValueKind::String => self.text(value).filter(|id| !id.is_empty()).map(CallId::new),
+            ValueKind::Number => Some(CallId::new(value.to_raw_text(self.base))),
             _ => None,
         }
     }
@@ -169,7 +169,7 @@ impl BlockReader<'_> {
     fn tool_use(&self, item: Value<'_>) -> Block {
         let id = self.call_id(item.get("id"));
         let name = item.get("name").and_then(|name| self.text(name));
-        let typed = item.holds("id", Kind::String) && item.holds("input", Kind::Object);
+        let typed = item.holds("id", ValueKind::String) && item.holds("input", ValueKind::Object);
         let whole = id.is_some() && name.is_some() && typed;
         let call = ToolCall::read(id, name, self.arguments(item.get("input")));
         Block::call(call).at_if(whole, self.span(item))
@@ -195,8 +195,8 @@ impl BlockReader<'_> {
         let whole = content.regular
             && content.form != Form::Null
             && call_id.is_some()
-            && item.holds("tool_use_id", Kind::String)
-            && is_error.is_none_or(|flag| flag.kind() == Kind::Bool);
+            && item.holds("tool_use_id", ValueKind::String)
+            && is_error.is_none_or(|flag| flag.kind() == ValueKind::Bool);
         let result = ToolResult {
             call_id,
             name: None,
@@ -213,12 +213,13 @@ impl BlockReader<'_> {
         let text = self.text(url)?;
         let (media_type, source) = media::image_at(text.clone());
         let kind = BlockKind::Image(Box::new(Media { media_type, source, name: None }));
-        let regular = holder.kind() == Kind::Object && openai_chat::WIRE.media.takes_address(&kind, &text);
+        let regular =
+            holder.kind() == ValueKind::Object && openai_chat::WIRE.media.takes_address(&kind, &text);
         Some(Block::new(kind).at_if(regular, self.span(item)))
     }
 
     fn file(&self, item: Value<'_>) -> Option<Block> {
-        let file = item.get("file").filter(|file| file.kind() == Kind::Object)?;
+        let file = item.get("file").filter(|file| file.kind() == ValueKind::Object)?;
         let (kind, usable) = self.document(file, &["file_data", "file_id"], &openai_chat::WIRE.media);
         Some(Block::new(kind).at_if(usable, self.span(item)))
     }
@@ -270,7 +271,7 @@ impl BlockReader<'_> {
     }
 
     fn source_media(&self, item: Value<'_>, make: fn(Box<Media>) -> BlockKind) -> Option<Block> {
-        let source = item.get("source").filter(|source| source.kind() == Kind::Object);
+        let source = item.get("source").filter(|source| source.kind() == ValueKind::Object);
         let field =
             |name| source.and_then(|source: Value<'_>| source.given(name)).and_then(|value| self.text(value));
         let kind = field("type").unwrap_or_else(|| Text::new(""));
@@ -304,7 +305,7 @@ impl BlockReader<'_> {
     /// A call in the form of OpenAI Chat, an element of `tool_calls`.
     pub(crate) fn tool_call(&self, item: Value<'_>) -> Block {
         let id = self.call_id(item.get("id"));
-        let id_text = item.holds("id", Kind::String);
+        let id_text = item.holds("id", ValueKind::String);
         let custom = item.given("custom").filter(|_| item.says("type", "custom"));
         let function = custom.or_else(|| item.given("function")).unwrap_or(item);
         let name = function.get("name").and_then(|name| self.text(name));
@@ -312,7 +313,7 @@ impl BlockReader<'_> {
             Some(custom) => free_text(custom.get("input")),
             None => {
                 let given = function.get("arguments");
-                (self.arguments(given), given.is_some_and(|given| given.kind() == Kind::String))
+                (self.arguments(given), given.is_some_and(|given| given.kind() == ValueKind::String))
             }
         };
         let typed = custom.is_some() || item.says("type", "function");
@@ -349,9 +350,11 @@ fn only_known_fields(item: Value<'_>, kind: &str) -> bool {
     let mark_fits = mark.is_none_or(|mark| mark.says("type", "ephemeral"));
     let is = |name, kind| item.given(name).is_none_or(|value| value.kind() == kind);
     let typed = match kind {
-        "text" => is("citations", Kind::Array),
+        "text" => is("citations", ValueKind::Array),
         "document" => {
-            is("title", Kind::String) && is("context", Kind::String) && is("citations", Kind::Object)
+            is("title", ValueKind::String)
+                && is("context", ValueKind::String)
+                && is("citations", ValueKind::Object)
         }
         _ => true,
     };
@@ -388,7 +391,7 @@ fn is_audio(item: Value<'_>, kind: &str) -> bool {
 
 /// Whether a block that only Anthropic knows has the fields that the API demands.
 fn opaque_is_whole(item: Value<'_>, kind: &str, reader: &BlockReader<'_>) -> bool {
-    let string = |name| item.holds(name, Kind::String);
+    let string = |name| item.holds(name, ValueKind::String);
     let is_name = |field, most: usize| is_word(&item.word(field)) && item.word(field).len() <= most;
     let texts = |list: Option<Value<'_>>| {
         list.is_some_and(|list| list.items().next().is_some() && list.items().all(is_filled))
@@ -410,14 +413,17 @@ fn opaque_is_whole(item: Value<'_>, kind: &str, reader: &BlockReader<'_>) -> boo
         "tool_reference" => is_name("tool_name", 64),
         "server_tool_use" => {
             let tail = item.word("id").strip_prefix("srvtoolu_").unwrap_or_default().to_owned();
-            is_word(&tail) && !tail.contains('-') && is_name("name", 128) && item.holds("input", Kind::Object)
+            is_word(&tail)
+                && !tail.contains('-')
+                && is_name("name", 128)
+                && item.holds("input", ValueKind::Object)
         }
         "mcp_tool_use" => {
             let named = is_name("name", usize::MAX) && string("server_name");
             is_name("id", usize::MAX)
                 && item.word("id").starts_with("mcptoolu_")
                 && named
-                && item.holds("input", Kind::Object)
+                && item.holds("input", ValueKind::Object)
         }
         "container_upload" => string("file_id"),
         _ => true,

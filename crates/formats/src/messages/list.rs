@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Raw, Text,
-    json::{Doc, Kind, Value, write},
+    json::{Doc, Value, ValueKind, write},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
@@ -13,19 +13,18 @@ use crate::{
     context::{Context, Field},
     input::{Input, InputError, Stream},
     session::{
-        Aside, Place, ReadError, Session, SetAside, derive_id, replaced_bytes, unreadable_from,
+        Aside, ReadError, Session, SetAside, SourcePlace, derive_id, replaced_bytes, unreadable_from,
         unreadable_rest,
     },
     sessions::sample::{Parsed, Sample},
-    wire::{
-        anthropic, gemini, openai_chat,
-        registry::{Dialect, Wire},
-    },
+    wire::{anthropic, gemini, openai_chat, registry::Wire},
 };
 
 /// A format of message lists: where the list is, what its messages look like, and how they are read.
 pub(crate) trait Shape: Copy {
     type Reader: ReadItem;
+    /// Whether programs keep such lists inside documents of other shapes.
+    const IS_KEPT_INSIDE: bool;
     /// The dialect whose bodies hold such lists. Its name is the name of the format.
     fn wire(self) -> &'static Wire;
     fn reader(self, model: Option<Text>) -> Self::Reader;
@@ -43,6 +42,7 @@ pub(crate) trait ReadItem {
 
 impl Shape for Style {
     type Reader = MessageReader;
+    const IS_KEPT_INSIDE: bool = true;
 
     fn wire(self) -> &'static Wire {
         match self {
@@ -57,9 +57,9 @@ impl Shape for Style {
 
     fn find<'d>(self, root: Value<'d>) -> Option<(Option<Value<'d>>, Value<'d>)> {
         match root.kind() {
-            Kind::Array => Some((None, root)),
+            ValueKind::Array => Some((None, root)),
             _ => {
-                let list = root.get("messages").filter(|list| list.kind() == Kind::Array)?;
+                let list = root.get("messages").filter(|list| list.kind() == ValueKind::Array)?;
                 Some((Some(root), list))
             }
         }
@@ -78,7 +78,7 @@ impl ReadItem for MessageReader {
 
 /// The messages of a list; some programs write a single one without its brackets.
 pub(crate) fn items<'d>(list: Value<'d>) -> impl Iterator<Item = Value<'d>> {
-    let single = (list.kind() != Kind::Array).then_some(list);
+    let single = (list.kind() != ValueKind::Array).then_some(list);
     list.items().chain(single)
 }
 
@@ -93,7 +93,7 @@ pub fn sniff(sample: &Sample<'_>) -> Option<Style> {
 }
 
 fn sniff_text(text: &str, (doc, error): &Parsed<'_>) -> Option<Style> {
-    let list = |root: &Value<'_>| root.kind() == Kind::Array || root.get("messages").is_some();
+    let list = |root: &Value<'_>| root.kind() == ValueKind::Array || root.get("messages").is_some();
     let whole =
         doc.root().filter(|root| error.is_none() || (root.is_cut() && list(root))).and_then(sniff_value);
     if error.is_none() && whole.is_none() {
@@ -128,20 +128,22 @@ fn sniff_value(root: Value<'_>) -> Option<i32> {
 }
 
 pub(super) fn looks_like_message(value: Value<'_>) -> bool {
-    value.kind() == Kind::Object
-        && (value.holds("role", Kind::String)
+    value.kind() == ValueKind::Object
+        && (value.holds("role", ValueKind::String)
             || (value.get("content").is_some() && value.get("type").is_none()))
 }
 
 /// The body around the messages, if there is one, and the messages.
 fn messages_of<'d>(root: Value<'d>) -> Option<(Option<Value<'d>>, Vec<Value<'d>>)> {
     match root.kind() {
-        Kind::Array => Some((None, root.items().collect())),
-        Kind::Object => match root.get("messages").filter(|messages| messages.kind() == Kind::Array) {
-            Some(messages) => Some((Some(root), messages.items().collect())),
-            // A single message, as in the first of several lines.
-            None => looks_like_message(root).then(|| (None, vec![root])),
-        },
+        ValueKind::Array => Some((None, root.items().collect())),
+        ValueKind::Object => {
+            match root.get("messages").filter(|messages| messages.kind() == ValueKind::Array) {
+                Some(messages) => Some((Some(root), messages.items().collect())),
+                // A single message, as in the first of several lines.
+                None => looks_like_message(root).then(|| (None, vec![root])),
+            }
+        }
         _ => None,
     }
 }
@@ -149,7 +151,7 @@ fn messages_of<'d>(root: Value<'d>) -> Option<(Option<Value<'d>>, Vec<Value<'d>>
 /// Reads every conversation in a text.
 ///
 /// # Errors
-/// If there is none: not JSON from the beginning, or nothing that looks like messages.
+/// If the input does not begin as JSON, or holds nothing that looks like messages.
 pub(crate) fn read<S: Shape>(input: &Input, sample: Sample<'_>, shape: S) -> Result<Vec<Session>, ReadError> {
     let (doc, error) = sample.into_whole();
     let doc = doc.shared_as(&input.text);
@@ -157,8 +159,7 @@ pub(crate) fn read<S: Shape>(input: &Input, sample: Sample<'_>, shape: S) -> Res
     let Some(root) = doc.root() else {
         return Err(error.map_or(ReadError::NoConversation("the file is empty"), not_json));
     };
-    let chat = shape.wire().dialect != Dialect::Gemini;
-    let inside = if error.is_none() && chat { within::conversations(root) } else { Vec::new() };
+    let inside = if error.is_none() && S::IS_KEPT_INSIDE { within::conversations(root) } else { Vec::new() };
     if !inside.is_empty() {
         let sessions = inside.into_iter().enumerate().map(|(number, (holder, name, list))| {
             let mut builder = Builder::new(&format!("{}#{number}", input.name), shape, None);
@@ -177,7 +178,7 @@ pub(crate) fn read<S: Shape>(input: &Input, sample: Sample<'_>, shape: S) -> Res
     let lines = error.is_some() && !root.is_cut() && is_container(root) && !root.raw().contains('\n');
     if lines
         || (error.is_none()
-            && root.kind() == Kind::Object
+            && root.kind() == ValueKind::Object
             && shape.find(root).is_none()
             && shape.is_message(root))
     {
@@ -201,7 +202,7 @@ pub(crate) fn read<S: Shape>(input: &Input, sample: Sample<'_>, shape: S) -> Res
     let mut builder = Builder::new(&input.name, shape, body.map(|body| (body, &input.text)));
     builder.session.context.bare_list = body.is_none();
     body.into_iter().for_each(|body| builder.other_lists(body, shape.wire().fields.messages, list));
-    if body.is_none() && root.kind() == Kind::Object && !root.is_cut() {
+    if body.is_none() && root.kind() == ValueKind::Object && !root.is_cut() {
         let holds = |(_, value): &(Value<'_>, Value<'_>)| value.start() == list.start();
         let name = root.fields().find(holds).and_then(|(key, _)| key.as_str()).unwrap_or_default();
         builder.around(root, &name, list);
@@ -214,7 +215,7 @@ pub(crate) fn read<S: Shape>(input: &Input, sample: Sample<'_>, shape: S) -> Res
             builder.add(item, &input.text, 0, None);
         }
     }
-    if list.kind() != Kind::Array {
+    if list.kind() != ValueKind::Array {
         builder.unlisted();
     }
     if let Some(error) = error {
@@ -230,7 +231,7 @@ pub(crate) fn read<S: Shape>(input: &Input, sample: Sample<'_>, shape: S) -> Res
 }
 
 fn is_container(value: Value<'_>) -> bool {
-    matches!(value.kind(), Kind::Object | Kind::Array)
+    matches!(value.kind(), ValueKind::Object | ValueKind::Array)
 }
 
 /// Reads one JSON value per line: the messages of one conversation, or one conversation each.
@@ -474,7 +475,7 @@ impl<S: Shape> Builder<S> {
         if self.first.is_none() {
             self.first = read.message.native.as_ref().map(|native| native.raw.clone());
         }
-        self.session.places.push(Place { index, offset: item.start() + shift, line });
+        self.session.places.push(SourcePlace { index, offset: item.start() + shift, line });
         self.session.messages.push(Arc::new(read.message));
         for mut finding in read.findings {
             finding.at.message = Some(index);
@@ -500,7 +501,7 @@ impl<S: Shape> Builder<S> {
     fn keep(&mut self, what: Aside, offset: usize) -> usize {
         let index = self.next;
         self.next += 1;
-        let place = Place { index, offset, line: None };
+        let place = SourcePlace { index, offset, line: None };
         self.session.set_aside.push(SetAside { place, after: self.session.messages.len(), what });
         index
     }

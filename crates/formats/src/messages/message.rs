@@ -4,8 +4,8 @@ use std::{collections::HashSet, sync::Arc};
 
 use rejoin_record::{
     Block, BlockKind, CallId, Form, Message, Native, Origin, Raw, Role, Text, ToolResult,
-    hash::short_name,
-    json::{Kind, Value},
+    hash::short_name_of,
+    json::{Value, ValueKind},
     limits,
 };
 use rejoin_view::{Action, Finding, Position, Rule, Severity};
@@ -82,7 +82,7 @@ impl MessageReader {
             let message = Message { native: Some(native), ..Message::user(text) };
             return Some(ReadMessage { message, findings });
         }
-        if item.kind() != Kind::Object {
+        if item.kind() != ValueKind::Object {
             return None;
         }
         if let Some((role, block)) = blocks.loose_block(item) {
@@ -172,7 +172,7 @@ impl MessageReader {
             }
         }
         let own_id = blocks.call_id(given);
-        let id_written = own_id.is_some() && item.holds("tool_call_id", Kind::String);
+        let id_written = own_id.is_some() && item.holds("tool_call_id", ValueKind::String);
         let call_id = own_id.or_else(|| self.next_id(name.as_ref()));
         let text_only = content.blocks.iter().all(|block| matches!(block.kind, BlockKind::Text(_)));
         let regular = content.regular
@@ -218,8 +218,8 @@ impl MessageReader {
             let own = self.style == Style::OpenAi && role == Role::Assistant;
             all.push(if own { block.at(span) } else { block });
         }
-        let refused = item.holds("refusal", Kind::String);
-        let sounds = item.holds("audio", Kind::Object);
+        let refused = item.holds("refusal", ValueKind::String);
+        let sounds = item.holds("audio", ValueKind::Object);
         regular &= refused || item.given("refusal").is_none();
         regular &= sounds || item.given("audio").is_none();
         let before_calls = all.len();
@@ -255,7 +255,8 @@ impl MessageReader {
 
     fn calls(&self, item: Value<'_>, blocks: &BlockReader<'_>) -> Vec<Block> {
         let listed = item.get("tool_calls").into_iter().flat_map(Value::items);
-        let listed = listed.filter(|call| call.kind() == Kind::Object).map(|call| blocks.tool_call(call));
+        let listed =
+            listed.filter(|call| call.kind() == ValueKind::Object).map(|call| blocks.tool_call(call));
         let legacy = item.get("function_call").filter(|call| call.fields().next().is_some());
         let legacy = legacy.map(|call| Block { span: None, ..blocks.tool_call(call) });
         listed.chain(legacy).collect()
@@ -266,9 +267,9 @@ impl MessageReader {
             let Some(value) = item.given(field) else { continue };
             let text = match value.kind() {
                 // Sealed reasoning is not readable.
-                Kind::String if sealed => Some(Text::new("")).filter(|_| !value.is_str("")),
-                Kind::String => blocks.text(value),
-                Kind::Array if value.items().next().is_some() => Some(Text::new("")),
+                ValueKind::String if sealed => Some(Text::new("")).filter(|_| !value.is_str("")),
+                ValueKind::String => blocks.text(value),
+                ValueKind::Array if value.items().next().is_some() => Some(Text::new("")),
                 _ => None,
             };
             // An empty field holds no reasoning.
@@ -297,8 +298,9 @@ impl MessageReader {
                 }
                 BlockKind::ToolCall(call) => {
                     // The same file always gives the same id.
-                    let place = format!("{index} {assigned} {} {}", call.name, call.arguments.text());
-                    call.id = CallId::from(format!("call_{}", short_name(&place, 16)));
+                    let place = format!("{index} {assigned} {} ", call.name);
+                    let name = short_name_of(&[&place, call.arguments.text()], 16);
+                    call.id = CallId::from(format!("call_{name}"));
                     // A legacy function call has no id by design; anything else lacks one.
                     call.id_given = legacy;
                     self.unused.add(&call.name, &call.id, false);
@@ -332,7 +334,7 @@ pub fn more_fields<'d>(item: Value<'d>, style: Style) -> impl Iterator<Item = Va
         let known = held.iter().any(|name| key.is_str(name))
             || (style == Style::OpenAi && REASONING_FIELDS.iter().any(|(name, _)| key.is_str(name)))
             || (tool && key.is_str("name"));
-        let empty_list = value.kind() == Kind::Array && value.items().next().is_none();
+        let empty_list = value.kind() == ValueKind::Array && value.items().next().is_none();
         let says = !value.is_null() && !empty_list;
         (!known && says).then_some(key)
     })

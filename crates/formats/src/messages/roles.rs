@@ -3,7 +3,7 @@
 
 use rejoin_record::{
     Role,
-    json::{Kind, Value},
+    json::{Value, ValueKind},
 };
 
 /// Words for the model.
@@ -41,7 +41,7 @@ pub(crate) fn by_another_field(item: Value<'_>) -> Option<(Role, &'static str)> 
     FIELDS.iter().find_map(|field| {
         let value = item.given(field)?;
         let value = match value.kind() {
-            Kind::Object => {
+            ValueKind::Object => {
                 value.given("role").or_else(|| value.given("type")).or_else(|| value.given("name"))?
             }
             _ => value,

@@ -3,7 +3,7 @@
 
 use rejoin_record::{
     Role, Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Value, ValueKind},
 };
 
 use super::{list::looks_like_message, roles};
@@ -21,8 +21,8 @@ const LOOK_AT: usize = 20;
 /// The conversations in a value that is not a request body: the holder of each, the name of its list, and the list.
 pub fn conversations(root: Value<'_>) -> Vec<(Value<'_>, &'static str, Value<'_>)> {
     match root.kind() {
-        Kind::Array => each(root),
-        Kind::Object if root.get("messages").is_none() => match held(root) {
+        ValueKind::Array => each(root),
+        ValueKind::Object if root.get("messages").is_none() => match held(root) {
             Some(found) => vec![found],
             // One of the fields may be the list of runs.
             None => root
@@ -44,11 +44,11 @@ fn each(list: Value<'_>) -> Vec<(Value<'_>, &'static str, Value<'_>)> {
 }
 
 fn held(holder: Value<'_>) -> Option<(Value<'_>, &'static str, Value<'_>)> {
-    if holder.kind() != Kind::Object || holder.get("role").is_some() {
+    if holder.kind() != ValueKind::Object || holder.get("role").is_some() {
         return None;
     }
     NAMES.iter().find_map(|name| {
-        let list = holder.get(name).filter(|list| list.kind() == Kind::Array)?;
+        let list = holder.get(name).filter(|list| list.kind() == ValueKind::Array)?;
         let ours = |item: Value<'_>| looks_like_message(item) && !gemini::read::is_content(item);
         list.items().take(LOOK_AT).any(ours).then_some((holder, *name, list))
     })
@@ -83,7 +83,16 @@ pub fn around_list(holder: Value<'_>, name: &str) -> Aside {
 
 /// Whether an object has a text under a name for instructions or an answer.
 fn holds_instructions(root: Value<'_>) -> bool {
-    SPOKEN.split(' ').any(|name| root.get(name).and_then(Value::as_str).is_some_and(|text| has_words(&text)))
+    root.fields().any(|(key, value)| {
+        // Of two fields with one name, the last one counts.
+        let counts = || {
+            key.as_str().and_then(|name| root.get(&name)).is_some_and(|last| last.start() == value.start())
+        };
+        value.kind() == ValueKind::String
+            && SPOKEN.split(' ').any(|name| key.is_str(name))
+            && value.as_str().is_some_and(|text| has_words(&text))
+            && counts()
+    })
 }
 
 /// Everything in a value besides its conversations.
@@ -95,13 +104,13 @@ pub fn beside(root: Value<'_>) -> Vec<SetAside> {
         strange.map(|item| aside(item, Aside::Unknown(Text::new(item.raw())))).collect()
     };
     match root.kind() {
-        Kind::Array => strange(root),
-        Kind::Object if held(root).is_none() => {
+        ValueKind::Array => strange(root),
+        ValueKind::Object if held(root).is_none() => {
             let runs = root.fields().position(|(_, value)| !each(value).is_empty());
             let fields = root.fields().enumerate().flat_map(|(place, (_, value))| {
                 if Some(place) == runs {
                     strange(value)
-                } else if matches!(value.kind(), Kind::Array | Kind::Object | Kind::String) {
+                } else if matches!(value.kind(), ValueKind::Array | ValueKind::Object | ValueKind::String) {
                     let spoken = holds_speech(value) || holds_instructions(value);
                     vec![aside(value, data_unless(spoken, value.raw()))]
                 } else {
@@ -122,7 +131,7 @@ pub(crate) fn holds_speech(value: Value<'_>) -> bool {
             return true;
         }
         let inside = value.items().chain(value.fields().map(|(_, value)| value));
-        open.extend(inside.filter(|value| matches!(value.kind(), Kind::Array | Kind::Object)));
+        open.extend(inside.filter(|value| matches!(value.kind(), ValueKind::Array | ValueKind::Object)));
     }
     false
 }

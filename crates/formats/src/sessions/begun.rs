@@ -2,25 +2,25 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use crate::session::Place;
+use crate::session::SourcePlace;
 
 /// Lines about things that began and have not ended, by the ids of the things.
 #[derive(Default)]
 pub(crate) struct Begun {
     /// With the number of each, because several events on one line have the same place.
-    lines: HashMap<String, (usize, Place, Arc<str>)>,
+    lines: HashMap<String, (usize, SourcePlace, Arc<str>)>,
     count: usize,
 }
 
 impl Begun {
     /// Notes the newest line about something that began.
-    pub(crate) fn insert(&mut self, id: String, place: Place, line: Arc<str>) {
+    pub(crate) fn insert(&mut self, id: String, place: SourcePlace, line: Arc<str>) {
         self.count += 1;
         self.lines.insert(id, (self.count, place, line));
     }
 
     /// Forgets something, because it ended. Returns the newest line about it.
-    pub(crate) fn remove(&mut self, id: &str) -> Option<(Place, Arc<str>)> {
+    pub(crate) fn remove(&mut self, id: &str) -> Option<(SourcePlace, Arc<str>)> {
         self.lines.remove(id).map(|(_, place, line)| (place, line))
     }
 

@@ -17,17 +17,19 @@ use crate::{
     context::Context,
     media,
     messages::{MessageReader, Style, blocks::document_at},
-    session::{Aside, Detail, Place, Session, SetAside, derive_id},
+    session::{Aside, Detail, Session, SetAside, SourcePlace, derive_id},
     wire::registry::Dialect,
 };
 
 /// A session under construction.
 pub struct SessionBuilder {
     format: &'static str,
+    /// The name of the format, for every item.
+    native_format: Text,
     /// Gives ids to calls and results that have none.
     ids: MessageReader,
     pub messages: Vec<Arc<Message>>,
-    pub places: Vec<Place>,
+    pub places: Vec<SourcePlace>,
     pub details: Vec<Detail>,
     pub findings: Vec<Finding>,
     pub set_aside: Vec<SetAside>,
@@ -42,6 +44,7 @@ impl SessionBuilder {
     pub fn new(format: &'static str) -> Self {
         Self {
             format,
+            native_format: Text::new(format),
             ids: MessageReader::new(Style::OpenAi, None),
             messages: Vec::new(),
             places: Vec::new(),
@@ -58,6 +61,12 @@ impl SessionBuilder {
         self.format
     }
 
+    /// A message that is one item of the source, as [`item`] makes it.
+    pub fn item(&self, role: Role, blocks: Vec<Block>, raw: Raw) -> Message {
+        let native = Native::one(self.native_format.clone(), raw, false);
+        Message { role, blocks, form: Form::Parts, native: Some(native) }
+    }
+
     /// Makes room for messages.
     pub fn reserve(&mut self, messages: usize) {
         self.messages.reserve(messages);
@@ -66,7 +75,7 @@ impl SessionBuilder {
     }
 
     /// Adds a message whose calls and results have ids.
-    pub fn push(&mut self, mut message: Message, place: Place, detail: Detail) {
+    pub fn push(&mut self, mut message: Message, place: SourcePlace, detail: Detail) {
         find_places(&mut message);
         self.messages.push(Arc::new(message));
         self.places.push(place);
@@ -74,18 +83,18 @@ impl SessionBuilder {
     }
 
     /// Adds a message. Calls without an id get one, and so do results without one, in the order of the calls.
-    pub fn say(&mut self, mut message: Message, place: Place, detail: Detail) {
+    pub fn say(&mut self, mut message: Message, place: SourcePlace, detail: Detail) {
         self.ids.assign_ids(&mut message, self.messages.len(), false);
         self.push(message, place, detail);
     }
 
     /// Sets aside something that the model does not see.
-    pub fn aside(&mut self, place: Place, what: Aside) {
+    pub fn aside(&mut self, place: SourcePlace, what: Aside) {
         self.set_aside.push(SetAside { place, after: self.messages.len(), what });
     }
 
     /// Sets aside something that cannot be read, and reports it.
-    pub fn damaged(&mut self, place: Place, text: impl Into<Text>, why: impl Into<Text>) {
+    pub fn damaged(&mut self, place: SourcePlace, text: impl Into<Text>, why: impl Into<Text>) {
         self.aside(place, Aside::Raw(text.into()));
         self.findings.push(damage(place, why));
     }
@@ -97,13 +106,13 @@ impl SessionBuilder {
     }
 
     /// Keeps a message that the model does not see: one on another branch, or one that the agent leaves out.
-    pub fn hide(&mut self, mut message: Message, place: Place, detail: Detail) {
+    pub fn hide(&mut self, mut message: Message, place: SourcePlace, detail: Detail) {
         find_places(&mut message);
         self.aside(place, Aside::Hidden(Arc::new(message), detail));
     }
 
     /// Hides everything so far, except the messages that stay.
-    pub fn compact(&mut self, place: Place, stays: impl Fn(&Message) -> bool, summary: Text) {
+    pub fn compact(&mut self, place: SourcePlace, stays: impl Fn(&Message) -> bool, summary: Text) {
         // Messages that stayed at the last compaction were kept then.
         let from = if self.stayed <= self.messages.len() { self.stayed } else { 0 };
         let messages = self.messages.split_off(from);
@@ -130,7 +139,7 @@ impl SessionBuilder {
     }
 
     /// Hides everything so far.
-    pub fn replace(&mut self, place: Place) {
+    pub fn replace(&mut self, place: SourcePlace) {
         self.compact(place, |_| false, Text::new(""));
         self.messages.clear();
         self.places.clear();
@@ -229,7 +238,7 @@ pub fn part_of(text: &Arc<str>, part: &str) -> Text {
     Text::slice(slice_of(text, part))
 }
 
-/// A part of a text as the item of a message: a JSON string, in an object with one field if that is named.
+/// Makes part of a text the item of a message: a JSON string, wrapped in `{field: …}` if a field is named.
 pub fn plain_item(text: &Arc<str>, part: &str, field: Option<&'static str>) -> Raw {
     Raw::plain(slice_of(text, part), field)
 }
@@ -245,8 +254,8 @@ pub fn context(model: Option<&str>) -> Context {
 }
 
 /// The place of an item in a source without lines.
-pub fn nth(index: usize) -> Place {
-    Place { index, offset: 0, line: None }
+pub fn nth(index: usize) -> SourcePlace {
+    SourcePlace { index, offset: 0, line: None }
 }
 
 /// The text after a list, or after its last whole item if an error cut the list off between two items. An item that was cut off keeps
@@ -258,7 +267,7 @@ pub fn rest_after<'t>(list: Value<'_>, text: &'t str) -> Option<&'t str> {
 }
 
 /// Reports an item that cannot be read.
-pub fn damage(place: Place, why: impl Into<Text>) -> Finding {
+pub fn damage(place: SourcePlace, why: impl Into<Text>) -> Finding {
     let message = place.line.is_none().then_some(place.index);
     let at = Position { message, block: None, line: place.line };
     Finding::new(Rule::DamagedEntry, at, Action::SetAside).because(why)

@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Block, Message, Raw, Role, Text,
-    json::{Kind, Value},
+    json::{Value, ValueKind},
 };
 use rejoin_view::Finding;
 
 use super::{
-    building::{self, SessionBuilder, beside, item},
+    building::{self, SessionBuilder, beside},
     lines::{self, Line, LineReader, text_of},
     sample::{Claim, Sample},
 };
@@ -23,7 +23,7 @@ use crate::{
     accounting::Known,
     input::{Input, Stream},
     messages::around_list,
-    session::{Aside, Detail, Place, ReadError, Session, SetAside, replaced_bytes, unreadable_rest},
+    session::{Aside, Detail, ReadError, Session, SetAside, SourcePlace, replaced_bytes, unreadable_rest},
 };
 
 pub(crate) use agent_framework::AGENT_FRAMEWORK;
@@ -68,7 +68,7 @@ impl Chat {
     /// The list of messages in a value, and the name of its field.
     fn list<'d>(&self, root: Value<'d>) -> Option<(&'static str, Value<'d>)> {
         let ours = |list: &Value<'_>| list.items().take(LOOK_AT).any(self.is_message);
-        if root.kind() == Kind::Array {
+        if root.kind() == ValueKind::Array {
             return Some(("", root)).filter(|(_, list)| ours(list));
         }
         self.lists.iter().find_map(|name| Some((*name, root.get(name).filter(ours)?)))
@@ -78,7 +78,8 @@ impl Chat {
     pub(crate) fn sniff(&self, sample: &Sample<'_>) -> Option<Claim> {
         let tells = |root: Value<'_>| {
             let each = || {
-                root.kind() == Kind::Array && root.items().take(LOOK_AT).any(|item| self.list(item).is_some())
+                root.kind() == ValueKind::Array
+                    && root.items().take(LOOK_AT).any(|item| self.list(item).is_some())
             };
             self.list(root).is_some() || (self.is_message)(root) || each()
         };
@@ -108,7 +109,9 @@ impl Chat {
                         let own = format!("{}#{number}", input.name);
                         sessions.push(self.session(item, name, list, &input.text, &own));
                     }
-                    None => strange.push((Place { offset: item.start(), ..building::nth(number) }, item)),
+                    None => {
+                        strange.push((SourcePlace { offset: item.start(), ..building::nth(number) }, item))
+                    }
                 }
             }
         }
@@ -130,7 +133,7 @@ impl Chat {
             let items = self.list(root).map_or(root, |(_, list)| list);
             if let Some(rest) = building::rest_after(items, &input.text) {
                 let place =
-                    Place { offset: input.text.len() - rest.len(), ..building::nth(last.places.len()) };
+                    SourcePlace { offset: input.text.len() - rest.len(), ..building::nth(last.places.len()) };
                 let what = Aside::Raw(Text::new(rest));
                 last.set_aside.push(SetAside { place, after: last.messages.len(), what });
             }
@@ -211,7 +214,7 @@ impl Chat {
         }
         builder.reserve(list.items().count());
         for (number, message) in list.items().enumerate() {
-            let place = Place { offset: message.start(), ..building::nth(number) };
+            let place = SourcePlace { offset: message.start(), ..building::nth(number) };
             match message.is_cut() {
                 true => builder.aside(place, Aside::Raw(Text::new(&buffer[message.start()..]))),
                 false => self.add(&mut builder, message, buffer, place),
@@ -221,7 +224,7 @@ impl Chat {
         builder.finish(name, id.as_deref(), building::context(None))
     }
 
-    fn add(&self, builder: &mut SessionBuilder, message: Value<'_>, buffer: &Arc<str>, place: Place) {
+    fn add(&self, builder: &mut SessionBuilder, message: Value<'_>, buffer: &Arc<str>, place: SourcePlace) {
         if !(self.is_message)(message) {
             builder.findings.push(building::damage(place, "it is not a message"));
             return builder.aside(place, Aside::Unknown(Text::new(message.raw())));
@@ -230,7 +233,7 @@ impl Chat {
             Raw::slice(buffer, message.start(), message.end()).unwrap_or_else(|| Raw::new(message.raw()));
         let Spoken { role, blocks, results, detail } = (self.read)(message);
         let time = detail.time.clone();
-        let said: Message = item(self.name, role, blocks, raw);
+        let said: Message = builder.item(role, blocks, raw);
         builder.say(said, place, detail);
         if !results.is_empty() {
             builder.say(beside(Role::Tool, results), place, Detail { time, ..Detail::default() });

@@ -15,19 +15,20 @@ use super::{
     building::{self, SessionBuilder, call, item, medium, opaque, result, text_in, thought},
     database::{Database, Item, Others, columns, parse_each},
     lines::{text_of, time_of},
+    registry::DatabaseReading,
     sample::Claim,
 };
 use crate::{
     accounting::Known,
-    session::{Aside, Detail, Place, ReadError, Session},
+    session::{Aside, Detail, ReadError, Session, SourcePlace},
 };
 
 /// The name of the format.
 pub const FORMAT: &str = "crush";
 
-/// How a request ended, what a tool noted for the display, and the provider's own form of the reasoning.
+/// A command that a person ran and its output, which are read as one text; how a request ended, what a tool noted for the display, and the provider's own form of the reasoning.
 pub(crate) const KNOWN: &[Known] = &[Known::fields(
-    "parts.data.details parts.data.message parts.data.metadata parts.data.responses_data parts.data.data",
+    "parts.data.command parts.data.output parts.data.details parts.data.message parts.data.metadata parts.data.responses_data parts.data.data",
 )];
 
 /// The columns of `messages` that are read, or that hold no words.
@@ -44,18 +45,27 @@ const MESSAGES: &[&str] = &[
     "is_summary_message",
 ];
 
+const NEEDS: &[(&str, &[&str])] =
+    &[("sessions", &["id", "title", "message_count"]), ("messages", &["id", "session_id", "role", "parts"])];
+
+/// How Crush's database is read.
+pub(crate) const DATABASE: DatabaseReading = DatabaseReading {
+    sniff,
+    read,
+    needs: NEEDS,
+    tables: "files goose_db_version messages read_files sessions",
+};
+
 /// Whether a database is Crush's.
-pub(crate) fn sniff(database: &Database) -> Option<Claim> {
-    let is_so = database.has("sessions", &["id", "title", "message_count"])
-        && database.has("messages", &["id", "session_id", "role", "parts"]);
-    Claim::sure(is_so, "a table `messages` with `parts`")
+fn sniff(database: &Database) -> Option<Claim> {
+    Claim::sure(database.has_all(NEEDS), "a table `messages` with `parts`")
 }
 
 /// Reads every session.
 ///
 /// # Errors
 /// If the database cannot be read, or holds none.
-pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
+fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
     let [parent, summary] =
         ["parent_session_id", "summary_message_id"].map(|name| database.or_null("sessions", name));
     let [model, provider] = ["model", "provider"].map(|name| database.or_null("messages", name));
@@ -141,7 +151,7 @@ impl Reading {
         Self { builder: SessionBuilder::new(FORMAT), model: None, summary }
     }
 
-    fn message(&mut self, root: Value<'_>, text: &Arc<str>, place: Place) {
+    fn message(&mut self, root: Value<'_>, text: &Arc<str>, place: SourcePlace) {
         let id = text_of(root, "id");
         let model = text_of(root, "model").filter(|model| !model.is_empty()).map(|model| model.to_string());
         self.model = model.clone().or(self.model.take());
@@ -180,7 +190,40 @@ fn block(part: Value<'_>, model: Option<&str>) -> Option<Block> {
             }
             result(text("tool_call_id").as_deref(), text("name").as_deref(), content, is_error)
         }
+        "shell_command" => Block::text(shell_text(data)),
         "finish" => return None,
         kind => opaque(kind, part),
     })
+}
+
+/// A command that a person ran, with its output, as Crush gives it to a model: `$ ls`, the output, `(exit code 0)`.
+fn shell_text(data: Value<'_>) -> String {
+    let text = |name| text_in(data, name).unwrap_or_else(|| Text::new(""));
+    let code = data.given("exit_code").map_or("0", Value::raw);
+    format!("$ {}\n{}\n(exit code {code})", text("command"), without_escapes(&text("output")))
+}
+
+/// A text without the escape sequences of a terminal.
+fn without_escapes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\u{1b}') {
+        plain.push_str(before);
+        rest = match after.as_bytes().first() {
+            // A sequence for the display ends with a letter or a sign like it.
+            Some(b'[') => {
+                let end = after[1..].find(|sign| matches!(sign, '@'..='~'));
+                end.map_or("", |end| &after[end + 2..])
+            }
+            // A title or a link ends with a bell, or with another escape.
+            Some(b']') => match after.find(['\u{7}', '\u{1b}']) {
+                Some(end) if after[end..].starts_with('\u{7}') => &after[end + 1..],
+                Some(end) => after[end + 1..].strip_prefix('\\').unwrap_or(&after[end..]),
+                None => "",
+            },
+            _ => after.char_indices().nth(1).map_or("", |(end, _)| &after[end..]),
+        };
+    }
+    plain.push_str(rest);
+    plain
 }

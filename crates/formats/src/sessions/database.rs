@@ -2,11 +2,12 @@
 //!
 //! The caller copies the database and its log to a place of its own first, so that a program that is writing is never locked out.
 
-use std::{borrow::Cow, collections::BTreeMap, ops::Range, path::Path, sync::Arc};
+use std::{borrow::Cow, cell::RefCell, collections::BTreeMap, ops::Range, path::Path, sync::Arc};
 
 use hashbrown::HashMap;
 use rejoin_record::json::{Layout, Value, write};
-use rusqlite::{Connection, OpenFlags, Params, Row, types::ValueRef};
+use rejoin_view::{Action, Finding, Position, Rule};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Row, types::ValueRef};
 
 use crate::{parallel, session::ReadError};
 
@@ -17,6 +18,8 @@ pub struct Database {
     connection: Connection,
     /// The columns of each table.
     tables: BTreeMap<String, Vec<String>>,
+    /// What SQLite said where a page is missing or damaged.
+    damage: RefCell<Option<String>>,
 }
 
 impl Database {
@@ -35,19 +38,19 @@ impl Database {
         connection.pragma_update(None, "query_only", true).map_err(failed)?;
         // What a schema says is data, never an order.
         connection.pragma_update(None, "trusted_schema", false).map_err(failed)?;
-        let mut tables = BTreeMap::new();
-        {
-            let sql = "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c \
-                       WHERE m.type = 'table' ORDER BY m.name, c.cid";
-            let mut statement = connection.prepare(sql).map_err(failed)?;
-            let mut rows = statement.query([]).map_err(failed)?;
-            while let Some(row) = rows.next().map_err(failed)? {
-                let (table, column): (String, String) =
-                    (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
-                tables.entry(table).or_insert_with(Vec::new).push(column);
+        let mut damage = None;
+        let tables = tables_of(&connection).or_else(|error| {
+            if !is_damage(&error) {
+                return Err(error);
             }
-        }
-        Ok(Self { name: name.to_owned(), connection, tables })
+            // A file that is shorter than it says is refused as a whole, unless its schema counts as writable. Nothing is written:
+            // the connection is for queries only.
+            connection.pragma_update(None, "writable_schema", true)?;
+            damage = Some(error.to_string());
+            tables_of(&connection)
+        });
+        let tables = tables.map_err(failed)?;
+        Ok(Self { name: name.to_owned(), connection, tables, damage: RefCell::new(damage) })
     }
 
     /// What to call the original: its path.
@@ -68,7 +71,7 @@ impl Database {
     /// Hands each row of a query to `each`.
     ///
     /// # Errors
-    /// If the query cannot be run, or the database is damaged where it reads.
+    /// If the query cannot be run. Where the database is damaged, the query ends, and the sessions are reported as damaged.
     pub fn each(
         &self,
         sql: &str,
@@ -78,14 +81,83 @@ impl Database {
         // Some tables are asked about each message.
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
         let mut rows = statement.query(params).map_err(failed)?;
-        while let Some(row) = rows.next().map_err(failed)? {
-            each(row).map_err(failed)?;
+        loop {
+            match rows.next() {
+                Ok(Some(row)) => each(row).map_err(failed)?,
+                Ok(None) => return Ok(()),
+                // The rows before it are kept, and other tables may be whole.
+                Err(error) if is_damage(&error) => {
+                    self.damage.borrow_mut().get_or_insert_with(|| error.to_string());
+                    return Ok(());
+                }
+                Err(error) => return Err(failed(error)),
+            }
         }
-        Ok(())
+    }
+
+    /// Whether it has all of these tables, with these columns.
+    pub(crate) fn has_all(&self, needs: &[(&str, &[&str])]) -> bool {
+        needs.iter().all(|(table, columns)| self.has(table, columns))
+    }
+
+    /// Whether rows may be missing because pages are missing or damaged.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.damage.borrow().is_some()
+    }
+
+    /// The error of a database that is damaged and holds nothing that can be read.
+    pub(crate) fn damage_error(&self) -> ReadError {
+        let why = self.damage.borrow().clone().unwrap_or_default();
+        ReadError::DamagedDatabase(why)
+    }
+
+    /// Reports that rows may be missing because pages are missing or damaged.
+    pub(crate) fn damage(&self) -> Option<Finding> {
+        let why = self.damage.borrow().clone()?;
+        let why = format!("{why}; rows are missing, and `sqlite3 FILE .recover` may find some of them");
+        Some(Finding::new(Rule::DamagedEntry, Position::default(), Action::Kept).because(why))
+    }
+
+    /// Reports tables with rows that are not the format's own.
+    pub(crate) fn foreign_tables(&self, known: &str) -> Option<Finding> {
+        let is_foreign = |table: &&String| {
+            // Tables of SQLite, of a search index, and those that count migrations.
+            let is_kept = table.starts_with("sqlite_") || table.contains("_fts") || table.starts_with('_');
+            let sql = format!("SELECT 1 FROM \"{}\" LIMIT 1", table.replace('"', "\"\""));
+            let has_rows = || self.rows::<1>(&sql, []).is_ok_and(|rows| !rows.is_empty());
+            !is_kept && !known.split_whitespace().any(|known| known == *table) && has_rows()
+        };
+        let foreign: Vec<String> =
+            self.tables.keys().filter(is_foreign).map(|table| format!("`{table}`")).collect();
+        let why = format!("the database also has {}, which this format does not have", foreign.join(", "));
+        let finding = Finding::new(Rule::UnreadText, Position::default(), Action::Kept).because(why);
+        (!foreign.is_empty()).then_some(finding)
     }
 }
 
+/// The columns of each table.
+fn tables_of(connection: &Connection) -> rusqlite::Result<BTreeMap<String, Vec<String>>> {
+    let mut tables = BTreeMap::new();
+    let sql = "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c \
+               WHERE m.type = 'table' ORDER BY m.name, c.cid";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (table, column): (String, String) = (row.get(0)?, row.get(1)?);
+        tables.entry(table).or_insert_with(Vec::new).push(column);
+    }
+    Ok(tables)
+}
+
+/// Whether pages of the database are missing or damaged.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
+}
+
 fn failed(error: rusqlite::Error) -> ReadError {
+    if is_damage(&error) {
+        return ReadError::DamagedDatabase(error.to_string());
+    }
     ReadError::Io(format!("the database cannot be read: {error}"))
 }
 

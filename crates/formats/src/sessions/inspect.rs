@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use rejoin_record::{
     Block, Raw, Role, Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Value, ValueKind},
 };
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     accounting::Known,
     input::{Files, Input},
-    session::{Aside, Detail, Place, ReadError, Session, SetAside, replaced_bytes},
+    session::{Aside, Detail, ReadError, Session, SetAside, SourcePlace, replaced_bytes},
     wire::render,
 };
 
@@ -47,7 +47,7 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
 }
 
 fn is_sample(root: Value<'_>) -> bool {
-    root.holds("messages", Kind::Array)
+    root.holds("messages", ValueKind::Array)
         && ["epoch", "target", "output", "id"].iter().all(|name| root.get(name).is_some())
 }
 
@@ -66,7 +66,8 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     let model = root.given("eval").and_then(|eval| text_of(eval, "model"));
     let (mut found, mut left): (Vec<Session>, Vec<Text>) = (Vec::new(), Vec::new());
     let lists = || root.fields().filter(|(key, _)| key.is_str("samples")).map(|(_, list)| list);
-    let samples = lists().flat_map(|list| list.items().chain((list.kind() != Kind::Array).then_some(list)));
+    let samples =
+        lists().flat_map(|list| list.items().chain((list.kind() != ValueKind::Array).then_some(list)));
     for sample in samples.chain(is_sample(root).then_some(root)) {
         let run = run.as_deref().unwrap_or_default();
         match of_sample(sample, &input.text, &input.name, run, model.as_deref()) {
@@ -173,7 +174,7 @@ fn of_sample(
     run: &str,
     model: Option<&str>,
 ) -> Option<Session> {
-    let list = sample.get("messages").filter(|list| list.kind() == Kind::Array)?;
+    let list = sample.get("messages").filter(|list| list.kind() == ValueKind::Array)?;
     let attached = sample.given("attachments").into_iter().flat_map(Value::fields);
     let attached: HashMap<String, Text> =
         attached.filter_map(|(key, value)| Some((key.as_str()?.into_owned(), as_text(value)))).collect();
@@ -181,7 +182,7 @@ fn of_sample(
     let around = render::with_field_of(sample, "messages", "[]");
     builder.aside(building::nth(0), Aside::Raw(Text::from(around)));
     for (number, message) in list.items().enumerate() {
-        let place = Place { offset: message.start(), ..building::nth(number) };
+        let place = SourcePlace { offset: message.start(), ..building::nth(number) };
         if message.get("role").is_none() {
             builder.findings.push(building::damage(place, "it is not a message"));
             builder.aside(place, Aside::Unknown(Text::new(message.raw())));
@@ -220,7 +221,7 @@ impl Reader<'_> {
         let role = Role::named(&message.word("role"));
         let mut blocks = Vec::new();
         match message.given("content") {
-            Some(list) if list.kind() == Kind::Array => {
+            Some(list) if list.kind() == ValueKind::Array => {
                 blocks.extend(list.items().map(|part| self.block(part)))
             }
             Some(text) if !text.is_str("") => blocks.push(Block::text(self.text(text))),

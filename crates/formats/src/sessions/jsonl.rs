@@ -24,7 +24,7 @@ use super::{
 use crate::{
     context::{Context, offered},
     input::Stream,
-    session::{Aside, Detail, Place, ReadError, Session, SetAside, derive_id},
+    session::{Aside, Detail, ReadError, Session, SetAside, SourcePlace, derive_id},
     wire::{TooLarge, registry::Dialect},
 };
 
@@ -78,7 +78,7 @@ pub fn session_of(
     entries: impl IntoIterator<Item = (Entry, usize)>,
     damaged: Vec<Damaged>,
 ) -> Session {
-    let place = |line: Option<usize>| Place { index: line.map_or(0, |line| line - 1), offset: 0, line };
+    let place = |line: Option<usize>| SourcePlace { index: line.map_or(0, |line| line - 1), offset: 0, line };
     let mut record = Record { verified: true, ..Record::default() };
     for (entry, line) in entries {
         record.places.entry(entry.id()).or_insert(place(Some(line.max(1))));
@@ -98,8 +98,8 @@ pub fn session_of(
 #[derive(Default)]
 struct Record {
     entries: Vec<Entry>,
-    places: HashMap<EntryId, Place>,
-    damaged: Vec<(Place, Text)>,
+    places: HashMap<EntryId, SourcePlace>,
+    damaged: Vec<(SourcePlace, Text)>,
     findings: Vec<Finding>,
     /// Whether damage explains a break in the chain after it.
     excused: bool,
@@ -164,8 +164,8 @@ impl Record {
         }
     }
 
-    fn place_of(&self, entry: EntryId) -> Place {
-        self.places.get(&entry).copied().unwrap_or(Place { index: 0, offset: 0, line: Some(1) })
+    fn place_of(&self, entry: EntryId) -> SourcePlace {
+        self.places.get(&entry).copied().unwrap_or(SourcePlace { index: 0, offset: 0, line: Some(1) })
     }
 
     /// The session. Its id is in the header, or else derived from the file's name.
@@ -173,7 +173,7 @@ impl Record {
         self.verify();
         let tree = Tree::new(&self.entries);
         let walked = path(&tree);
-        let places: Vec<Place> = walked.entries.iter().map(|id| self.place_of(*id)).collect();
+        let places: Vec<SourcePlace> = walked.entries.iter().map(|id| self.place_of(*id)).collect();
         let details = walked.entries.iter().map(|id| Detail {
             id: Some(Text::from(id.to_string())),
             time: tree.get(*id).and_then(|entry| entry.envelope().source_time.clone()),

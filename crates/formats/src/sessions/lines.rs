@@ -13,22 +13,27 @@ use std::{
 
 use rejoin_record::{
     Text,
-    json::{Doc, Kind, Layout, SyntaxError, Value},
+    json::{Doc, Layout, SyntaxError, Value, ValueKind},
     lines::{LineAt, Lines},
 };
 use rejoin_view::{Action, Finding, Position, Rule, Severity};
 
 use crate::{
     input::{Input, InputError, Stream},
-    session::{Place, ReadError, Session, replaced_bytes},
+    session::{ReadError, Session, SourcePlace, replaced_bytes},
 };
+
+/// Reports a line that repeats an earlier one, id and all.
+pub(crate) fn doubled(place: SourcePlace, action: Action, id: &str) -> Finding {
+    Finding::new(Rule::DoubledEntry, at(place), action).about(id)
+}
 
 /// One line, or the part of one that is a JSON value by itself.
 pub struct Line {
     /// Its text, without the line break.
     pub text: Arc<str>,
     /// Its place; the index is the number of its line, from 0.
-    pub place: Place,
+    pub place: SourcePlace,
 }
 
 /// A reader of the lines of one format.
@@ -195,7 +200,7 @@ impl Iterator for Batches<'_> {
 enum Parsed<M> {
     /// What was made of the line.
     Made(M),
-    TooLong(Place, u64),
+    TooLong(SourcePlace, u64),
     Line {
         line: Line,
         /// Whether a line break followed.
@@ -212,7 +217,7 @@ fn parse<M>(batch: &Batch, make: &impl Fn(&Line, Value<'_>) -> Option<M>) -> Vec
     let mut buffer = String::new();
     let parsed = batch.lines.iter().filter_map(|(line_at, range)| {
         let number = line_at.number as usize;
-        let mut place = Place { index: number - 1, offset: line_at.start as usize, line: Some(number) };
+        let mut place = SourcePlace { index: number - 1, offset: line_at.start as usize, line: Some(number) };
         if line_at.too_long {
             return Some(Parsed::TooLong(place, line_at.len + u64::from(line_at.ended)));
         }
@@ -288,7 +293,8 @@ fn several(line: &Line, ended: bool, reader: &mut impl LineReader) {
     while !text[at_byte..].trim_start().is_empty() {
         let rest = &text[at_byte..];
         let (doc, error) = Doc::parse_prefix(rest);
-        let whole = |root: &Value<'_>| !root.is_cut() && matches!(root.kind(), Kind::Object | Kind::Array);
+        let whole =
+            |root: &Value<'_>| !root.is_cut() && matches!(root.kind(), ValueKind::Object | ValueKind::Array);
         if let Some(root) = doc.root().filter(whole) {
             let piece =
                 Line { text: Arc::from(root.raw()), place: shifted(line.place, at_byte + root.start()) };
@@ -342,12 +348,12 @@ fn whole_value_inside(text: &str) -> Option<usize> {
     })
 }
 
-fn shifted(place: Place, by: usize) -> Place {
-    Place { offset: place.offset + by, ..place }
+fn shifted(place: SourcePlace, by: usize) -> SourcePlace {
+    SourcePlace { offset: place.offset + by, ..place }
 }
 
 /// The position of a line that is not a message.
-pub fn at(place: Place) -> Position {
+pub fn at(place: SourcePlace) -> Position {
     Position { line: place.line, ..Position::default() }
 }
 

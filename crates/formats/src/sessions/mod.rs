@@ -44,8 +44,8 @@ mod xzatoma;
 
 pub use nearest::{Likeness, Nearest};
 pub use registry::{
-    FORMATS, Format, Reading, Resend, claim_files, claims, detect, detect_lines, is_storage, named, owns,
-    read, read_files, storages, write,
+    FORMATS, Format, Reading, Resend, claim_files, claims, detect, detect_lines, function_columns,
+    is_storage, named, owns, read, read_files, storages, write,
 };
 pub use resend::Resent;
 pub use sample::{Claim, Sample};

@@ -4,7 +4,9 @@
 
 use std::fmt;
 
-use super::registry::{self, FORMATS};
+#[cfg(feature = "sqlite")]
+use super::database::Database;
+use super::registry::FORMATS;
 use crate::{accounting::FileShape, input::Input};
 
 /// How much of a text is looked at.
@@ -126,11 +128,42 @@ impl Likeness {
     }
 }
 
-/// Whether a text is read in a format that is named.
+/// Whether most of a text is read in a format that is named.
 fn reads(text: &str, format: &str) -> bool {
     let format = FORMATS.iter().find(|known| known.name == format);
+    let reading = format.and_then(|format| format.read.as_ref());
     let input = Input::new("", text.as_bytes());
-    input.is_ok_and(|input| format.is_some() && registry::read(&input, format).is_ok())
+    input.is_ok_and(|input| reading.is_some_and(|reading| reading.read(&input).is_ok()))
+}
+
+/// The format whose tables a database comes nearest to, and what it lacks, in words. `None` if it has less than half of what any
+/// format needs.
+#[cfg(feature = "sqlite")]
+pub(super) fn of_database(database: &Database) -> Option<String> {
+    let mut nearest: Option<(f64, String)> = None;
+    for format in FORMATS {
+        let Some(reading) = format.read.as_ref().and_then(|reading| reading.database.as_ref()) else {
+            continue;
+        };
+        let (mut there, mut all, mut lacks) = (0, 0, Vec::new());
+        for (table, columns) in reading.needs {
+            all += columns.len();
+            let missing: Vec<&str> =
+                columns.iter().copied().filter(|column| !database.has(table, &[column])).collect();
+            there += columns.len() - missing.len();
+            if !database.tables().contains_key(*table) {
+                lacks.push(format!("the table `{table}`"));
+            } else {
+                lacks.extend(missing.iter().map(|column| format!("the column `{table}.{column}`")));
+            }
+        }
+        let share = f64::from(there as u32) / f64::from(all.max(1) as u32);
+        if share >= 0.5 && !lacks.is_empty() && nearest.as_ref().is_none_or(|(best, _)| share > *best) {
+            let lacks = lacks.join(" and ");
+            nearest = Some((share, format!("a database of {} without {lacks}", format.name)));
+        }
+    }
+    nearest.map(|(_, shape)| shape)
 }
 
 impl fmt::Display for Likeness {
@@ -166,6 +199,7 @@ mod tests {
     use rejoin_view::Finding;
 
     use super::*;
+    use crate::sessions::registry;
 
     /// Every format of JSON text has marks, and only formats have.
     #[test]

@@ -10,6 +10,7 @@ use rejoin_record::{Text, json::Doc};
 use super::{
     building,
     database::{Database, columns, parse_each},
+    registry::DatabaseReading,
     sample::Claim,
 };
 use crate::{
@@ -24,17 +25,26 @@ use crate::{
 /// The name of the format.
 pub const FORMAT: &str = "openai-agents";
 
+const NEEDS: &[(&str, &[&str])] = &[("agent_messages", &["session_id", "message_data"])];
+
+/// How such a database is read.
+pub(crate) const DATABASE: DatabaseReading = DatabaseReading {
+    sniff,
+    read,
+    needs: NEEDS,
+    tables: "agent_messages agent_sessions message_structure turn_usage",
+};
+
 /// Whether a database holds sessions of the SDK.
-pub(crate) fn sniff(database: &Database) -> Option<Claim> {
-    let is_so = database.has("agent_messages", &["session_id", "message_data"]);
-    Claim::sure(is_so, "a table `agent_messages` with `message_data`")
+fn sniff(database: &Database) -> Option<Claim> {
+    Claim::sure(database.has_all(NEEDS), "a table `agent_messages` with `message_data`")
 }
 
 /// Reads every session.
 ///
 /// # Errors
 /// If the database cannot be read, or holds none.
-pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
+fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
     let time = database.or_null("agent_messages", "created_at");
     let sql = format!("SELECT session_id, message_data, {time} FROM agent_messages ORDER BY rowid");
     let (mut assemblers, mut items) = (Vec::new(), Vec::new());

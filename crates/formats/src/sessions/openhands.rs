@@ -8,7 +8,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use rejoin_record::{
     Block, Raw, Role, Text,
-    json::{Doc, Kind, Object, Value},
+    json::{Doc, Object, Value, ValueKind},
 };
 use rejoin_view::Finding;
 
@@ -21,7 +21,7 @@ use super::{
 use crate::{
     accounting::Known,
     input::{Files, Input, Stream},
-    session::{Aside, Detail, Place, ReadError, Session, replaced_bytes, unreadable_rest},
+    session::{Aside, Detail, ReadError, Session, SourcePlace, replaced_bytes, unreadable_rest},
     wire::render,
 };
 
@@ -63,7 +63,7 @@ const NO_ARGUMENTS: &[&str] = &[
 ];
 
 fn is_event(value: Value<'_>) -> bool {
-    let named = |name| value.holds(name, Kind::String);
+    let named = |name| value.holds(name, ValueKind::String);
     let bare = ["role", "uuid", "trajectory"].iter().all(|name| value.get(name).is_none());
     // A step of SWE-agent has both.
     bare && named("action") != named("observation")
@@ -91,19 +91,19 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
 pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError> {
     let (doc, error) = sample.into_whole();
     let root = doc.root();
-    let list = root.filter(|root| root.kind() == Kind::Array && holds_events(Some(*root)));
+    let list = root.filter(|root| root.kind() == ValueKind::Array && holds_events(Some(*root)));
     let list = list.or_else(|| {
         root.filter(|_| error.is_none())?.get("history").filter(|list| holds_events(Some(*list)))
     });
     let Some((root, list)) = root.zip(list) else { return lines::of_text(input, read_stream) };
     let mut reading = Reading::new(list);
-    if root.kind() == Kind::Object {
+    if root.kind() == ValueKind::Object {
         let around = render::with_field_of(root, "history", "[]");
         reading.builder.aside(building::nth(0), Aside::Raw(Text::from(around)));
     }
     let mut count = 0;
     for event in list.items() {
-        let place = Place { offset: event.start(), ..building::nth(count) };
+        let place = SourcePlace { offset: event.start(), ..building::nth(count) };
         match event.is_cut() {
             true => reading.builder.aside(place, Aside::Raw(Text::new(&input.text[event.start()..]))),
             false => reading.event(event, &input.text, place),
@@ -111,7 +111,7 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
         count += 1;
     }
     if let Some(rest) = building::rest_after(list, &input.text).filter(|_| error.is_some()) {
-        let place = Place { offset: input.text.len() - rest.len(), ..building::nth(count) };
+        let place = SourcePlace { offset: input.text.len() - rest.len(), ..building::nth(count) };
         reading.builder.aside(place, Aside::Raw(Text::new(rest)));
     }
     let mut session = reading.builder.finish(&input.name, None, building::context(None));
@@ -150,13 +150,13 @@ struct Runs {
     sessions: Vec<Session>,
     /// Events that are lines themselves.
     events: Option<Reading>,
-    aside: Vec<(Place, Aside)>,
+    aside: Vec<(SourcePlace, Aside)>,
     findings: Vec<Finding>,
 }
 
 impl LineReader for Runs {
     fn value(&mut self, line: &Line, root: Value<'_>) {
-        let Some(list) = root.get("history").filter(|list| list.kind() == Kind::Array) else {
+        let Some(list) = root.get("history").filter(|list| list.kind() == ValueKind::Array) else {
             let events = self.events.get_or_insert_with(|| Reading::new(root));
             return events.event(root, &line.text, line.place);
         };
@@ -165,7 +165,7 @@ impl LineReader for Runs {
         reading.builder.aside(line.place, Aside::Raw(Text::from(around)));
         for (number, event) in list.items().enumerate() {
             let offset = line.place.offset + event.start();
-            reading.event(event, &line.text, Place { index: number, offset, line: line.place.line });
+            reading.event(event, &line.text, SourcePlace { index: number, offset, line: line.place.line });
         }
         let own_id = ["instance_id", "test_id"].iter().find_map(|name| text_of(root, name));
         let name = format!("{}:{}", self.name, line.place.index + 1);
@@ -284,7 +284,7 @@ impl Reading {
         self.forgotten.extend(numbers);
     }
 
-    fn event(&mut self, event: Value<'_>, buffer: &Arc<str>, place: Place) {
+    fn event(&mut self, event: Value<'_>, buffer: &Arc<str>, place: SourcePlace) {
         let raw = Raw::slice(buffer, event.start(), event.end()).unwrap_or_else(|| Raw::new(event.raw()));
         let number = event.given("id").and_then(Value::as_u64);
         let detail = Detail {

@@ -21,7 +21,7 @@ use crate::{
     context::Context,
     input::{Input, Stream},
     parallel,
-    session::{Aside, Detail, Place, ReadError, Session, replaced_bytes},
+    session::{Aside, Detail, ReadError, Session, SourcePlace, replaced_bytes},
     wire::registry::Dialect,
 };
 
@@ -71,7 +71,12 @@ pub(super) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
 /// Also recognises the backups of ploke's database.
 pub(super) const fn and_backups(reading: Reading) -> Reading {
     #[cfg(feature = "sqlite")]
-    let reading = reading.with_database(DatabaseReading { sniff: sniff_backup, read: refuse_backup });
+    let reading = reading.with_database(DatabaseReading {
+        sniff: sniff_backup,
+        read: refuse_backup,
+        needs: &[],
+        tables: "cozo",
+    });
     reading
 }
 
@@ -104,8 +109,8 @@ pub(super) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
         return Err(ReadError::NoConversation("no line of it begins a message, as `## [user]` does"));
     }
     let mut builder = SessionBuilder::new(FORMAT);
-    let title = text[..messages[0].start].trim();
-    builder.aside(Place { index: 0, offset: 0, line: Some(1) }, Aside::Raw(Text::new(title)));
+    let title = &text[..messages[0].start];
+    builder.aside(SourcePlace { index: 0, offset: 0, line: Some(1) }, Aside::Raw(Text::new(title)));
     let last = messages.len() - 1;
     let read = parallel::filter_map(&messages, |number, section: &Section<'_>| {
         let Section { kind, content, start, end, line } = *section;
@@ -121,7 +126,7 @@ pub(super) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
             _ => false,
         };
         let message = item(FORMAT, role, vec![block], plain_item(text, &text[start..end], None));
-        let place = Place { index: line - 1, offset: start, line: Some(line) };
+        let place = SourcePlace { index: line - 1, offset: start, line: Some(line) };
         Some((message, place, is_noise || content.trim().is_empty()))
     });
     builder.reserve(read.len());

@@ -4,7 +4,7 @@ pub(super) use std::sync::Arc;
 
 pub(super) use rejoin_record::{
     Block, Message, Raw, Role, Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Value, ValueKind},
 };
 pub(super) use rejoin_view::{Action, Finding, Position, Rule};
 
@@ -18,7 +18,7 @@ pub(super) use crate::{
     context::Context,
     input::{Input, Stream},
     messages::roles,
-    session::{Aside, Detail, Place, ReadError, Session, replaced_bytes, unreadable_rest},
+    session::{Aside, Detail, ReadError, Session, SourcePlace, replaced_bytes, unreadable_rest},
     wire::registry::Dialect,
 };
 

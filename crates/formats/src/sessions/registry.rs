@@ -1,15 +1,20 @@
 //! Recognising, reading and writing session files. Adding a format: a module, and an entry in `table.rs`.
 
+use std::sync::Arc;
+
+use rejoin_record::Message;
 use rejoin_view::{OnBroken, SoundView};
 
 #[cfg(feature = "sqlite")]
 use super::database::Database;
+#[cfg(feature = "sqlite")]
+use super::nearest;
 pub use super::table::FORMATS;
 use super::{
     instructions, lines,
-    resend::{Habits, Resent, Speaks},
+    resend::{Habits, Resent, TargetDialect},
     sample::{Claim, Sample},
-    table::AGENTS,
+    table::{AGENTS, FUNCTION_COLUMNS},
     writing::{Writing, Written},
 };
 use crate::{
@@ -23,6 +28,17 @@ use crate::{
 /// How a conversation is written: from what is sound in it, with what the session says of it.
 pub type Write = fn(&Session, &SoundView, &Writing<'_>) -> Result<Written, TooLarge>;
 
+/// The JSON in the columns `function_calls` and `function_results` of a row, where they are filled.
+pub(super) type FunctionColumns = fn(&str) -> [Option<Arc<str>>; 2];
+
+/// The columns `function_calls` and `function_results` of the row that a message was imported from, as JSON. Both are none for other
+/// messages, and where the column was empty or held no JSON list or object.
+pub fn function_columns(message: &Message) -> [Option<Arc<str>>; 2] {
+    let Some(native) = &message.native else { return [None, None] };
+    let known = FUNCTION_COLUMNS.iter().find(|(format, _)| **format == *native.format);
+    known.map_or([None, None], |(_, columns)| columns(native.raw.as_str()))
+}
+
 /// A format of session files.
 pub struct Format {
     /// Its name.
@@ -34,11 +50,11 @@ pub struct Format {
     /// How a conversation is written in it.
     pub write: Option<Write>,
     /// The agent that writes such files, and what it would send on resuming one.
-    pub agent: Option<Agent>,
+    pub agent: Option<KnownAgent>,
 }
 
 /// An agent that keeps its sessions in a format.
-pub struct Agent {
+pub struct KnownAgent {
     /// What people call it.
     pub name: &'static str,
     /// What it would send on resuming a session.
@@ -49,13 +65,25 @@ pub struct Agent {
 pub enum Resend {
     /// These messages.
     Exactly(fn(&Session) -> Resent),
-    /// Only what it does about calls and results is known. If programs or versions differ, one of these.
+    /// Only what it does about calls and results is known. If versions differ, one of these.
     Pairs {
         /// The API that the request goes to.
-        to: Speaks,
-        /// What it does, by program or version.
+        to: TargetDialect,
+        /// What it does, by version.
         habits: &'static [Habits],
     },
+    /// Several programs keep their sessions in the format: finds the one that wrote a session.
+    ByWriter(fn(&Session) -> &'static KnownAgent),
+}
+
+impl KnownAgent {
+    /// The agent that wrote a session, where several programs write the format.
+    pub fn of<'a>(&'a self, session: &Session) -> &'a Self {
+        match self.resend {
+            Resend::ByWriter(writer) => writer(session),
+            Resend::Exactly(_) | Resend::Pairs { .. } => self,
+        }
+    }
 }
 
 pub(super) type ReadText = fn(&Input, Sample<'_>) -> Result<Vec<Session>, ReadError>;
@@ -100,6 +128,10 @@ pub struct DatabaseReading {
     pub sniff: fn(&Database) -> Option<Claim>,
     /// Reads every conversation in it.
     pub read: fn(&Database) -> Result<Vec<Session>, ReadError>,
+    /// The tables and columns without which it is not one of the format. They tell what an unknown database comes near to.
+    pub(super) needs: &'static [(&'static str, &'static [&'static str])],
+    /// The names of all tables that the program makes, separated by spaces. Others are reported.
+    pub(super) tables: &'static str,
 }
 
 impl Reading {
@@ -282,9 +314,30 @@ pub fn read_database(
     format: Option<&'static Format>,
 ) -> Result<Vec<Session>, ReadError> {
     let reading = |format: &'static Format| format.read.as_ref()?.database.as_ref();
-    let format = chosen(format, |format| (reading(format)?.sniff)(database))?;
+    let format =
+        chosen(format, |format| (reading(format)?.sniff)(database)).map_err(|error| match error {
+            ReadError::UnknownFormat => {
+                nearest::of_database(database).map_or(error, |shape| ReadError::Foreign { shape })
+            }
+            error => error,
+        })?;
     let nothing = ReadError::NoConversation("the format is not one of databases");
-    account((reading(format).ok_or(nothing)?.read)(database)?, Refuse::AnyFile)
+    let reading = reading(format).ok_or(nothing)?;
+    let mut sessions = (reading.read)(database).map_err(|error| match error {
+        ReadError::NoConversation(_) if database.is_damaged() => database.damage_error(),
+        error => error,
+    })?;
+    if database.is_damaged() && sessions.iter().all(|session| session.messages.is_empty()) {
+        return Err(database.damage_error());
+    }
+    if let Some(first) = sessions.first_mut() {
+        first.findings.extend(database.foreign_tables(reading.tables));
+    }
+    // Any of them may have lost something.
+    for session in &mut sessions {
+        session.findings.extend(database.damage());
+    }
+    account(sessions, Refuse::AnyFile)
 }
 
 /// The format that was named, or the one with the surest claim.

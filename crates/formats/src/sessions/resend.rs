@@ -6,18 +6,19 @@
 
 mod habits;
 pub(super) mod known;
-mod plain;
 
 use std::sync::Arc;
 
 use rejoin_record::{
     BlockKind, Message, NativeItem,
-    json::{self as source, Doc, Kind},
+    json::{self as source, Doc, ValueKind},
     text::is_blank,
 };
 use serde_json::{Value, json};
 
-pub use habits::{Doubles, Habits, Late, Looks, Orphans, Reused, Speaks, Unanswered};
+pub use habits::{
+    DuplicateResults, Habits, LateResults, Orphans, Reused, SearchRange, TargetDialect, Unanswered,
+};
 
 use crate::{parallel, session::Session};
 
@@ -130,8 +131,8 @@ const CUT: std::ops::Range<usize> = 64..1024 * 1024;
 /// A value with long texts cut.
 fn value_of(value: source::Value<'_>, is_text: bool) -> Value {
     match value.kind() {
-        Kind::Array => value.items().map(|item| value_of(item, is_text)).collect(),
-        Kind::Object => {
+        ValueKind::Array => value.items().map(|item| value_of(item, is_text)).collect(),
+        ValueKind::Object => {
             let fields = value.fields().map(|(name, value)| {
                 let name = name.as_str().unwrap_or_default();
                 let is_text = TEXTS.contains(&&*name);
@@ -141,7 +142,7 @@ fn value_of(value: source::Value<'_>, is_text: bool) -> Value {
             object.extend(fields);
             Value::Object(object)
         }
-        Kind::String if is_text && CUT.contains(&value.raw().len()) => {
+        ValueKind::String if is_text && CUT.contains(&value.raw().len()) => {
             let beginning = value.beginning(CUT.start).filter(|text| !is_blank(text));
             // Some providers refuse a text that ends with a space, so the cut text ends with one only if the whole one does.
             let cut = beginning.map(|text| {
@@ -150,7 +151,7 @@ fn value_of(value: source::Value<'_>, is_text: bool) -> Value {
             });
             Value::from(cut.or_else(|| value.as_str().map(Into::into)))
         }
-        Kind::String => Value::from(value.as_str()),
+        ValueKind::String => Value::from(value.as_str()),
         _ => serde_json::from_str(value.raw()).unwrap_or_default(),
     }
 }

@@ -7,15 +7,17 @@ use super::{
     },
     chats, claude_code, codex, cody, goose, inspect, jsonl, markdown, notes, opencode, openhands,
     orchestration, ploke, prometheus,
-    registry::{Agent, FilesReading, Format, ReadStream, ReadText, Reading, Resend, Write},
+    registry::{
+        FilesReading, Format, FunctionColumns, KnownAgent, ReadStream, ReadText, Reading, Resend, Write,
+    },
     resend::known,
     sample::{Claim, Sample},
     trajectories, turns, xzatoma,
 };
 #[cfg(feature = "sqlite")]
-use super::{crush, database::Database, llm, openai_agents, registry::DatabaseReading};
+use super::{crush, llm, openai_agents, registry::DatabaseReading};
 #[cfg(feature = "sqlite")]
-use crate::session::{ReadError, Session};
+use crate::session::ReadError;
 use crate::{
     accounting::Known,
     messages::{self, Style, list},
@@ -83,19 +85,12 @@ const fn document(
 const fn database(
     name: &'static str,
     about: &'static str,
-    sniff: fn(&Database) -> Option<Claim>,
-    read: fn(&Database) -> Result<Vec<Session>, ReadError>,
+    reading: DatabaseReading,
     known: &'static [Known],
 ) -> Format {
     const NO_TEXT: ReadError = ReadError::NoConversation("it is not a database, as files of this format are");
     let texts = plain_reading(|_| None, Some(|_, _| Err(NO_TEXT)), |_| Err(NO_TEXT), known);
-    Format {
-        name,
-        about,
-        read: Some(texts.with_database(DatabaseReading { sniff, read })),
-        write: None,
-        agent: None,
-    }
+    Format { name, about, read: Some(texts.with_database(reading)), write: None, agent: None }
 }
 
 /// A form of messages, in a list or one per line, that is only read.
@@ -133,16 +128,14 @@ const OPENCODE: Reading = {
         plain_reading(opencode::sniff, Some(opencode::read), trajectories::too_large, opencode::KNOWN)
             .with_files(opencode::STORAGE);
     #[cfg(feature = "sqlite")]
-    let reading = reading
-        .with_database(DatabaseReading { sniff: opencode::sniff_database, read: opencode::read_database });
+    let reading = reading.with_database(opencode::DATABASE);
     reading
 };
 
 const GOOSE: Reading = {
     let reading = plain_reading(goose::sniff, Some(goose::read), goose::read_stream, goose::KNOWN);
     #[cfg(feature = "sqlite")]
-    let reading =
-        reading.with_database(DatabaseReading { sniff: goose::sniff_database, read: goose::read_database });
+    let reading = reading.with_database(goose::DATABASE);
     reading
 };
 
@@ -163,14 +156,14 @@ pub const FORMATS: &[Format] = &[
         about: "a Claude Code transcript, of a session or of one of its sub-agents",
         read: reading(claude_code::sniff, None, claude_code::read_stream, claude_code::KNOWN),
         write: Some(claude_code::write),
-        agent: Some(Agent { name: "Claude Code", resend: Resend::Exactly(claude_code::resend) }),
+        agent: Some(KnownAgent { name: "Claude Code", resend: Resend::Exactly(claude_code::resend) }),
     },
     Format {
         name: codex::FORMAT,
         about: "a rollout of Codex, `~/.codex/sessions/…/rollout-*.jsonl`",
         read: reading(codex::sniff, None, codex::read_stream, codex::KNOWN),
         write: Some(codex::write),
-        agent: Some(Agent { name: "Codex", resend: Resend::Exactly(codex::resend) }),
+        agent: Some(KnownAgent { name: "Codex", resend: Resend::Exactly(codex::resend) }),
     },
     Format {
         name: cody::FORMAT,
@@ -227,7 +220,7 @@ pub const FORMATS: &[Format] = &[
         about: "a session of pi or OpenClaw, `~/.pi/agent/sessions/…/*.jsonl`",
         read: reading(pi::sniff, None, pi::read_stream, pi::KNOWN),
         write: Some(pi::write),
-        agent: known::PI,
+        agent: known::PI_OR_OPENCLAW,
     },
     Format {
         agent: known::QWEN_CODE,
@@ -329,19 +322,13 @@ pub const FORMATS: &[Format] = &[
     #[cfg(feature = "sqlite")]
     Format {
         agent: known::CRUSH,
-        ..database(
-            crush::FORMAT,
-            "the database of Crush, `.crush/crush.db`",
-            crush::sniff,
-            crush::read,
-            crush::KNOWN,
-        )
+        ..database(crush::FORMAT, "the database of Crush, `.crush/crush.db`", crush::DATABASE, crush::KNOWN)
     },
     #[cfg(feature = "sqlite")]
     Format {
         write: Some(llm::write),
         agent: known::LLM,
-        ..database(llm::FORMAT, "the database of `llm`, `logs.db`", llm::sniff, llm::read, llm::KNOWN)
+        ..database(llm::FORMAT, "the database of `llm`, `logs.db`", llm::DATABASE, llm::KNOWN)
     },
     #[cfg(feature = "sqlite")]
     Format {
@@ -349,8 +336,7 @@ pub const FORMATS: &[Format] = &[
         ..database(
             openai_agents::FORMAT,
             "a database of sessions of the OpenAI Agents SDK",
-            openai_agents::sniff,
-            openai_agents::read,
+            openai_agents::DATABASE,
             openai_responses::read::KNOWN,
         )
     },
@@ -503,3 +489,7 @@ pub(super) const AGENTS: [&str; 8] = [
     goose::FORMAT,
     xzatoma::FORMAT,
 ];
+
+/// What reads the columns `function_calls` and `function_results` of a row, by the name of its format.
+pub(super) const FUNCTION_COLUMNS: [(&str, FunctionColumns); 1] =
+    [(prometheus::FORMAT, prometheus::function_columns)];

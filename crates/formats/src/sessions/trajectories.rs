@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Block, Message, Origin, Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Value, ValueKind},
 };
 
 use super::sample::{Claim, Sample};
@@ -45,7 +45,7 @@ pub(crate) fn sniff_swe_agent(sample: &Sample<'_>) -> Option<Claim> {
             && (item.get("message_type").is_some() || item.get("thought").is_some())
     };
     let run = |root: Value<'_>| {
-        let history = root.holds("history", Kind::Array);
+        let history = root.holds("history", ValueKind::Array);
         history && (any(root.get("trajectory"), step) || any(root.get("history"), message))
     };
     let reason = "a `trajectory` of actions and observations, or messages with a `thought`";
@@ -74,7 +74,7 @@ pub(crate) fn sniff_mini_swe_agent(sample: &Sample<'_>) -> Option<Claim> {
 /// Whether a text is a list of runs of tau-bench.
 pub(crate) fn sniff_tau_bench(sample: &Sample<'_>) -> Option<Claim> {
     let run = |run: Value<'_>| {
-        run.holds("traj", Kind::Array) && run.get("task_id").is_some() && run.get("reward").is_some()
+        run.holds("traj", ValueKind::Array) && run.get("task_id").is_some() && run.get("reward").is_some()
     };
     Claim::sure(whole(sample, |root| any(Some(root), run)), "runs with `task_id`, `reward` and `traj`")
 }
@@ -91,7 +91,7 @@ fn begins_like_yaml(text: &str) -> bool {
 
 /// Whether a text is a file of simulations of tau2-bench.
 pub(crate) fn sniff_tau2_bench(sample: &Sample<'_>) -> Option<Claim> {
-    let run = |run: Value<'_>| run.get("task_id").is_some() && run.holds("messages", Kind::Array);
+    let run = |run: Value<'_>| run.get("task_id").is_some() && run.holds("messages", ValueKind::Array);
     Claim::sure(whole(sample, |root| any(root.get("simulations"), run)), "`simulations` with `messages`")
 }
 

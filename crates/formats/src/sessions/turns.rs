@@ -3,7 +3,7 @@
 
 use rejoin_record::{
     Message, Text, Timestamp,
-    json::{Doc, Kind, Object, Value},
+    json::{Doc, Object, Value, ValueKind},
 };
 use rejoin_view::{Action, Finding, Rule, SoundView};
 
@@ -34,7 +34,7 @@ const AROUND: &[&str] = &["timestamp", "items", "metadata", "id", "turn_id", "tr
 
 /// Whether a text looks like turns.
 pub fn sniff(sample: &Sample<'_>) -> Option<Claim> {
-    let is_turn = |root: Value<'_>| root.holds("items", Kind::Array) && root.get("timestamp").is_some();
+    let is_turn = |root: Value<'_>| root.holds("items", ValueKind::Array) && root.get("timestamp").is_some();
     Claim::likely(sample.any_line(LOOK_AT, is_turn), "lines with `items` and a `timestamp`")
 }
 
@@ -62,7 +62,7 @@ struct Turns {
 impl LineReader for Turns {
     fn value(&mut self, line: &Line, root: Value<'_>) {
         let time = root.given("timestamp").map(time_of);
-        let items = root.get("items").filter(|items| items.kind() == Kind::Array);
+        let items = root.get("items").filter(|items| items.kind() == ValueKind::Array);
         let summary = text_of(root, "summary");
         if items.is_none() && summary.is_none() {
             let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::SetAside);

@@ -9,14 +9,14 @@ use rejoin_record::{
     Arguments, Block, BlockKind, CallId, Media, MediaSource, Message, Opaque, Raw, Reasoning, Role, Text,
     ToolCall,
     hash::short_name,
-    json::{Doc, Kind, Value},
+    json::{Doc, Value, ValueKind},
     limits,
 };
 
 use super::{
     documents::Documents,
     sse::Sse,
-    stream::{Delta, End, Fault, Received, Stop, StreamDecoder, Usage},
+    stream::{Delta, End, Received, ReportedFault, StopReason, StreamDecoder, Usage},
     usage::{Counted, UsageFields},
 };
 
@@ -46,8 +46,8 @@ pub(crate) struct Item {
 /// What a response says besides its message.
 #[derive(Default)]
 pub(crate) struct Seen {
-    pub(crate) stop: Option<Stop>,
-    pub(crate) fault: Option<Fault>,
+    pub(crate) stop: Option<StopReason>,
+    pub(crate) fault: Option<ReportedFault>,
     pub(crate) model: Option<String>,
     usage: Option<Usage>,
     pub(crate) done: bool,
@@ -182,7 +182,7 @@ impl<A: Assembly> StreamDecoder for Decoder<A> {
         self.taking.is_over()
     }
 
-    fn said(&self) -> u64 {
+    fn events_with_content(&self) -> u64 {
         self.taking.said
     }
 
@@ -223,13 +223,13 @@ impl<A: Assembly> Taking<A> {
         }
         if data == LAST {
             self.any = true;
-            self.seen.stop.get_or_insert(Stop::Done);
+            self.seen.stop.get_or_insert(StopReason::Done);
             self.seen.done = true;
             return;
         }
         let doc = Doc::of(data);
         let root = doc.root();
-        if let Some(event) = root.filter(|root| root.kind() == Kind::Object) {
+        if let Some(event) = root.filter(|root| root.kind() == ValueKind::Object) {
             self.object(name, event, data, out);
             return;
         }
@@ -260,7 +260,7 @@ impl<A: Assembly> Taking<A> {
             match words.iter().find_map(|name| root.given(name)) {
                 Some(words) => {
                     let message = words.as_str().unwrap_or_else(|| words.raw().into()).into_owned();
-                    self.fails(Fault { kind: kind_of(root), message });
+                    self.fails(ReportedFault { kind: kind_of(root), message });
                 }
                 None => self.breaks(format!("it is JSON, but no response: `{}`", beginning(text))),
             }
@@ -296,7 +296,7 @@ impl<A: Assembly> Taking<A> {
         known
     }
 
-    fn fails(&mut self, fault: Fault) {
+    fn fails(&mut self, fault: ReportedFault) {
         self.seen.fault.get_or_insert(fault);
         self.seen.done = true;
     }
@@ -343,7 +343,7 @@ fn beginning(text: &str) -> String {
 }
 
 /// Reads a provider's error: a text, or an object with a message.
-pub(crate) fn fault_in(error: Value<'_>) -> Fault {
+pub(crate) fn fault_in(error: Value<'_>) -> ReportedFault {
     let said = error.as_str().or_else(|| error.given("message")?.as_str());
     let mut message = said.unwrap_or_else(|| error.raw().into()).into_owned();
     // A service that forwards requests quotes the provider's refusal.
@@ -351,7 +351,7 @@ pub(crate) fn fault_in(error: Value<'_>) -> Fault {
     if let Some(quoted) = quoted.filter(|quoted| !quoted.is_empty()) {
         message = format!("{message}: {quoted}");
     }
-    Fault { kind: kind_of(error), message }
+    ReportedFault { kind: kind_of(error), message }
 }
 
 /// The most specific word for the kind of an error.
@@ -361,7 +361,7 @@ fn kind_of(error: Value<'_>) -> Option<String> {
         (!word.is_empty() && word != "error").then(|| word.into_owned())
     };
     let number =
-        || error.given("code").filter(|code| code.kind() == Kind::Number).map(|code| code.raw().into());
+        || error.given("code").filter(|code| code.kind() == ValueKind::Number).map(|code| code.raw().into());
     word("code").or_else(|| word("type")).or_else(|| word("status")).or_else(number)
 }
 
@@ -428,7 +428,7 @@ mod tests {
         let mut decoder = Decoder::<ChatAssembly>::new();
         let mut feed = |bytes: &str| {
             decoder.feed(bytes.as_bytes(), &mut Vec::new());
-            decoder.said()
+            decoder.events_with_content()
         };
         assert_eq!(feed(": comment\n\n\n\ndata:\n\n"), 0);
         let empty = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"}}]}\n\n";

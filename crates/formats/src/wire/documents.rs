@@ -10,7 +10,7 @@ pub(crate) enum Wrong {
     #[error("a line or an event in it has no end: more than {} MiB came", EVENT_BYTES >> 20)]
     TooLong,
     /// There is something else between the objects.
-    #[error("it began as JSON and went on as something else")]
+    #[error("the JSON is followed by something else")]
     NoObject,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rejoin_record::json::{Kind, Object, Value, literal};
+use rejoin_record::json::{Object, Value, ValueKind, literal};
 
 /// A text that arrives as string literals. Half of a surrogate pair at the end of one waits for the other half.
 #[derive(Debug, Default, Clone)]
@@ -14,7 +14,7 @@ pub(crate) struct Streamed {
 impl Streamed {
     /// Adds a literal and returns its text. Anything but a string adds nothing.
     pub(crate) fn push(&mut self, value: Value<'_>) -> String {
-        if value.kind() != Kind::String {
+        if value.kind() != ValueKind::String {
             return String::new();
         }
         let raw = value.raw();
@@ -100,10 +100,10 @@ impl Growing {
     /// Adds to a field and returns the text that was added. Strings and lists grow; anything else is set, but never replaces
     /// text, which may have been shown.
     pub(crate) fn add(&mut self, name: &str, value: Value<'_>) -> String {
-        if value.kind() == Kind::Array && self.extend(name, value) {
+        if value.kind() == ValueKind::Array && self.extend(name, value) {
             return String::new();
         }
-        if value.kind() != Kind::String {
+        if value.kind() != ValueKind::String {
             let held = self.places.get(name).map(|place| &self.fields[*place].1);
             let is_text = held.is_some_and(|held| match held {
                 Held::Text(_) => true,

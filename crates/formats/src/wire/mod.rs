@@ -9,7 +9,7 @@
 //! and decides how a response ended. `gathered.rs` joins what arrives in pieces, `usage.rs` counts tokens.
 //!
 //! Shared by the encoders: `pass.rs` (the walk over a view), `render.rs` (labels, findings), `fragments.rs` (texts and media,
-//! for dialects that are written from scratch), `names.rs`, `calls.rs`, `tools.rs`, `base64.rs`; `scroll.rs` (the growing list of
+//! for dialects that are written from scratch), `names.rs`, `calls.rs`, `tools.rs`, `base64.rs`; `list_text.rs` (the growing list of
 //! messages), `body.rs` (the fields around it) and `outline.rs` (both together).
 
 pub mod anthropic;
@@ -23,6 +23,7 @@ pub mod encoded;
 pub(crate) mod fragments;
 pub(crate) mod gathered;
 pub mod gemini;
+pub(crate) mod list_text;
 pub mod mistral;
 pub mod names;
 pub mod ollama;
@@ -30,9 +31,9 @@ pub mod openai_chat;
 pub mod openai_responses;
 pub mod outline;
 pub(crate) mod pass;
+pub(crate) mod plain;
 pub mod registry;
 pub(crate) mod render;
-pub(crate) mod scroll;
 pub(crate) mod sse;
 pub mod stream;
 pub(crate) mod tools;
@@ -44,7 +45,7 @@ pub(crate) mod prelude {
 
     pub(crate) use rejoin_record::{
         Block, BlockKind, Form, Message, Origin, Raw, Text, ToolCall,
-        json::{Doc, Kind, Object, Value, write},
+        json::{Doc, Object, Value, ValueKind, write},
     };
     pub(crate) use rejoin_view::{
         Action, ArgumentsUse, ExchangeRef, Finding, ItemRef, Position, ResultRef, Rule, SoundRole, SoundView,
@@ -60,10 +61,10 @@ pub(crate) mod prelude {
         names::Spelled,
         openai_chat::CHAT,
         outline::Encode,
-        pass::{self, Last, Pass, Sheet, on_sheet},
-        registry::{Dialect, Fields, Limits, ToolSyntax, Wire},
+        pass::{self, EncoderState, Last, Pass, with_state},
+        registry::{Dialect, Fields, RequestLimits, ToolSyntax, Wire},
         render::{self, Ledger, Spoken},
-        stream::{Delta, Stop, StopWords},
+        stream::{Delta, StopReason, StopWords},
         tools::{self, ChoiceSyntax, Declared},
         usage::UsageFields,
     };

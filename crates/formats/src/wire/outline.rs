@@ -3,7 +3,7 @@
 use rejoin_record::json::{Doc, Value};
 use rejoin_view::{Finding, ItemRef, SoundView, sound::FirstChange};
 
-use super::{Encoded, TooLarge, scroll::Scroll};
+use super::{Encoded, TooLarge, list_text::ListText};
 use crate::draft::Body;
 
 /// Encodes a view item by item. What is settled is written once and shared by every later body.
@@ -30,7 +30,7 @@ pub struct Outline {
     /// Everything before the messages, including the opening bracket of their list.
     pub head: String,
     /// The messages; `None` if the head ends with something in their place.
-    pub list: Option<Scroll>,
+    pub list: Option<ListText>,
     /// Everything after the messages, including the closing bracket.
     pub tail: String,
     /// What is returned with the body.
@@ -45,7 +45,7 @@ pub const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
 impl Outline {
     /// The size of the body in bytes, without cache marks.
     pub fn length(&self) -> usize {
-        self.head.len() + self.list.as_ref().map_or(0, Scroll::length) + self.tail.len()
+        self.head.len() + self.list.as_ref().map_or(0, ListText::length) + self.tail.len()
     }
 
     /// Joins the body into one text.

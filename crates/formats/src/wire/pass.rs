@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Message, Reasoning, Role, Text, ToolCall,
-    json::{Doc, Kind},
+    json::{Doc, ValueKind},
 };
 use rejoin_view::{
     Action, ExchangeRef, Finding, ItemRef, Position, Rule, SoundRole, SoundView, sound::FirstChange,
@@ -15,37 +15,37 @@ use super::{
     Encoded, TooLarge,
     body::{Surroundings, seen_before, write_around},
     fragments::{self, Fragment},
+    list_text::ListText,
     names::{Spelled, Spelling},
     outline::{Encode, Outline},
     registry::Wire,
     render::{self, Ledger, Reported},
-    scroll::Scroll,
 };
 use crate::convert::{Bond, Marks, Target};
 
-/// The two methods that return an encoder's field `sheet`.
-macro_rules! on_sheet {
+/// The two methods that return an encoder's field `state`.
+macro_rules! with_state {
     () => {
-        fn sheet(&self) -> &Sheet {
-            &self.sheet
+        fn state(&self) -> &EncoderState {
+            &self.state
         }
 
-        fn sheet_mut(&mut self) -> &mut Sheet {
-            &mut self.sheet
+        fn state_mut(&mut self) -> &mut EncoderState {
+            &mut self.state
         }
     };
 }
-pub(crate) use on_sheet;
+pub(crate) use with_state;
 
 /// The state that every encoder has.
 #[derive(Clone)]
-pub struct Sheet {
+pub struct EncoderState {
     pub wire: &'static Wire,
     pub target: Arc<Target>,
     pub same: bool,
     /// Whether the reasoning in the source was issued by the target.
     pub keeps_reasoning: bool,
-    pub list: Scroll,
+    pub list: ListText,
     pub ledger: Ledger,
     pub spelling: Spelling,
     /// Leading instructions, for dialects with a field for them.
@@ -70,7 +70,7 @@ pub enum Last {
     Model(Option<usize>),
 }
 
-impl Sheet {
+impl EncoderState {
     pub fn new(wire: &'static Wire, target: &Arc<Target>) -> Self {
         let keeps_reasoning = target.keeps_reasoning_of(wire.dialect);
         // Tools precede every message, so a new name for one of them changes what the model saw. Tools that are only
@@ -82,7 +82,7 @@ impl Sheet {
             target: Arc::clone(target),
             same: target.context.dialect == Some(wire.dialect),
             keeps_reasoning,
-            list: Scroll::default(),
+            list: ListText::default(),
             ledger: Ledger::new(keeps_reasoning && !renamed(), wire.media),
             spelling: Spelling::new(wire),
             system: Vec::new(),
@@ -148,7 +148,7 @@ impl Sheet {
 fn longest_text(message: &str) -> Option<usize> {
     let doc = Doc::parse(message).ok()?;
     // Data URLs are not text, and neither is encrypted content.
-    let sealed = doc.root().is_some_and(|root| root.holds("encrypted_content", Kind::String));
+    let sealed = doc.root().is_some_and(|root| root.holds("encrypted_content", ValueKind::String));
     let strings = doc.strings().filter(|text| !text.starts_with("data:"));
     strings.map(|text| text.chars().count()).max().filter(|_| !sealed)
 }
@@ -162,8 +162,8 @@ pub fn begun(mut pass: impl Pass) -> Box<dyn Encode> {
 /// An encoder: the methods that a dialect writes itself, and those that all dialects share.
 pub trait Pass: Clone + Send + Sync + 'static {
     /// The shared state.
-    fn sheet(&self) -> &Sheet;
-    fn sheet_mut(&mut self) -> &mut Sheet;
+    fn state(&self) -> &EncoderState;
+    fn state_mut(&mut self) -> &mut EncoderState;
     fn user(&mut self, place: usize, item: ItemRef<'_>);
     /// Writes an assistant message and the results of its calls.
     fn assistant(&mut self, place: usize, item: ItemRef<'_>);
@@ -174,19 +174,19 @@ pub trait Pass: Clone + Send + Sync + 'static {
 
     /// Takes leading instructions. By default they go into the field for them.
     fn instruct(&mut self, texts: Vec<String>) {
-        self.sheet_mut().system.extend(texts);
+        self.state_mut().system.extend(texts);
     }
 
     /// Takes the instructions outside the messages: the conversation's own, then those of another dialect.
     fn outside(&mut self) {
-        let target = Arc::clone(&self.sheet().target);
+        let target = Arc::clone(&self.state().target);
         if let Some(text) = target.context.own_instructions() {
             self.instruct(vec![text.to_string()]);
         }
-        if self.sheet().same {
+        if self.state().same {
             return;
         }
-        self.sheet_mut().ledger.lossy_system(&target.context);
+        self.state_mut().ledger.lossy_system(&target.context);
         let pieces = target.context.system().into_iter().filter(|piece| !piece.text.is_blank());
         let texts: Vec<String> = pieces.map(|piece| piece.text.to_string()).collect();
         if !texts.is_empty() {
@@ -198,21 +198,21 @@ pub trait Pass: Clone + Send + Sync + 'static {
     fn system(&mut self, item: ItemRef<'_>) {
         let index = item.index();
         // Instructions are leading if only instructions precede them in the source, so none is moved past a message.
-        let leading = index == self.sheet().leading && self.last() == Last::Nobody;
-        let own = self.sheet().wire.is_own(item.message());
+        let leading = index == self.state().leading && self.last() == Last::Nobody;
+        let own = self.state().wire.is_own(item.message());
         let at = Position::message(index);
-        let sheet = self.sheet_mut();
-        sheet.leading += usize::from(leading);
-        let texts = sheet.instructions(item);
+        let state = self.state_mut();
+        state.leading += usize::from(leading);
+        let texts = state.instructions(item);
         if texts.is_empty() {
-            sheet.ledger.nothing_left(at);
+            state.ledger.nothing_left(at);
         } else if leading {
             if own {
-                sheet.ledger.change(Rule::LateSystem, at, Action::Moved);
+                state.ledger.change(Rule::LateSystem, at, Action::Moved);
             }
             self.instruct(texts);
         } else {
-            sheet.ledger.change(Rule::LateSystem, at, Action::Replaced);
+            state.ledger.change(Rule::LateSystem, at, Action::Replaced);
             self.late_system(texts.iter().map(|text| format!("<system>{text}</system>")).collect(), index);
         }
     }
@@ -223,12 +223,12 @@ pub trait Pass: Clone + Send + Sync + 'static {
     }
 
     fn last(&self) -> Last {
-        if self.sheet().list.is_empty() { Last::Nobody } else { Last::User }
+        if self.state().list.is_empty() { Last::Nobody } else { Last::User }
     }
 
     /// Completes a message that is still open.
     fn close(&mut self) {
-        self.sheet_mut().list.close();
+        self.state_mut().list.close();
     }
 
     /// The source message that will be written next, if an encoder holds one back.
@@ -238,50 +238,50 @@ pub trait Pass: Clone + Send + Sync + 'static {
 
     /// The target for the fields around the messages.
     fn settings(&self) -> Arc<Target> {
-        Arc::clone(&self.sheet().target)
+        Arc::clone(&self.state().target)
     }
 
     /// Reports an empty user message. False if it has an unknown role, and is left out.
     fn stands_empty(&mut self, item: ItemRef<'_>) -> bool {
         let nothing = matches!(item.message().role, Role::Other(_));
         let action = if nothing { Action::LeftOut } else { Action::Replaced };
-        self.sheet_mut().ledger.change(Rule::EmptyMessage, Position::message(item.index()), action);
+        self.state_mut().ledger.change(Rule::EmptyMessage, Position::message(item.index()), action);
         !nothing
     }
 
     /// Inserts a user message before a message that must not be the first.
     fn open(&mut self, at: Position, why: &str) {
-        self.sheet_mut().ledger.role_order(at, Action::Inserted, why);
-        let source = self.sheet_mut().list.source.take();
+        self.state_mut().ledger.role_order(at, Action::Inserted, why);
+        let source = self.state_mut().list.source.take();
         self.say(render::OPENING, at.message.unwrap_or(0));
-        self.sheet_mut().list.source = source;
+        self.state_mut().list.source = source;
     }
 
     /// A hash of everything that precedes the next message.
     fn prefix(&mut self) -> Text {
-        let before = self.sheet_mut().before.take().unwrap_or_else(|| {
+        let before = self.state_mut().before.take().unwrap_or_else(|| {
             // The messages are not needed for it, and there may be many.
-            let list = std::mem::take(&mut self.sheet_mut().list);
+            let list = std::mem::take(&mut self.state_mut().list);
             let mut copy = self.clone();
-            self.sheet_mut().list = list;
-            let sheet = copy.sheet_mut();
-            sheet.ledger = Ledger::new(true, sheet.wire.media);
+            self.state_mut().list = list;
+            let state = copy.state_mut();
+            state.ledger = Ledger::new(true, state.wire.media);
             // Stubs for called tools are left out, since they are added as the conversation grows.
-            sheet.spelling = Spelling::new(sheet.wire);
-            sheet.marks = Marks::LeftOut;
+            state.spelling = Spelling::new(state.wire);
+            state.marks = Marks::LeftOut;
             let around = copy.surroundings();
-            seen_before(&self.sheet().target, self.sheet().wire, &around).into()
+            seen_before(&self.state().target, self.state().wire, &around).into()
         });
-        self.sheet_mut().before = Some(Arc::clone(&before));
+        self.state_mut().before = Some(Arc::clone(&before));
         let next = self.unwritten();
-        self.sheet_mut().list.prefix(&before, next.as_ref().map(|message| message.native_text()))
+        self.state_mut().list.prefix(&before, next.as_ref().map(|message| message.native_text()))
     }
 
     /// Whether reasoning is sent: if it is bound to its source, everything before it has to be `intact`; if it is bound to a
     /// prefix, the message so far has to be `as_it_was`.
     fn replays(&mut self, reasoning: &Reasoning, intact: bool, as_it_was: bool) -> bool {
-        let sheet = self.sheet();
-        match sheet.target.bond(reasoning, sheet.wire.dialect) {
+        let state = self.state();
+        match state.target.bond(reasoning, state.wire.dialect) {
             Bond::Elsewhere => false,
             Bond::Issuer => true,
             Bond::Source => intact,
@@ -302,39 +302,39 @@ pub trait Pass: Clone + Send + Sync + 'static {
         self.close();
         match self.last() {
             Last::Nobody => self.open(Position::default(), "a request needs a message"),
-            Last::Model(index) if self.sheet().wire.ends_with_user && self.sheet().target.closes => {
+            Last::Model(index) if self.state().wire.ends_with_user && self.state().target.closes => {
                 let at = index.map_or_else(Position::default, Position::message);
-                let note = self.sheet_mut().ledger.note(Rule::RoleOrder, at, Action::Inserted);
+                let note = self.state_mut().ledger.note(Rule::RoleOrder, at, Action::Inserted);
                 note.because("a conversation ends with a user message");
                 self.say(render::CLOSING, index.unwrap_or(0));
             }
             Last::Model(_) | Last::User => {}
         }
         self.close();
-        let tools = self.sheet().target.context.tools();
-        let wire = self.sheet().wire;
+        let tools = self.state().target.context.tools();
+        let wire = self.state().wire;
         let limits = &wire.limits;
-        let count = self.sheet().list.count();
+        let count = self.state().list.count();
         let too_large = |limit: Option<(&'static str, usize)>, what, size| {
             let (rule, limit) = limit.filter(|(_, limit)| size > *limit)?;
             Some(TooLarge { rule, what, size, limit, at: Position::default() })
         };
-        let error = self.sheet_mut().too_large.take();
+        let error = self.state_mut().too_large.take();
         let error = error.or_else(|| too_large(limits.tools, "the number of tools", tools.len()));
         if let Some(error) = error.or_else(|| too_large(limits.messages, "the number of messages", count)) {
             return Err(error);
         }
         // Without an issuer there is no answer that could be bound to a prefix.
-        let prefix = self.sheet().target.issuer.is_some().then(|| self.prefix());
+        let prefix = self.state().target.issuer.is_some().then(|| self.prefix());
         let around = self.framed(view);
         let settings = self.settings();
-        let sheet = self.sheet_mut();
-        let sources = sheet.list.sources().clone();
-        let list = around.list.is_none().then(|| std::mem::take(&mut sheet.list));
-        let mut findings = std::mem::take(&mut sheet.ledger.findings);
+        let state = self.state_mut();
+        let sources = state.list.sources().clone();
+        let list = around.list.is_none().then(|| std::mem::take(&mut state.list));
+        let mut findings = std::mem::take(&mut state.ledger.findings);
         let (head, tail) = write_around(&settings, wire, around, &mut findings);
-        let respelled = sheet.spelling.respelled(&tools);
-        let marked = sheet.target.marks == Marks::Placed && wire.has_cache_marks;
+        let respelled = state.spelling.respelled(&tools);
+        let marked = state.target.marks == Marks::Placed && wire.has_cache_marks;
         let rest = Encoded { body: (), findings, respelled, prefix, sources };
         let outline = Outline { head, list, tail, rest, marked };
         let length = outline.length();
@@ -344,16 +344,16 @@ pub trait Pass: Clone + Send + Sync + 'static {
 
 impl<P: Pass> Encode for P {
     fn changed_from(&mut self, first: Option<FirstChange>) {
-        self.sheet_mut().ledger.changed_from(first);
+        self.state_mut().ledger.changed_from(first);
     }
 
     fn item(&mut self, place: usize, item: ItemRef<'_>) {
-        let sheet = self.sheet_mut();
-        if !sheet.wire.is_own(item.message()) {
-            sheet.ledger.left_out_fields(item.message(), item.index());
+        let state = self.state_mut();
+        if !state.wire.is_own(item.message()) {
+            state.ledger.left_out_fields(item.message(), item.index());
         }
-        sheet.current = item.index();
-        sheet.list.source = Some(item.index());
+        state.current = item.index();
+        state.list.source = Some(item.index());
         match item.role() {
             SoundRole::System | SoundRole::Developer => self.system(item),
             SoundRole::User => self.user(place, item),
@@ -362,9 +362,9 @@ impl<P: Pass> Encode for P {
     }
 
     fn settle(&mut self) {
-        let sheet = self.sheet_mut();
-        sheet.list.settle();
-        sheet.spelling.settle();
+        let state = self.state_mut();
+        state.list.settle();
+        state.spelling.settle();
     }
 
     fn copy(&self) -> Box<dyn Encode> {
@@ -372,7 +372,7 @@ impl<P: Pass> Encode for P {
     }
 
     fn take_findings(&mut self) -> Vec<Finding> {
-        std::mem::take(&mut self.sheet_mut().ledger.findings)
+        std::mem::take(&mut self.state_mut().ledger.findings)
     }
 
     fn finish(self: Box<Self>, view: &SoundView) -> Result<Outline, TooLarge> {

@@ -9,6 +9,7 @@ use rejoin_view::{Rule, SoundView};
 use super::{
     Encoded, TooLarge, anthropic, bedrock, gemini, mistral, ollama, openai_chat, openai_responses,
     outline::{Encode, Outline},
+    plain::{PlainList, Turn},
     stream::{Received, StopWords, StreamDecoder},
     usage::UsageFields,
 };
@@ -38,7 +39,7 @@ pub struct Wire {
     /// Whether blocks can be marked for the provider's cache.
     pub has_cache_marks: bool,
     /// Size limits of a request.
-    pub limits: Limits,
+    pub limits: RequestLimits,
     /// Images and documents that the provider accepts.
     pub media: Accepts,
     /// Spells a tool's name. The result depends on nothing else, so declarations, history and tool choice agree.
@@ -59,6 +60,12 @@ pub struct Wire {
     pub(crate) usage: UsageFields,
     /// The provider's words for why a model stopped.
     pub(crate) stops: StopWords,
+    /// Writes calls and results without any repair; none if they are not written here. Comparing an agent with the real program
+    /// needs it.
+    pub(crate) plain: Option<fn(&Turn, &mut PlainList)>,
+    /// Whether an item of a request's list means nothing without the one before it, because it answers a call or is one call of
+    /// several.
+    pub continues: fn(before: Value<'_>, item: Value<'_>) -> bool,
     /// Begins to encode a view, and every view that starts with the same items.
     pub encoder: fn(&Arc<Target>, &SoundView) -> Box<dyn Encode>,
     /// Begins to decode a response, streamed or not.
@@ -113,7 +120,7 @@ impl ToolSyntax {
 }
 
 /// Upper limits of a request, each with the rule that sets it.
-pub struct Limits {
+pub struct RequestLimits {
     /// Number of messages.
     pub messages: Option<(&'static str, usize)>,
     /// Number of tools.
@@ -126,7 +133,7 @@ pub struct Limits {
     pub least_answer: u64,
 }
 
-impl Limits {
+impl RequestLimits {
     /// No limits.
     pub const NONE: Self = Self { messages: None, tools: None, text: None, body: None, least_answer: 0 };
 }

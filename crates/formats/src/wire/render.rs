@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashSet};
 use super::registry::Dialect;
 use crate::{
     context::{Context, ToolDeclaration, ToolKind},
-    media::{self, Accepts, Fault, Usable},
+    media::{self, Accepts, MediaFault, Usable},
     messages::{Style, more_fields},
 };
 use rejoin_record::{
@@ -34,12 +34,12 @@ pub struct Piece<'i> {
 
 /// The content of a Chat Completions message under construction.
 #[derive(Default)]
-pub struct Content {
+pub struct ChatContent {
     /// Parts, as JSON; a text part also as text.
     pub parts: Vec<(String, Option<String>)>,
 }
 
-impl Content {
+impl ChatContent {
     pub fn text(&mut self, text: &str) {
         self.parts.push((text_block(text), Some(text.to_owned())));
     }
@@ -203,15 +203,23 @@ impl Ledger {
             BlockKind::Opaque(opaque) => {
                 (Rule::ForeignBlock, opaque_label(&opaque.kind, opaque.raw.as_str()))
             }
-            // Encoders handle calls, results, text and reasoning themselves.
-            _ => (Rule::ForeignBlock, String::new()),
+            // Inside a result; encoders handle other calls and results, text and reasoning themselves.
+            BlockKind::ToolCall(call) => {
+                let text = format!("[tool call] {} {}", call.name, call.arguments.text());
+                (Rule::ForeignBlock, text.trim_end().to_owned())
+            }
+            BlockKind::ToolResult(result) => {
+                let texts = result.content.iter().filter_map(Block::as_text).map(|text| text.as_str());
+                (Rule::ForeignBlock, texts.fold(String::from("[tool result]"), |all, text| all + " " + text))
+            }
+            BlockKind::Text(_) | BlockKind::Reasoning(_) => (Rule::ForeignBlock, String::new()),
         };
         self.change(rule, at, Action::Replaced);
         text
     }
 
     /// Turns an image or document into a text that says why it cannot be sent.
-    fn unavailable(&mut self, kind: &BlockKind, fault: &Fault, at: Position) -> String {
+    fn unavailable(&mut self, kind: &BlockKind, fault: &MediaFault, at: Position) -> String {
         self.change(Rule::UnusableMedia, at, Action::Replaced).because(fault.to_string());
         unavailable_label(kind, fault)
     }
@@ -354,7 +362,7 @@ pub fn media_label(kind: &BlockKind) -> String {
     label
 }
 
-fn unavailable_label(kind: &BlockKind, fault: &Fault) -> String {
+fn unavailable_label(kind: &BlockKind, fault: &MediaFault) -> String {
     medium(kind).map_or_else(String::new, |(what, media)| media::unavailable(what, media, fault))
 }
 

@@ -22,7 +22,7 @@ pub enum Delta {
 
 /// Why a model stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     /// It finished, or waits for the results of its calls.
     Done,
     /// It reached the length limit; the last block may be incomplete.
@@ -44,18 +44,22 @@ pub(crate) struct StopWords {
 }
 
 impl StopWords {
-    pub(crate) fn read(&self, word: &str) -> Stop {
+    pub(crate) fn read(&self, word: &str) -> StopReason {
         let Self { done, length, refused, paused } = self;
-        let meanings =
-            [(done, Stop::Done), (length, Stop::Length), (refused, Stop::Refused), (paused, Stop::Paused)];
+        let meanings = [
+            (done, StopReason::Done),
+            (length, StopReason::Length),
+            (refused, StopReason::Refused),
+            (paused, StopReason::Paused),
+        ];
         let known = meanings.into_iter().find(|(words, _)| !word.is_empty() && is_among(word, words));
-        known.map_or_else(|| Stop::Other(word.to_owned()), |(_, stop)| stop)
+        known.map_or_else(|| StopReason::Other(word.to_owned()), |(_, stop)| stop)
     }
 }
 
 /// An error that the provider reports in the middle of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct ReportedFault {
     /// The kind of error, such as `overloaded_error`.
     pub kind: Option<String>,
     /// The provider's message.
@@ -66,11 +70,11 @@ pub struct Fault {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     /// Normally.
-    Complete(Stop),
+    Complete(StopReason),
     /// The bytes stopped before the end.
     Cut,
     /// With an error of the provider.
-    Failed(Fault),
+    Failed(ReportedFault),
     /// With bytes that are no response, and the reason why.
     Garbage(String),
 }
@@ -97,7 +101,7 @@ pub trait StreamDecoder: Send {
     fn is_done(&self) -> bool;
     /// The number of events with content. Comments, pings and repeated empty events do not count, so a stream whose count
     /// does not grow is silent, however many bytes arrive.
-    fn said(&self) -> u64;
+    fn events_with_content(&self) -> u64;
     /// The bytes of events that only repeat what earlier ones said. They take no memory and do not count for the longest answer.
     fn repeated(&self) -> usize;
     /// Ends the response and returns what was received.

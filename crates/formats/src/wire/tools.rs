@@ -8,7 +8,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Position, Rule};
 
-use super::{body::Surroundings, pass::Sheet, render};
+use super::{body::Surroundings, pass::EncoderState, render};
 use crate::context::{ToolChoice, ToolDeclaration, ToolKind, is_null};
 
 /// The schema of a tool that takes free text, which its calls carry in the field `input`.
@@ -26,15 +26,15 @@ pub struct Declared {
 }
 
 /// Declares the tools. Declarations in this very dialect stay verbatim, apart from illegal names; `write` makes the others.
-pub fn declared(sheet: &mut Sheet, write: impl Fn(&str, &ToolDeclaration) -> String) -> Declared {
-    let target = Arc::clone(&sheet.target);
-    let own = sheet.same && !sheet.wire.repeats.is_empty();
+pub fn declared(state: &mut EncoderState, write: impl Fn(&str, &ToolDeclaration) -> String) -> Declared {
+    let target = Arc::clone(&state.target);
+    let own = state.same && !state.wire.repeats.is_empty();
     let declared = target.context.field_tools();
     let offered = target.context.offered.iter().map(|tool| (tool, false));
     let mut out = Declared::default();
     for (place, (tool, written)) in offered.chain(declared.iter().map(|tool| (tool, own))).enumerate() {
-        let name = sheet.wire.spell(&tool.name).into_owned();
-        if sheet.ledger.declares(tool, &name, written) {
+        let name = state.wire.spell(&tool.name).into_owned();
+        if state.ledger.declares(tool, &name, written) {
             out.tools.push(if written { renamed(tool.raw.as_str(), &name) } else { write(&name, tool) });
             out.names.push(name);
             out.offered += usize::from(place < target.context.offered.len());
@@ -44,29 +44,33 @@ pub fn declared(sheet: &mut Sheet, write: impl Fn(&str, &ToolDeclaration) -> Str
 }
 
 /// Stubs for the tools of the history, where a dialect refuses calls of undeclared tools.
-pub fn stubs(sheet: &mut Sheet, names: &mut Vec<String>, write: impl Fn(&str) -> String) -> Vec<String> {
-    names.extend(sheet.spelling.used_tools().iter().cloned());
+pub fn stubs(
+    state: &mut EncoderState,
+    names: &mut Vec<String>,
+    write: impl Fn(&str) -> String,
+) -> Vec<String> {
+    names.extend(state.spelling.used_tools().iter().cloned());
     if !names.is_empty() {
-        sheet.note_field(Rule::StubTools, Action::Inserted, names.join(", "));
+        state.note_field(Rule::StubTools, Action::Inserted, names.join(", "));
     }
     names.iter().map(|name| write(name)).collect()
 }
 
 /// Whether the source declares a tool with an illegal name.
-pub fn has_illegal_name(sheet: &Sheet) -> bool {
-    let tools = sheet.target.context.field_tools();
-    tools.iter().any(|tool| sheet.wire.spell(&tool.name) != *tool.name)
+pub fn has_illegal_name(state: &EncoderState) -> bool {
+    let tools = state.target.context.field_tools();
+    tools.iter().any(|tool| state.wire.spell(&tool.name) != *tool.name)
 }
 
 /// The tool choice of another dialect; `None` if the chosen tool is not declared.
-pub fn choice(sheet: &mut Sheet, names: &[String]) -> Option<ToolChoice> {
-    let target = Arc::clone(&sheet.target);
+pub fn choice(state: &mut EncoderState, names: &[String]) -> Option<ToolChoice> {
+    let target = Arc::clone(&state.target);
     let choice = match target.context.tool_choice()? {
-        ToolChoice::Named(name) => ToolChoice::Named(sheet.wire.spell(&name).into_owned().into()),
+        ToolChoice::Named(name) => ToolChoice::Named(state.wire.spell(&name).into_owned().into()),
         other => other,
     };
     for field in target.context.tool_choice_more() {
-        sheet.note_field(Rule::ForeignField, Action::LeftOut, format!("{field} of tool_choice"));
+        state.note_field(Rule::ForeignField, Action::LeftOut, format!("{field} of tool_choice"));
     }
     let there = match &choice {
         ToolChoice::Named(name) => names.iter().any(|known| **known == **name),
@@ -103,16 +107,21 @@ impl ChoiceSyntax {
 }
 
 /// Sets the tool choice: verbatim apart from an illegal name, or translated.
-pub fn put_choice(sheet: &mut Sheet, around: &mut Surroundings, names: &[String], syntax: &ChoiceSyntax) {
-    let target = Arc::clone(&sheet.target);
-    if !sheet.same {
-        if let Some(choice) = choice(sheet, names) {
+pub fn put_choice(
+    state: &mut EncoderState,
+    around: &mut Surroundings,
+    names: &[String],
+    syntax: &ChoiceSyntax,
+) {
+    let target = Arc::clone(&state.target);
+    if !state.same {
+        if let Some(choice) = choice(state, names) {
             around.put("tool_choice", syntax.write(&choice));
         }
     } else if let (Some(ToolChoice::Named(name)), Some((field, raw))) =
         (target.context.tool_choice(), target.context.choice_field())
     {
-        let wire = sheet.wire.spell(&name);
+        let wire = state.wire.spell(&name);
         if *wire != *name {
             around.put(field, renamed(raw.as_str(), &wire));
         }
@@ -120,12 +129,12 @@ pub fn put_choice(sheet: &mut Sheet, around: &mut Surroundings, names: &[String]
 }
 
 /// Leaves out settings that are `null`: they have no effect, and some are refused.
-pub fn leave_out_nulls(sheet: &mut Sheet, around: &mut Surroundings, names: &[&'static str]) {
-    let target = Arc::clone(&sheet.target);
+pub fn leave_out_nulls(state: &mut EncoderState, around: &mut Surroundings, names: &[&'static str]) {
+    let target = Arc::clone(&state.target);
     for name in names {
         let mut own = target.context.fields.iter().filter(|field| &*field.name == *name).peekable();
-        if sheet.same && own.peek().is_some() && own.all(|field| is_null(&field.value)) {
-            sheet.note_field(Rule::UnknownField, Action::LeftOut, *name).because("it is null");
+        if state.same && own.peek().is_some() && own.all(|field| is_null(&field.value)) {
+            state.note_field(Rule::UnknownField, Action::LeftOut, *name).because("it is null");
             if !around.has(name) {
                 around.leave_out(name);
             }
@@ -134,12 +143,12 @@ pub fn leave_out_nulls(sheet: &mut Sheet, around: &mut Surroundings, names: &[&'
 }
 
 /// Turns thinking off where the history does not allow it.
-pub fn turn_thinking_off(sheet: &mut Sheet, around: &mut Surroundings) {
-    let Some(thinking) = sheet.target.context.get("thinking").filter(|_| sheet.same) else { return };
+pub fn turn_thinking_off(state: &mut EncoderState, around: &mut Surroundings) {
+    let Some(thinking) = state.target.context.get("thinking").filter(|_| state.same) else { return };
     let doc = Doc::of(thinking.as_str());
     let kind = doc.root().and_then(|root| root.get("type"));
     if kind.is_some_and(|kind| kind.is_str("enabled")) {
-        sheet.ledger.note(Rule::ThinkingOff, Position::default(), Action::Replaced);
+        state.ledger.note(Rule::ThinkingOff, Position::default(), Action::Replaced);
         around.put("thinking", String::from("{\"type\":\"disabled\"}"));
     }
 }

@@ -5,11 +5,11 @@ use super::*;
 /// The exact bytes of each content.
 fn contents(json: &str) -> Vec<String> {
     #[derive(serde::Deserialize)]
-    struct Whole<'a> {
+    struct RawBody<'a> {
         #[serde(borrow, alias = "history")]
         contents: Vec<&'a serde_json::value::RawValue>,
     }
-    let list = match serde_json::from_str::<Whole<'_>>(json) {
+    let list = match serde_json::from_str::<RawBody<'_>>(json) {
         Ok(whole) => whole.contents,
         Err(_) => serde_json::from_str(json).unwrap(),
     };

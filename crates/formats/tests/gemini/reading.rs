@@ -1,7 +1,7 @@
 //! What a body is read as, and that it comes back as it was.
 
 use super::*;
-use rejoin_formats::wire::stream::{End, Stop, Usage};
+use rejoin_formats::wire::stream::{End, StopReason, Usage};
 
 #[test]
 fn what_the_api_takes_comes_back_byte_for_byte() {
@@ -111,7 +111,7 @@ fn responses_are_decoded_and_sent_back() {
     let wire = Dialect::Gemini.wire();
     let decoded = wire.decode(response);
     assert_eq!(decoded.model.as_deref(), Some("gemini-x"));
-    assert_eq!(decoded.end, End::Complete(Stop::Done));
+    assert_eq!(decoded.end, End::Complete(StopReason::Done));
     assert_eq!(decoded.usage, Some(Usage { input: 3, output: 9, cached: 0, reasoning: 5 }));
     let message = decoded.message.unwrap();
     let call = message.tool_calls().next().unwrap().clone();
@@ -131,8 +131,8 @@ fn responses_are_decoded_and_sent_back() {
         r#"{"contents":[{"role":"user","parts":[{"text":"go"}]},{"role":"model","parts":[{"text":"hm","thought":true,"thoughtSignature":"dA=="},{"functionCall":{"name":"a","args":{"x": 1.50}},"thoughtSignature":"c2ln"}]},{"role":"user","parts":[{"functionResponse":{"name":"a","response":{"output":"done"}}}]}]}"#
     );
     for (silent, stop) in [
-        (r#"{"candidates":[{"content":{"role":"model"},"finishReason":"MAX_TOKENS"}]}"#, Stop::Length),
-        (r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#, Stop::Refused),
+        (r#"{"candidates":[{"content":{"role":"model"},"finishReason":"MAX_TOKENS"}]}"#, StopReason::Length),
+        (r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#, StopReason::Refused),
     ] {
         let silent = wire.decode(silent.as_bytes());
         assert_eq!((silent.message, silent.end), (None, End::Complete(stop)));

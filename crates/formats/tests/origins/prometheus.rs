@@ -138,6 +138,11 @@ fn the_older_columns_are_read() {
         let results: Vec<_> =
             sessions[0].messages[2].tool_results().filter_map(|result| result.call_id.clone()).collect();
         assert_eq!(calls, results, "the results answer the calls in their order");
+        let times: Vec<_> = sessions[0].details.iter().map(|detail| detail.time.clone()).collect();
+        assert!(
+            times[1].is_some() && times[1] == times[2],
+            "the results have the time of their row: {times:?}"
+        );
     }
     let broken = row(1, "assistant", "\"words that stay\"", r#","function_calls":"what is not JSON at all""#);
     let sessions = try_read("rows.json", format!("[{broken}]").as_bytes()).unwrap();
@@ -177,5 +182,18 @@ fn rows_from_before_the_migration_are_read() {
         holds(FORMAT, &dump, &sessions);
         assert_eq!(said(&sessions[0]), expected);
         assert_eq!(sessions[0].findings, [], "{dump}");
+    }
+}
+
+/// The first line of such a dump holds the names of the columns with commas between them, like that of a CSV file.
+#[test]
+fn a_dump_may_begin_with_its_first_statement() {
+    let columns = "(id, user_id, channel_id, message_type, content)";
+    let copy = format!("COPY conversation_history {columns} FROM stdin;\n1\tu\tc\tuser\thello there\n\\.\n");
+    let insert =
+        format!("INSERT INTO conversation_history {columns} VALUES ('1','u','c','user','hello there');\n");
+    for dump in [copy, insert] {
+        let sessions = try_read("dump.sql", dump.as_bytes()).unwrap();
+        assert_eq!(said(&sessions[0]), ["user: hello there"], "{dump}");
     }
 }

@@ -2,7 +2,7 @@
 
 use rejoin_formats::{
     Dialect,
-    wire::stream::{Delta, End, Received, Stop, Usage},
+    wire::stream::{Delta, End, Received, StopReason, Usage},
 };
 use rejoin_record::{BlockKind, Message};
 
@@ -21,7 +21,7 @@ fn check(stream: usize, expected: &Expected) -> (Message, Vec<Delta>) {
     let (dialect, bytes) = STREAMS[stream];
     let (deltas, Received { message, end, model, usage }) = decoded(dialect, [bytes.as_bytes()]);
     let message = message.unwrap();
-    assert_eq!(end, End::Complete(Stop::Done));
+    assert_eq!(end, End::Complete(StopReason::Done));
     assert_eq!(text(&message), expected.text);
     assert_eq!(thoughts(&message), expected.thoughts);
     let called = calls(&message);

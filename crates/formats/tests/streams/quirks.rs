@@ -2,7 +2,7 @@
 
 use rejoin_formats::{
     Dialect,
-    wire::stream::{End, Fault, Stop, Usage},
+    wire::stream::{End, ReportedFault, StopReason, Usage},
 };
 use rejoin_record::{ArgumentsClass, BlockKind};
 
@@ -145,7 +145,7 @@ fn more_in_a_call_is_kept() {
 fn an_answer_that_is_too_long_keeps_its_malformed_call() {
     let delta = r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"p\":\"lo"}}]}"#;
     let got = received(Dialect::OpenAiChat, chat(&[r#"{"content":"x"}"#, delta], "length"));
-    assert_eq!(got.end, End::Complete(Stop::Length));
+    assert_eq!(got.end, End::Complete(StopReason::Length));
     let message = got.message.unwrap();
     assert_eq!((text(&message), calls(&message)), ("x".into(), vec![call("a", "f", "{\"p\":\"lo")]));
     let (dialect, bytes) = STREAMS[4];
@@ -153,7 +153,7 @@ fn an_answer_that_is_too_long_keeps_its_malformed_call() {
         .replace(".rs\\\", \\\"n\\\": 1.50}", "")
         .replace("\"tool_use\",\"stop_seq", "\"max_tokens\",\"stop_seq");
     let got = received(dialect, cut);
-    assert_eq!(got.end, End::Complete(Stop::Length));
+    assert_eq!(got.end, End::Complete(StopReason::Length));
     let message = got.message.unwrap();
     let first = message.tool_calls().next().unwrap();
     assert_eq!(
@@ -168,31 +168,31 @@ fn an_answer_that_is_too_long_keeps_its_malformed_call() {
 fn why_a_model_stopped() {
     let ends = |dialect, bytes: String| received(dialect, bytes).end;
     for (word, stop) in [
-        ("stop", Stop::Done),
-        ("tool_calls", Stop::Done),
-        ("length", Stop::Length),
-        ("content_filter", Stop::Refused),
-        ("whatever", Stop::Other("whatever".into())),
+        ("stop", StopReason::Done),
+        ("tool_calls", StopReason::Done),
+        ("length", StopReason::Length),
+        ("content_filter", StopReason::Refused),
+        ("whatever", StopReason::Other("whatever".into())),
     ] {
         assert_eq!(ends(Dialect::OpenAiChat, chat(&[r#"{"content":"x"}"#], word)), End::Complete(stop));
     }
     let refused =
         received(Dialect::OpenAiChat, chat(&[r#"{"refusal":"I can"}"#, r#"{"refusal":"not"}"#], "stop"));
-    assert_eq!(refused.end, End::Complete(Stop::Refused));
+    assert_eq!(refused.end, End::Complete(StopReason::Refused));
     assert_eq!(text(refused.message.as_ref().unwrap()), "I cannot");
     for (word, stop) in [
-        ("end_turn", Stop::Done),
-        ("max_tokens", Stop::Length),
-        ("refusal", Stop::Refused),
-        ("pause_turn", Stop::Paused),
+        ("end_turn", StopReason::Done),
+        ("max_tokens", StopReason::Length),
+        ("refusal", StopReason::Refused),
+        ("pause_turn", StopReason::Paused),
     ] {
         let bytes = STREAMS[4].1.replace("\"tool_use\",\"stop_seq", &format!("\"{word}\",\"stop_seq"));
         assert_eq!(ends(Dialect::Anthropic, bytes), End::Complete(stop));
     }
     for (word, stop) in [
-        ("MAX_TOKENS", Stop::Length),
-        ("SAFETY", Stop::Refused),
-        ("MALFORMED_FUNCTION_CALL", Stop::Other("MALFORMED_FUNCTION_CALL".into())),
+        ("MAX_TOKENS", StopReason::Length),
+        ("SAFETY", StopReason::Refused),
+        ("MALFORMED_FUNCTION_CALL", StopReason::Other("MALFORMED_FUNCTION_CALL".into())),
     ] {
         assert_eq!(
             ends(Dialect::Gemini, STREAMS[5].1.replace("\"STOP\"", &format!("\"{word}\""))),
@@ -203,20 +203,20 @@ fn why_a_model_stopped() {
         Dialect::Gemini,
         events(&[r#"{"promptFeedback":{"blockReason":"SAFETY"},"modelVersion":"g"}"#]),
     );
-    assert_eq!((blocked.end, blocked.message), (End::Complete(Stop::Refused), None));
+    assert_eq!((blocked.end, blocked.message), (End::Complete(StopReason::Refused), None));
     assert_eq!(
         ends(Dialect::Ollama, STREAMS[6].1.replace("\"stop\"", "\"length\"")),
-        End::Complete(Stop::Length)
+        End::Complete(StopReason::Length)
     );
     let incomplete = STREAMS[3].1.replace(
         r#""status":"completed","error":null,"incomplete_details":null"#,
         r#""status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}"#,
     );
-    assert_eq!(ends(Dialect::OpenAiResponses, incomplete), End::Complete(Stop::Length));
+    assert_eq!(ends(Dialect::OpenAiResponses, incomplete), End::Complete(StopReason::Length));
 }
 
 fn fault(kind: &str, message: &str) -> End {
-    End::Failed(Fault { kind: Some(kind.into()), message: message.into() })
+    End::Failed(ReportedFault { kind: Some(kind.into()), message: message.into() })
 }
 
 /// An error in the middle: what it says, and what came before it.
@@ -266,7 +266,7 @@ fn errors_in_the_middle() {
         (
             6,
             "\n{\"error\":\"an error was encountered\"}\n",
-            End::Failed(Fault { kind: None, message: "an error was encountered".into() }),
+            End::Failed(ReportedFault { kind: None, message: "an error was encountered".into() }),
         ),
     ];
     for (stream, error, expected) in cases {
@@ -302,7 +302,7 @@ fn errors_as_bodies() {
             ("{\n  \"detail\": \"Not Found\"\n}", None, "Not Found"),
             (r#"{"message":"no body","code":"x"}"#, Some("x"), "no body"),
         ] {
-            let expected = Fault { kind: kind.map(Into::into), message: message.into() };
+            let expected = ReportedFault { kind: kind.map(Into::into), message: message.into() };
             assert_eq!(received(dialect, body).end, End::Failed(expected), "{dialect} {body}");
         }
     }
@@ -346,7 +346,7 @@ fn whole_bodies() {
         let pretty = format!("\r\n{}", body.replace(":{", ":\n {"));
         for bytes in [body, &pretty] {
             let (deltas, got) = decoded(dialect, bytes.as_bytes().chunks(7));
-            assert_eq!(got.end, End::Complete(Stop::Done), "{dialect}");
+            assert_eq!(got.end, End::Complete(StopReason::Done), "{dialect}");
             assert_eq!(got.usage, Some(Usage { input: 3, output: 4, ..Usage::default() }), "{dialect}");
             // Of Bedrock's models only the address of the request says which it was.
             assert_eq!(got.model.as_deref(), Some("m").filter(|_| dialect != Dialect::Bedrock));
@@ -388,7 +388,7 @@ fn responses_in_fewer_events() {
         &["event: response.output_item.done", "event: response.completed"],
     ] {
         let (deltas, got) = decoded(Dialect::OpenAiResponses, [only(words).as_bytes()]);
-        assert_eq!(got.end, End::Complete(Stop::Done));
+        assert_eq!(got.end, End::Complete(StopReason::Done));
         assert_eq!(text(got.message.as_ref().unwrap()), "I look at a.rs.");
         let (said, _, tools) = shown(&deltas);
         assert_eq!((said.as_str(), tools), ("I look at a.rs.", vec!["read".to_owned()]));
@@ -461,7 +461,7 @@ fn unknown_blocks_of_anthropic() {
     ]);
     // The end was said, though the last event is missing.
     let got = received(Dialect::Anthropic, stream);
-    assert_eq!(got.end, End::Complete(Stop::Done));
+    assert_eq!(got.end, End::Complete(StopReason::Done));
     let message = got.message.unwrap();
     assert_eq!(
         native(&message),
@@ -507,7 +507,7 @@ fn reasoning_of_compatible_services() {
 fn silence() {
     for delta in [r#"{"role":"assistant","content":""}"#, r#"{"content":null}"#, "{}"] {
         let got = received(Dialect::OpenAiChat, chat(&[delta], "stop"));
-        assert_eq!((got.end, got.message), (End::Complete(Stop::Done), None));
+        assert_eq!((got.end, got.message), (End::Complete(StopReason::Done), None));
     }
     let empty = STREAMS[4].1.find("event: content_block_start").map(|at| &STREAMS[4].1[..at]);
     let got = received(Dialect::Anthropic, empty.unwrap());
@@ -525,6 +525,10 @@ fn the_end_is_the_end() {
         assert_eq!(decoder.is_done(), *dialect != Dialect::Gemini, "{dialect}");
         let count = deltas.len();
         decoder.feed(b"data: oops\n\n<html>\n", &mut deltas);
-        assert_eq!((deltas.len(), decoder.finish().end), (count, End::Complete(Stop::Done)), "{dialect}");
+        assert_eq!(
+            (deltas.len(), decoder.finish().end),
+            (count, End::Complete(StopReason::Done)),
+            "{dialect}"
+        );
     }
 }

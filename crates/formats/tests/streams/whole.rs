@@ -4,7 +4,7 @@
 use proptest::{prelude::*, test_runner::Config};
 use rejoin_formats::{
     Dialect,
-    wire::stream::{End, Stop, Usage},
+    wire::stream::{End, StopReason, Usage},
 };
 use serde_json::{Value, json};
 
@@ -39,8 +39,8 @@ impl Answer {
         self.calls.iter().enumerate().map(|(place, (name, value))| (place, &**name, json!({"value": value})))
     }
 
-    fn stop(&self) -> Stop {
-        [Stop::Done, Stop::Length, Stop::Refused][self.stop].clone()
+    fn stop(&self) -> StopReason {
+        [StopReason::Done, StopReason::Length, StopReason::Refused][self.stop].clone()
     }
 }
 
@@ -254,7 +254,7 @@ proptest! {
             prop_assert_eq!(&whole.message, &streamed.message, "{}\n{}\n{}", dialect, body, stream);
             prop_assert_eq!((&whole.end, &whole.model), (&streamed.end, &streamed.model), "{}", dialect);
             prop_assert_eq!((whole.usage, streamed.usage), (Some(usage), Some(usage)), "{}", dialect);
-            let stop = if dialect == Dialect::Ollama && answer.stop == 2 { Stop::Done } else { answer.stop() };
+            let stop = if dialect == Dialect::Ollama && answer.stop == 2 { StopReason::Done } else { answer.stop() };
             prop_assert_eq!(whole.end, End::Complete(stop), "{}", dialect);
         }
     }

@@ -1,6 +1,6 @@
 //! What Bedrock's Converse gets: two roles in turn, results first, no blank text, tools declared.
 
-use rejoin_formats::wire::stream::{End, Stop, Usage};
+use rejoin_formats::wire::stream::{End, StopReason, Usage};
 use rejoin_formats::{Context, Dialect, Target};
 use rejoin_record::{BlockKind, Message};
 use rejoin_view::{History, OnBroken};
@@ -344,7 +344,7 @@ fn responses() {
         {"text":"ok"},{"toolUse":{"toolUseId":"t1","name":"a","input":{ "x" : 1.50 }}},{"citationsContent":{"x":1}}]}},
         "stopReason":"tool_use","usage":{"inputTokens":3,"outputTokens":4,"totalTokens":7}}"#;
     let decoded = TO.wire().decode(response);
-    assert_eq!(decoded.end, End::Complete(Stop::Done));
+    assert_eq!(decoded.end, End::Complete(StopReason::Done));
     let usage = Usage { input: 3, output: 4, ..Usage::default() };
     assert_eq!((decoded.usage, decoded.model), (Some(usage), None));
     let message = decoded.message.unwrap();

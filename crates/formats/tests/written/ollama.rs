@@ -1,7 +1,7 @@
 //! What Ollama gets: contents as strings, arguments as objects, no ids.
 
 use rejoin_formats::Dialect;
-use rejoin_formats::wire::stream::{End, Stop, Usage};
+use rejoin_formats::wire::stream::{End, StopReason, Usage};
 use rejoin_record::BlockKind;
 use serde_json::{Value, json};
 
@@ -189,7 +189,7 @@ fn responses() {
         "done_reason":"stop","done":true,"prompt_eval_count":3,"eval_count":4}"#;
     let decoded = TO.wire().decode(response);
     assert_eq!(decoded.model.as_deref(), Some("qwen3"));
-    assert_eq!(decoded.end, End::Complete(Stop::Done));
+    assert_eq!(decoded.end, End::Complete(StopReason::Done));
     assert_eq!(decoded.usage, Some(Usage { input: 3, output: 4, ..Usage::default() }));
     let message = decoded.message.unwrap();
     let BlockKind::Reasoning(reasoning) = &message.blocks[0].kind else { panic!("{message:?}") };

@@ -22,7 +22,7 @@ use crate::text::{Raw, Span, Text};
 
 /// What a node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// `null`
     Null,
     /// `true` or `false`
@@ -45,7 +45,7 @@ struct Node {
     end: u32,
     /// Index just past this node's subtree.
     next: u32,
-    kind: Kind,
+    kind: ValueKind,
     /// A container that the text ended in before it was closed.
     cut: bool,
     /// A string with a backslash in it. Any other string is what is between its quotes.
@@ -134,7 +134,7 @@ impl<'a> Doc<'a> {
         (layout.into_doc(text, String::new()), error)
     }
 
-    /// The same document of a text that may be kept: its long strings are decoded when they are read.
+    /// The same document, which now shares its text: long strings are decoded only when they are read.
     ///
     /// # Panics
     /// If it is another text.
@@ -197,7 +197,7 @@ impl<'d> Value<'d> {
 
     /// What it is.
     #[must_use]
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> ValueKind {
         self.node().kind
     }
 
@@ -229,7 +229,7 @@ impl<'d> Value<'d> {
     /// Whether it is `null`.
     #[must_use]
     pub fn is_null(self) -> bool {
-        self.kind() == Kind::Null
+        self.kind() == ValueKind::Null
     }
 
     /// Whether it holds nothing that strict JSON refuses.
@@ -252,7 +252,7 @@ impl<'d> Value<'d> {
             while ends.last().is_some_and(|end| *end <= index as u32) {
                 ends.pop();
             }
-            if matches!(node.kind, Kind::Array | Kind::Object) {
+            if matches!(node.kind, ValueKind::Array | ValueKind::Object) {
                 ends.push(node.next);
             }
             ends.len() > limit
@@ -273,7 +273,7 @@ impl<'d> Value<'d> {
     /// The decoded text of a string; lone surrogates come out as U+FFFD.
     #[must_use]
     pub fn as_str(self) -> Option<Cow<'d, str>> {
-        (self.kind() == Kind::String).then(|| match self.node().escaped {
+        (self.kind() == ValueKind::String).then(|| match self.node().escaped {
             true => literal::decode(self.raw()).0,
             false => Cow::Borrowed(literal::within(self.raw())),
         })
@@ -282,7 +282,7 @@ impl<'d> Value<'d> {
     /// The decoded beginning of a string, from at most this many bytes of its literal. An escape at the end may be cut.
     #[must_use]
     pub fn beginning(self, bytes: usize) -> Option<Cow<'d, str>> {
-        let body = (self.kind() == Kind::String).then(|| literal::within(self.raw()))?;
+        let body = (self.kind() == ValueKind::String).then(|| literal::within(self.raw()))?;
         Some(literal::decode_body(&body[..body.floor_char_boundary(bytes)]).0)
     }
 
@@ -290,7 +290,7 @@ impl<'d> Value<'d> {
     #[must_use]
     pub fn is_str(self, expected: &str) -> bool {
         let node = self.node();
-        if node.kind != Kind::String {
+        if node.kind != ValueKind::String {
             return false;
         }
         if node.escaped {
@@ -303,20 +303,20 @@ impl<'d> Value<'d> {
     /// The truth of a boolean.
     #[must_use]
     pub fn as_bool(self) -> Option<bool> {
-        (self.kind() == Kind::Bool).then(|| self.raw() == "true")
+        (self.kind() == ValueKind::Bool).then(|| self.raw() == "true")
     }
 
     /// A number that is a plain unsigned integer.
     #[must_use]
     pub fn as_u64(self) -> Option<u64> {
-        (self.kind() == Kind::Number).then(|| self.raw().parse().ok()).flatten()
+        (self.kind() == ValueKind::Number).then(|| self.raw().parse().ok()).flatten()
     }
 
     /// The string as shareable text that remembers the place of its literal, relative to `base`. A `base` before the source
     /// wraps around, and moves the place forward.
     #[must_use]
     pub fn to_text(self, base: usize) -> Option<Text> {
-        if self.kind() != Kind::String {
+        if self.kind() != ValueKind::String {
             return None;
         }
         let raw = self.raw();
@@ -354,7 +354,7 @@ impl<'d> Value<'d> {
     /// The elements of an array; nothing for any other value.
     pub fn items(self) -> impl Iterator<Item = Value<'d>> {
         let node = self.node();
-        let array = node.kind == Kind::Array;
+        let array = node.kind == ValueKind::Array;
         let mut index = self.index + 1;
         std::iter::from_fn(move || {
             if !array || index >= node.next as usize {
@@ -369,7 +369,7 @@ impl<'d> Value<'d> {
     /// The fields of an object, duplicates included; nothing for any other value.
     pub fn fields(self) -> impl Iterator<Item = (Value<'d>, Value<'d>)> {
         let node = self.node();
-        let object = node.kind == Kind::Object;
+        let object = node.kind == ValueKind::Object;
         let mut index = self.index + 1;
         std::iter::from_fn(move || {
             // A cut object may end after a key.
@@ -409,7 +409,7 @@ impl<'d> Value<'d> {
 
     /// Whether the field `name` is of this kind.
     #[must_use]
-    pub fn holds(self, name: &str, kind: Kind) -> bool {
+    pub fn holds(self, name: &str, kind: ValueKind) -> bool {
         self.get(name).is_some_and(|value| value.kind() == kind)
     }
 }

@@ -1,6 +1,6 @@
 //! The parser behind [`Doc`](super::Doc): one pass, an explicit stack, no recursion.
 
-use super::{Kind, Layout, Node, literal};
+use super::{Layout, Node, ValueKind, literal};
 
 /// Something that strict JSON refuses and that was read nevertheless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Parser<'_> {
                             Some(_) => Err(self.error("text after the end of the value")),
                         };
                     };
-                    let object = self.nodes[container].kind == Kind::Object;
+                    let object = self.nodes[container].kind == ValueKind::Object;
                     match (self.peek(), object) {
                         (Some(b','), _) => {
                             self.at += 1;
@@ -122,7 +122,7 @@ impl Parser<'_> {
         }
     }
 
-    fn push(&mut self, start: usize, kind: Kind) {
+    fn push(&mut self, start: usize, kind: ValueKind) {
         let next = self.nodes.len() as u32 + 1;
         let (start, end) = (start as u32, self.at as u32);
         self.nodes.push(Node { start, end, next, kind, cut: false, escaped: false });
@@ -139,7 +139,7 @@ impl Parser<'_> {
         Expect::CommaOrEnd
     }
 
-    fn begin(&mut self, kind: Kind) {
+    fn begin(&mut self, kind: ValueKind) {
         let index = self.nodes.len();
         self.push(self.at, kind);
         self.at += 1;
@@ -152,18 +152,18 @@ impl Parser<'_> {
         match self.peek() {
             None => return Err(self.error("the text ends before a value")),
             Some(b'{') => {
-                self.begin(Kind::Object);
+                self.begin(ValueKind::Object);
                 return Ok(Expect::FirstKeyOrEnd);
             }
             Some(b'[') => {
-                self.begin(Kind::Array);
+                self.begin(ValueKind::Array);
                 return Ok(Expect::FirstItemOrEnd);
             }
             Some(b'"') => self.string()?,
             Some(b'-' | b'0'..=b'9' | b'I' | b'N') => self.number()?,
-            Some(b't') => self.word("true", Kind::Bool, start)?,
-            Some(b'f') => self.word("false", Kind::Bool, start)?,
-            Some(b'n') => self.word("null", Kind::Null, start)?,
+            Some(b't') => self.word("true", ValueKind::Bool, start)?,
+            Some(b'f') => self.word("false", ValueKind::Bool, start)?,
+            Some(b'n') => self.word("null", ValueKind::Null, start)?,
             Some(_) => return Err(self.error("not a JSON value")),
         }
         Ok(Expect::CommaOrEnd)
@@ -197,7 +197,7 @@ impl Parser<'_> {
         }
     }
 
-    fn word(&mut self, word: &str, kind: Kind, start: usize) -> Result<(), SyntaxError> {
+    fn word(&mut self, word: &str, kind: ValueKind, start: usize) -> Result<(), SyntaxError> {
         if !self.text[start..].starts_with(word) {
             return Err(self.error("not a JSON value"));
         }
@@ -212,7 +212,7 @@ impl Parser<'_> {
             if self.text[start..].starts_with(word) {
                 self.at += word.len();
                 self.faults.push((start as u32, Fault::NotANumber));
-                self.push(start, Kind::NotANumber);
+                self.push(start, ValueKind::NotANumber);
                 return Ok(());
             }
         }
@@ -239,7 +239,7 @@ impl Parser<'_> {
                 return Err(SyntaxError { offset: start, reason: "not a JSON number" });
             }
         }
-        self.push(start, Kind::Number);
+        self.push(start, ValueKind::Number);
         Ok(())
     }
 
@@ -289,7 +289,7 @@ impl Parser<'_> {
 
     fn end_string(&mut self, start: usize, end: usize, escaped: bool) -> Result<(), SyntaxError> {
         self.at = end;
-        self.push(start, Kind::String);
+        self.push(start, ValueKind::String);
         self.nodes.last_mut().into_iter().for_each(|node| node.escaped = escaped);
         Ok(())
     }

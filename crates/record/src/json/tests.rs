@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Doc, Fault, Kind, write};
+use super::{Doc, Fault, ValueKind, write};
 
 fn root_raw(text: &str) -> String {
     Doc::parse(text).unwrap().root().unwrap().raw().to_owned()
@@ -21,7 +21,11 @@ fn every_value_is_given_back_as_written() {
         raws,
         [("\"a\"", "1e400"), ("\"b\"", r#"[ 12345678901234567890.50, "x\u0041" ]"#), ("\"a\"", "{}")]
     );
-    assert_eq!(root.get("a").unwrap().kind(), Kind::Object, "the last of duplicate keys is the one meant");
+    assert_eq!(
+        root.get("a").unwrap().kind(),
+        ValueKind::Object,
+        "the last of duplicate keys is the one meant"
+    );
     assert_eq!(root.get("b").unwrap().items().nth(1).unwrap().as_str().unwrap(), "xA");
 }
 

@@ -9,7 +9,7 @@ mod resumed;
 mod subject;
 
 use rejoin_checkers::{Verdict, Violation};
-use rejoin_formats::{ConvertError, Dialect, Session, convert};
+use rejoin_formats::{Choice, ConvertError, Dialect, Session, convert, convert_with};
 use rejoin_view::{Action, Finding, OnBroken, Position, Rule, Severity, repair};
 pub use report::{Report, reports};
 pub use resumed::resumed;
@@ -73,6 +73,15 @@ impl Checked {
     pub fn is_sound(&self) -> bool {
         !self.findings.iter().any(Finding::is_problem) && self.judged.as_ref().is_none_or(Judged::accepted)
     }
+}
+
+/// What the provider would say about the request that `convert` writes without a model and a limit of its own.
+///
+/// # Errors
+/// If the conversation is more than the provider takes.
+pub fn of_conversion(session: &Session, dialect: Dialect) -> Result<Verdict, ConvertError> {
+    let converted = convert_with(session, dialect, Choice::default(), OnBroken::Keep)?;
+    Ok(checker(dialect).check(converted.body.as_bytes()))
 }
 
 /// Whether the provider of a dialect would accept a request body, or a bare list of messages, as it stands. The session is
@@ -163,7 +172,12 @@ fn in_list(path: &str, list: &str) -> Option<(usize, Option<usize>)> {
     Some((message, block))
 }
 
-pub(crate) fn checker(dialect: Dialect) -> &'static rejoin_checkers::Checker {
+/// The strict checker of a dialect.
+///
+/// # Panics
+/// If there is none, which would be a bug.
+#[must_use]
+pub fn checker(dialect: Dialect) -> &'static rejoin_checkers::Checker {
     rejoin_checkers::named(dialect.name()).expect("BUG: a dialect without a checker")
 }
 

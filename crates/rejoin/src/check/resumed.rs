@@ -7,7 +7,7 @@ use rejoin_formats::{
     Dialect, Session,
     sessions::{
         self, Resend, Resent,
-        resend::{self, Habits, Speaks},
+        resend::{self, Habits, TargetDialect},
     },
 };
 use rejoin_view::{Finding, Position, Rule};
@@ -36,12 +36,12 @@ const PAIRS: &[Rule] = &[
 /// another agent's, if nothing is known about that agent, or if what is known is not enough to tell.
 #[must_use]
 pub fn resumed(session: &Session) -> Option<Judged> {
-    let agent = sessions::named(session.format)?.agent.as_ref();
+    let agent = sessions::named(session.format)?.agent.as_ref().map(|agent| agent.of(session));
     match agent.map(|agent| (agent.name, &agent.resend)) {
         Some((name, Resend::Pairs { to, habits })) => {
             let judged = pairs(session, name, to.dialect(session)?, habits)?;
             // What one provider refuses, another service may take.
-            (judged.accepted() || !matches!(to, Speaks::Like(_))).then_some(judged)
+            (judged.accepted() || !matches!(to, TargetDialect::Like(_))).then_some(judged)
         }
         _ => exactly(session),
     }
@@ -72,7 +72,7 @@ fn judged(session: &Session, dialect: Dialect, sender: Sender, resent: Resent) -
     Judged::new(dialect, sender, verdict, place)
 }
 
-/// Judges the calls and results that an agent would send. If programs or versions differ, only what all of them come to is told.
+/// Judges the calls and results that an agent would send. If versions differ, only what all of them come to is told.
 fn pairs(session: &Session, agent: &'static str, dialect: Dialect, habits: &[Habits]) -> Option<Judged> {
     let problems: Vec<Finding> = history_findings(session).filter(Finding::is_problem).collect();
     if problems.is_empty() {

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use rejoin_formats::{Dialect, Input, ReadError, Session, sessions};
+use rejoin_formats::{Dialect, Input, ReadError, Session, session::SourcePlace, sessions};
 use rejoin_record::{
     Entry,
-    json::{Doc, Kind},
+    json::{Doc, ValueKind},
 };
 use rejoin_view::{Finding, Position};
 
@@ -137,7 +137,9 @@ impl Subject {
         let mut lines = LineCounter { input, known: vec![(0, 1)], cache: HashMap::new() };
         for at in missing {
             let place = at.message.and_then(|message| places.get(&message));
-            at.line = place.map(|place| place.line.unwrap_or_else(|| lines.of(place.offset)));
+            // A folder, an archive or a database has no text of its own to count lines in.
+            let mut count = |place: &SourcePlace| (!input.text.is_empty()).then(|| lines.of(place.offset));
+            at.line = place.and_then(|place| place.line.or_else(|| count(place)));
         }
     }
 }
@@ -154,11 +156,12 @@ impl LineCounter<'_> {
         if let Some(line) = self.cache.get(&offset) {
             return *line;
         }
-        let place = self.known.partition_point(|(known, _)| *known <= offset);
+        let end = offset.min(self.input.text.len());
+        let place = self.known.partition_point(|(known, _)| *known <= end);
         let (from, line) = self.known[place - 1];
-        let bytes = &self.input.text.as_bytes()[from..offset.min(self.input.text.len())];
+        let bytes = &self.input.text.as_bytes()[from..end];
         let line = line + bytes.iter().filter(|&&byte| byte == b'\n').count();
-        self.known.insert(place, (offset, line));
+        self.known.insert(place, (end, line));
         self.cache.insert(offset, line);
         line
     }
@@ -171,7 +174,7 @@ const NOT_TEXT: &[u8] = b"\xff";
 fn dialect_of_request(text: &str) -> Option<Dialect> {
     let doc = Doc::parse(text).ok()?;
     let root = doc.root()?;
-    let list = |name: &str| root.get(name).is_some_and(|list| list.kind() == Kind::Array);
+    let list = |name: &str| root.get(name).is_some_and(|list| list.kind() == ValueKind::Array);
     let by_list = |dialect: &Dialect| list(dialect.wire().fields.messages);
     if !Dialect::all().any(|dialect| by_list(&dialect)) {
         return None;
@@ -188,5 +191,5 @@ fn dialect_of_request(text: &str) -> Option<Dialect> {
 }
 
 fn is_object(text: &str) -> bool {
-    Doc::parse(text).is_ok_and(|doc| doc.root().is_some_and(|root| root.kind() == Kind::Object))
+    Doc::parse(text).is_ok_and(|doc| doc.root().is_some_and(|root| root.kind() == ValueKind::Object))
 }

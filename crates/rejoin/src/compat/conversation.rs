@@ -22,7 +22,7 @@ use rejoin_view::TokenCounter;
 /// assert!(conversation.token_count as f64 > conversation.max_tokens as f64 * conversation.prune_threshold);
 /// ```
 #[derive(Debug)]
-pub struct Conversation {
+pub struct WindowedConversation {
     /// How many tokens it has: estimated with each message that is added, unless set to a provider's own count.
     pub token_count: usize,
     /// How many tokens it may have.
@@ -34,7 +34,7 @@ pub struct Conversation {
     inner: rejoin_engine::Conversation,
 }
 
-impl Conversation {
+impl WindowedConversation {
     /// A new conversation.
     #[must_use]
     pub fn new(max_tokens: usize, min_retain_turns: usize, prune_threshold: f64) -> Self {
@@ -49,7 +49,7 @@ impl Conversation {
         appended
     }
 
-    /// Prunes older turns if there are more tokens than the share of `max_tokens` at which that begins, and counts the tokens again.
+    /// Prunes older turns if there are more tokens than `prune_threshold` × `max_tokens`, and counts the tokens again.
     ///
     /// # Errors
     /// Never.
@@ -79,14 +79,14 @@ impl Conversation {
     }
 }
 
-impl Deref for Conversation {
+impl Deref for WindowedConversation {
     type Target = rejoin_engine::Conversation;
     fn deref(&self) -> &Self::Target {
         &self.inner
     }
 }
 
-impl DerefMut for Conversation {
+impl DerefMut for WindowedConversation {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.inner
     }

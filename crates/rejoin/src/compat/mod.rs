@@ -24,7 +24,7 @@ pub mod sequence;
 #[cfg(feature = "agent")]
 pub use compaction::{CompactConfig, needs_compaction, run_compact_task};
 #[cfg(feature = "store")]
-pub use conversation::Conversation;
+pub use conversation::WindowedConversation as Conversation;
 pub use messages::convert_messages;
 #[cfg(feature = "agent")]
 pub use ollama::OllamaConfig;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rejoin_engine::{
-    Wanted,
+    ProviderChoice,
     auth::Keys,
     provider::{Provider, ProviderError, http::HttpOptions, registry::connect},
 };
@@ -27,11 +27,11 @@ impl OllamaConfig {
     /// # Errors
     /// If the host is no address.
     pub fn provider(&self) -> Result<Arc<dyn Provider>, ProviderError> {
-        let wanted = Wanted {
+        let wanted = ProviderChoice {
             provider: Some(PROVIDER.to_owned()),
             model: Some(self.model.clone()),
             base_url: Some(self.host.clone()),
-            ..Wanted::default()
+            ..ProviderChoice::default()
         };
         connect(&wanted, &Keys::default(), &HttpOptions::default())
     }

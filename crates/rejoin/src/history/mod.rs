@@ -19,6 +19,7 @@
 
 pub mod branches;
 mod shape;
+#[cfg(feature = "agent")]
 pub mod tokens;
 pub mod view;
 

@@ -1,8 +1,12 @@
 //! What fills a model's window: the tokens of instructions, tools, and each kind of message in the view.
 
+use rejoin_engine::{
+    ProviderChoice,
+    turn::{context_tokens, last_counted},
+};
 use rejoin_formats::Session;
 use rejoin_record::{Content, Entry, Kind, Message, Role, content::TokenUsage, json::Object};
-use rejoin_view::{OnBroken, TokenCounter};
+use rejoin_view::{Correction, OnBroken, TokenCounter};
 
 use super::{Shown, ShownContent, view};
 
@@ -15,6 +19,8 @@ pub struct WindowUse {
     pub window: Option<u64>,
     /// Whether texts are counted exactly, not estimated.
     pub exact: bool,
+    /// Whether the counts are corrected by what the provider counted for the last request.
+    pub corrected: bool,
     /// The tokens of each part, in the order of [`PARTS`].
     pub parts: [u64; PARTS.len()],
     /// The tokens that the provider counted for the last request, if it did.
@@ -47,28 +53,43 @@ impl WindowUse {
     ) -> Self {
         let counter = TokenCounter::for_model(model);
         let mut parts = [0; PARTS.len()];
-        let own = session.context.own_instructions().map_or(0, |text| counter.text(text));
-        let fields: u64 = session.context.system().iter().map(|piece| counter.text(&piece.text)).sum();
-        parts[Part::Instructions as usize] = own + fields;
-        parts[Part::Tools as usize] =
-            session.context.tools().iter().map(|tool| counter.tool(tool.shown())).sum();
+        let (instructions, tools) = context_tokens(&session.context, &counter);
+        (parts[Part::Instructions as usize], parts[Part::Tools as usize]) = (instructions, tools);
+        let last = last_counted(entries, None).filter(|_| is_of_last_request(entries, model));
+        let mut correction = None;
         for row in view::rows(session, shown, OnBroken::Keep) {
             let Some(message) = &row.message else { continue };
-            let said = row.number.and_then(|number| shown.get(number)).map(|shown| &shown.what);
-            let part = match said {
+            let from = row.number.and_then(|number| shown.get(number));
+            if let Some((usage, _)) =
+                last.filter(|(_, answer)| from.is_some_and(|from| from.entry.id() == *answer))
+            {
+                // So far the parts are what the last request took.
+                correction = Correction::learned(&counter, parts.iter().sum(), usage.input);
+            }
+            let part = match from.map(|from| &from.what) {
                 Some(ShownContent::Summary(_)) => Part::Summaries,
                 _ => part_of(message),
             };
             parts[part as usize] += counter.message(message);
         }
+        if let Some(correction) = correction {
+            parts = parts.map(|part| correction.provider_tokens(part));
+        }
         let last_request =
             entries.iter().rev().filter(|entry| entry.envelope().kind == Kind::Turn).find_map(|entry| {
                 match Content::of(entry) {
-                    Content::Turn(turn) => turn.usage,
+                    Content::Turn(turn) if turn.unused_summary.is_none() => turn.usage,
                     _ => None,
                 }
             });
-        Self { model: model.to_owned(), window, exact: counter.is_exact(), parts, last_request }
+        Self {
+            model: model.to_owned(),
+            window,
+            exact: counter.is_exact(),
+            corrected: correction.is_some(),
+            parts,
+            last_request,
+        }
     }
 
     /// All tokens.
@@ -88,6 +109,7 @@ impl WindowUse {
             .text("model", &self.model)
             .number_or_null("window", self.window.and_then(|window| usize::try_from(window).ok()))
             .flag("exact", self.exact)
+            .flag("corrected", self.corrected)
             .number("total", self.total())
             .object("parts", parts)
             .number_or_null(
@@ -96,6 +118,16 @@ impl WindowUse {
             )
             .finish()
     }
+}
+
+/// Whether the last request went to a model. Counts of one model say nothing about those of another.
+fn is_of_last_request(entries: &[Entry], model: &str) -> bool {
+    let contexts = entries.iter().rev().filter(|entry| entry.envelope().kind == Kind::Context);
+    let mut wanted = contexts.filter_map(|entry| match Content::of(entry) {
+        Content::Context(context) => ProviderChoice::in_context(&context),
+        _ => None,
+    });
+    wanted.next().is_some_and(|wanted| wanted.model.as_deref() == Some(model))
 }
 
 fn part_of(message: &Message) -> Part {

@@ -166,10 +166,8 @@ impl EncodedView {
         let list = root.and_then(|root| root.given(crate::check::checker(self.dialect).list));
         let items: Vec<Value<'_>> = list.into_iter().flat_map(Value::items).collect();
         let mut from = limit.map_or(0, |limit| items.len().saturating_sub(limit));
-        let calls = |place: usize| items.get(place).copied().is_some_and(is_call);
-        while from > 0
-            && (items.get(from).copied().is_some_and(is_result) || (calls(from) && calls(from - 1)))
-        {
+        let continues = self.dialect.wire().continues;
+        while from > 0 && items.get(from).is_some_and(|item| continues(items[from - 1], *item)) {
             from -= 1;
         }
         let named = |item: &Value<'_>| {
@@ -179,22 +177,4 @@ impl EncodedView {
         let numbered = items.iter().enumerate().skip(from);
         numbered.map(|(number, item)| (number, named(item), item.raw().to_owned())).collect()
     }
-}
-
-/// Whether an item of a body holds results, in whatever dialect.
-fn is_result(item: Value<'_>) -> bool {
-    let is = |name: &str, word: &str| item.given(name).is_some_and(|value| value.is_str(word));
-    let parts = item.given("content").or_else(|| item.given("parts"));
-    is("role", "tool")
-        || item.given("type").and_then(|kind| kind.as_str()).is_some_and(|kind| kind.ends_with("_output"))
-        || parts.into_iter().flat_map(|parts| parts.items().collect::<Vec<_>>()).any(|part| {
-            part.given("type").is_some_and(|kind| kind.is_str("tool_result"))
-                || part.given("functionResponse").is_some()
-                || part.given("toolResult").is_some()
-        })
-}
-
-/// Whether an item of a body is one call of a batch, in the dialect that makes an item of each.
-fn is_call(item: Value<'_>) -> bool {
-    item.given("type").and_then(|kind| kind.as_str()).is_some_and(|kind| kind.ends_with("_call"))
 }

@@ -70,10 +70,18 @@ impl Journal {
     /// The last import into this store that was not undone; none if there is no other.
     #[must_use]
     pub fn last(&self) -> Option<PastImport> {
-        let here = |(_, lines): &(String, Vec<Line>)| lines.iter().any(|line| line.store == self.store);
-        let (began, mut lines) = imports(&self.text().unwrap_or_default()).into_iter().rfind(here)?;
-        lines.retain(|line| line.store == self.store);
-        Some(PastImport { began, lines })
+        self.last_of(|_| true)
+    }
+
+    /// The same among the conversations that a function allows, such as those of one scope. The others of an import are left alone.
+    pub fn last_of(&self, allows: impl Fn(ConversationId) -> bool) -> Option<PastImport> {
+        for (began, mut lines) in imports(&self.text().unwrap_or_default()).into_iter().rev() {
+            lines.retain(|line| line.store == self.store && allows(line.id));
+            if !lines.is_empty() {
+                return Some(PastImport { began, lines });
+            }
+        }
+        None
     }
 
     /// Undoes an import: a conversation that it added is deleted, and one that had grown is what it was before. One that went on

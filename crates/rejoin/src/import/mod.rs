@@ -175,7 +175,10 @@ impl<'s> Importer<'s> {
         each: &mut impl FnMut(ImportStep<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let sessions = match candidate.read(self.from, self.open) {
-            Ok(sessions) => sessions,
+            Ok(mut sessions) => {
+                self.wanted.choose(&mut sessions);
+                sessions
+            }
             Err(why) => {
                 self.counts.skip(&candidate.path, why.reason());
                 self.counts.unreadable += usize::from(candidate.is_expected());
@@ -199,7 +202,10 @@ impl<'s> Importer<'s> {
         let mut stopped = Ok(());
         source::each_history(address, &mut |sessions| {
             let sessions = match sessions {
-                Ok(sessions) => sessions,
+                Ok(mut sessions) => {
+                    self.wanted.choose(&mut sessions);
+                    sessions
+                }
                 Err(error) => {
                     self.counts.skip(Path::new(&name), "without a conversation in it");
                     tracing::debug!("{name}: {error}");
@@ -213,7 +219,7 @@ impl<'s> Importer<'s> {
         stopped
     }
 
-    /// Stores a conversation, if it is wanted.
+    /// Stores a conversation.
     fn session<E: From<EngineError>>(
         &mut self,
         path: &str,
@@ -221,9 +227,6 @@ impl<'s> Importer<'s> {
         memory: Option<&mut ImportMemory>,
         each: &mut impl FnMut(ImportStep<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        if !self.wanted.wants(session) {
-            return Ok(());
-        }
         self.counts.read += 1;
         let imported = match memory {
             _ if session.format == jsonl::FORMAT => self.own_record(path),

@@ -9,7 +9,7 @@ use rejoin_engine::{
     serde_json::{Map, Value, json},
     turn::recalled_from,
 };
-use rejoin_store::{Access, Filter, Location, Search, Store, StoreError};
+use rejoin_store::{Access, Filter, Location, ScopeFilter, Search, Store, StoreError};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt as _,
     model::{
@@ -36,16 +36,18 @@ const LONGEST: usize = 256 * 1024;
 #[error("{0}")]
 pub struct McpServeError(String);
 
-/// Serves the conversations of a store to one client, until it closes its end.
+/// Serves the conversations of a store to one client, until it closes its end. Conversations outside the scope do not exist for the client;
+/// [`ScopeFilter::OPEN`] admits all.
 ///
 /// # Errors
 /// If the client does not begin as the protocol demands.
 pub async fn serve(
     location: Location,
+    scope: ScopeFilter,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), McpServeError> {
-    let serving = HistoryServer { location }.serve((input, output)).await;
+    let serving = HistoryServer { location, scope }.serve((input, output)).await;
     let serving = serving.map_err(|why| McpServeError(format!("no MCP client began a session: {why}")))?;
     let ended = serving.waiting().await.map(drop);
     ended.map_err(|why| McpServeError(format!("the MCP session ended with an error: {why}")))
@@ -53,6 +55,7 @@ pub async fn serve(
 
 struct HistoryServer {
     location: Location,
+    scope: ScopeFilter,
 }
 
 /// A tool of the server: its name, what it does, and its arguments.
@@ -191,9 +194,10 @@ impl ServerHandler for HistoryServer {
             let why = format!("there is no such tool; there are: {}", names.join(", "));
             return Err(ErrorData::invalid_params(why, None));
         };
-        let (location, arguments) = (self.location.clone(), Arguments(request.arguments.unwrap_or_default()));
+        let (location, scope) = (self.location.clone(), self.scope.clone());
+        let arguments = Arguments(request.arguments.unwrap_or_default());
         // A store blocks, and a large one for some time.
-        let called = tokio::task::spawn_blocking(move || call(&location, offered, &arguments)).await;
+        let called = tokio::task::spawn_blocking(move || call(&location, &scope, offered, &arguments)).await;
         let called = called.unwrap_or_else(|why| Err(format!("the call failed: {why}")));
         let result = match called {
             Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
@@ -203,14 +207,19 @@ impl ServerHandler for HistoryServer {
     }
 }
 
-fn call(location: &Location, offered: &Offered, arguments: &Arguments) -> Result<String, String> {
+fn call(
+    location: &Location,
+    scope: &ScopeFilter,
+    offered: &Offered,
+    arguments: &Arguments,
+) -> Result<String, String> {
     let known = (offered.properties)();
     if let Some(odd) = arguments.0.keys().find(|name| known.get(name.as_str()).is_none()) {
         let names: Vec<&String> = known.as_object().into_iter().flatten().map(|(name, _)| name).collect();
         return Err(format!("there is no argument {odd:?}; there are: {names:?}"));
     }
     match open_store(location, Access::Read) {
-        Ok(store) => (offered.run)(&*store, arguments),
+        Ok(store) => (offered.run)(&Arc::<dyn Store>::from(store).scoped(scope.clone()), arguments),
         Err(StoreError::Missing(_)) => Err(String::from("there are no stored conversations yet")),
         Err(why) => Err(format!("the store cannot be read: {why}")),
     }

@@ -200,10 +200,12 @@ pub struct LookFor {
 }
 
 impl LookFor {
-    /// Whether the newest message of a session is recent enough. A file may hold many; a message need not have a time.
-    #[must_use]
-    pub fn wants(&self, session: &Session) -> bool {
-        self.since.is_none_or(|since| session.newest().is_none_or(|newest| newest >= since))
+    /// Keeps the sessions that are wanted of a file that was changed recently enough. The only one of a file was changed with it. Of
+    /// several, as in a database, those with a recent message are; a message need not have a time.
+    pub fn choose(&self, sessions: &mut Vec<Session>) {
+        if let Some(since) = self.since.filter(|_| sessions.len() > 1) {
+            sessions.retain(|session| session.newest().is_none_or(|newest| newest >= since));
+        }
     }
 
     /// Whether a file or a folder was changed recently enough. What cannot be told is looked at.
@@ -265,12 +267,13 @@ impl Candidate {
     ) -> Option<FileState> {
         let mut read = self.read(None, open);
         if let Ok(sessions) = &mut read {
-            sessions.retain(|session| wanted.wants(session));
+            wanted.choose(sessions);
         }
         let agent = match &read {
             Ok(sessions) => {
                 let format = sessions.first()?.format;
-                AgentPlace::of(format).map_or(format, |agent| agent.name)
+                // A checkpoint in an agent's folder may be in the format of its requests.
+                AgentPlace::of(format).or(self.agent).map_or(format, |agent| agent.name)
             }
             Err(_) if !self.is_expected() => return None,
             Err(_) => self.agent.map_or("", |agent| agent.name),

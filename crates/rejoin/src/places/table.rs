@@ -88,7 +88,12 @@ pub const AGENTS: &[AgentPlace] = &[
         format: "gemini-cli",
         spots: &[spot(
             &["$GEMINI_CLI_HOME/.gemini", "~/.gemini"],
-            &["tmp/*/chats/session-*.jsonl", "tmp/*/chats/session-*.json", "tmp/*/chats/*/*.jsonl"],
+            &[
+                "tmp/*/chats/session-*.jsonl",
+                "tmp/*/chats/session-*.json",
+                "tmp/*/chats/*/*.jsonl",
+                "tmp/*/checkpoint-*.json",
+            ],
         )],
         installs: Some(installing::gemini_cli),
     },

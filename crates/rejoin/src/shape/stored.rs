@@ -7,7 +7,7 @@ use rejoin_record::{
     ConversationId,
     json::{Object, quoted},
 };
-use rejoin_store::{Enabled, Hit, Location, Place, Problem, Size, StoreOption, Summary, Verified};
+use rejoin_store::{Enabled, Hit, Location, Problem, Size, StoragePlace, StoreOption, Summary, Verified};
 
 /// A conversation in a list.
 #[must_use]
@@ -224,9 +224,9 @@ pub fn enabled(option: &str, enabled: Enabled, time: Duration) -> String {
 fn problem(problem: &Problem) -> String {
     let object = Object::new().text_or_null("conversation", problem.conversation);
     let object = match problem.place {
-        Place::Line(line) => object.number("line", line),
-        Place::Row(row) => object.number("row", row),
-        Place::Store => object,
+        StoragePlace::Line(line) => object.number("line", line),
+        StoragePlace::Row(row) => object.number("row", row),
+        StoragePlace::Store => object,
     };
     object.text("what", &problem.what).flag("torn", problem.torn).finish()
 }

@@ -128,6 +128,7 @@ impl Unread {
                 "in a format that is not read yet"
             }
             Self::Format(ReadError::NoConversation(_) | ReadError::UnknownFormat) => "no conversation in it",
+            Self::Format(ReadError::DamagedDatabase(_)) => "damaged database",
             Self::Format(ReadError::Ambiguous { .. }) => "in one of two formats",
         }
     }
@@ -381,8 +382,8 @@ fn look_at(
     }
     let rest = LOOK_AT - bytes.len() as u64;
     (&mut source).take(rest).read_to_end(&mut bytes).map_err(failed)?;
-    // The beginning tells whether it is a file of lines: such a file need not be one text to be read. Other formats are told
-    // from the whole text.
+    // The beginning tells whether it is a file of lines: such a file need not be one text to be read. Other formats
+    // are recognised by the whole text.
     let is_whole = (bytes.len() as u64) < LOOK_AT;
     let detect = if is_whole { sessions::detect } else { sessions::detect_lines };
     let claimed = || detect(&String::from_utf8_lossy(&bytes));

@@ -5,7 +5,10 @@
 use std::{
     fmt,
     io::{self, BufReader, Cursor, Read, Seek},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use flate2::read::MultiGzDecoder;
@@ -30,8 +33,14 @@ pub const UNPACKED_BYTES: u64 = 1024 * 1024 * 1024;
 /// The most files that an archive may have.
 const ENTRIES: usize = 100_000;
 
-/// How many times its packed size a file of an archive may have. Deflate reaches a thousand only for a file of one repeated byte.
+/// How many times its packed size a file of an archive, or one packed by zstd, may have. Deflate reaches a thousand only for a file of one repeated byte.
 const RATIO: u64 = 1_000;
+
+/// The same for gzip, which finds repetition only within 32 KiB: real sessions stay far below.
+const GZIP_RATIO: u64 = 200;
+
+/// So much may be unpacked from however little: a small file of repeated lines is no bomb.
+const ANY_RATIO: u64 = 16 * 1024 * 1024;
 
 /// What a file is, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,26 +89,53 @@ pub struct Unpacked {
 /// How it is compressed, and why it cannot be read.
 pub fn unpack(source: ByteSource) -> Result<Unpacked, (Packing, io::Error)> {
     let (outer, source) = look(source).map_err(|why| (Packing::None, why))?;
+    let packed = Arc::new(AtomicU64::new(0));
+    let ratio = if outer == Packing::Gzip { GZIP_RATIO } else { RATIO };
+    let source = Counted { source, count: Arc::clone(&packed) };
     let unpacked: ByteSource = match outer {
         Packing::Gzip => Box::new(MultiGzDecoder::new(BufReader::new(source))),
         Packing::Zstd => Box::new(zstd::Decoder::new(source).map_err(|why| (outer, why))?),
-        inner => return Ok(Unpacked { outer: Packing::None, inner, source }),
+        inner => return Ok(Unpacked { outer: Packing::None, inner, source: source.source }),
     };
-    let bounded = Box::new(Bounded { source: unpacked, left: UNPACKED_BYTES });
+    let bounded = Box::new(Bounded { source: unpacked, unpacked: 0, packed, ratio });
     let (inner, source) = look(bounded).map_err(|why| (outer, why))?;
     Ok(Unpacked { outer, inner, source })
 }
 
-/// A source that fails at a limit instead of going on.
+/// A source whose bytes are counted while they are read.
+struct Counted {
+    source: ByteSource,
+    count: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(into)?;
+        self.count.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+/// A source that fails at a limit instead of going on. What is unpacked from very little is refused long before, so that it is
+/// never collected in memory.
 struct Bounded {
     source: ByteSource,
-    left: u64,
+    unpacked: u64,
+    packed: Arc<AtomicU64>,
+    /// How many times what was read may be unpacked from it.
+    ratio: u64,
 }
 
 impl Read for Bounded {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.source.read(into)?;
-        self.left = self.left.checked_sub(count as u64).ok_or_else(too_much)?;
+        self.unpacked += count as u64;
+        if self.unpacked > UNPACKED_BYTES {
+            return Err(too_much());
+        }
+        if self.unpacked > ANY_RATIO && self.unpacked / self.ratio > self.packed.load(Ordering::Relaxed) {
+            return Err(io::Error::other(format!("it unpacks to more than {} times its size", self.ratio)));
+        }
         Ok(count)
     }
 }

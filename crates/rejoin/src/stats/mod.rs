@@ -8,7 +8,7 @@ mod shape;
 use std::collections::{BTreeMap, HashSet};
 
 use rejoin_engine::{
-    CallKey, CallRecord, CallStatus, Recorded, Wanted,
+    CallKey, CallRecord, CallStatus, ProviderChoice, Recorded,
     calls::calls,
     provider::catalogue::{self, Dollars, Price},
     time_of,
@@ -94,8 +94,8 @@ impl Spent {
         (self.usage.input > 0).then(|| self.usage.cached as f64 / self.usage.input as f64)
     }
 
-    fn add(&mut self, usage: &TokenUsage, price: Option<Price>) {
-        self.requests += 1;
+    fn add(&mut self, requests: u64, usage: &TokenUsage, price: Option<Price>) {
+        self.requests = self.requests.saturating_add(requests);
         self.usage.add(usage);
         match price {
             Some(price) => self.cost = self.cost + price.of(usage),
@@ -200,33 +200,46 @@ impl Tally {
                     fold.requests_sent += 1;
                     self.stats.requests += u64::from(counts);
                 }
-                if let Some(usage) = turn.usage.filter(|_| counts) {
-                    self.spend(entry, fold.model.clone(), fold.price, &usage);
+                match (turn.usage.filter(|_| counts), &turn.unused_summary) {
+                    (Some(usage), Some(unused)) => {
+                        let by = fold.summariser(Some(&unused.model));
+                        self.summary(entry, by, unused.requests, &usage);
+                    }
+                    (Some(usage), None) => {
+                        self.spend(entry, (fold.model.clone(), fold.price), 1, &usage);
+                    }
+                    (None, _) => {}
                 }
             }
             Content::Compacted(compacted) if counts => {
                 self.stats.compactions += 1;
                 let Some(usage) = compacted.usage else { return };
-                self.stats.requests += 1;
-                let mut model = fold.model.clone();
-                let mut price = fold.price;
-                if let Some(by) = compacted.model.as_deref().filter(|by| *by != model.model) {
-                    model.model = by.to_owned();
-                    price = catalogue::price(&model.provider, by, fold.base_url.as_deref());
-                }
-                self.spend(entry, model, price, &usage);
+                let by = fold.summariser(compacted.model.as_deref());
+                self.summary(entry, by, compacted.requests.unwrap_or(1), &usage);
             }
             Content::Prune(prune) if counts => self.stats.pruned += prune.results.len() as u64,
             _ => {}
         }
     }
 
-    fn spend(&mut self, entry: &Entry, model: ModelName, price: Option<Price>, usage: &TokenUsage) {
-        self.stats.spent.add(usage, price);
-        self.stats.models.entry(model).or_default().add(usage, price);
+    /// Counts the requests for a summary, which no other entry tells of.
+    fn summary(&mut self, entry: &Entry, by: (ModelName, Option<Price>), requests: u64, usage: &TokenUsage) {
+        self.stats.requests = self.stats.requests.saturating_add(requests);
+        self.spend(entry, by, requests, usage);
+    }
+
+    fn spend(
+        &mut self,
+        entry: &Entry,
+        (model, price): (ModelName, Option<Price>),
+        requests: u64,
+        usage: &TokenUsage,
+    ) {
+        self.stats.spent.add(requests, usage, price);
+        self.stats.models.entry(model).or_default().add(requests, usage, price);
         if let Some(time) = time_of(entry) {
             let day = time.to_string().chars().take_while(|char| *char != 'T').collect();
-            self.stats.days.entry(day).or_default().add(usage, price);
+            self.stats.days.entry(day).or_default().add(requests, usage, price);
         }
     }
 }
@@ -260,9 +273,9 @@ impl Fold {
     fn target(&mut self, content: &Content) {
         let (provider, model, base_url) = match content {
             Content::Header(header) => (header.provider.as_deref(), header.model.as_deref(), None),
-            Content::Context(context) => match Wanted::in_context(context) {
+            Content::Context(context) => match ProviderChoice::in_context(context) {
                 Some(wanted) => {
-                    let Wanted { provider, model, base_url, .. } = wanted;
+                    let ProviderChoice { provider, model, base_url, .. } = wanted;
                     return self.set(provider, model, base_url);
                 }
                 None => return,
@@ -278,6 +291,17 @@ impl Fold {
         self.model = ModelName { provider: named(provider), model: named(model) };
         self.price = catalogue::price(&self.model.provider, &self.model.model, base_url.as_deref());
         self.base_url = base_url;
+    }
+
+    /// The model that wrote a summary, and its price.
+    fn summariser(&self, by: Option<&str>) -> (ModelName, Option<Price>) {
+        match by.filter(|by| *by != self.model.model) {
+            None => (self.model.clone(), self.price),
+            Some(by) => {
+                let model = ModelName { model: by.to_owned(), ..self.model.clone() };
+                (model, catalogue::price(&self.model.provider, by, self.base_url.as_deref()))
+            }
+        }
     }
 
     /// Whether an answer belongs to a request that was counted when it was sent.

@@ -10,7 +10,7 @@ use rusqlite::{Connection, Row};
 
 use crate::{
     sql,
-    store::{Place, Problem},
+    store::{Problem, StoragePlace},
 };
 
 /// An entry that was seen and is missing.
@@ -37,7 +37,7 @@ impl Lost {
             }
             Some(_) => format!("entry {seq} is not the one that was here before"),
         };
-        let place = self.rest.map_or(Place::Store, |rest| Place::Row((rest + 1).min(*seq)));
+        let place = self.rest.map_or(StoragePlace::Store, |rest| StoragePlace::Row((rest + 1).min(*seq)));
         Problem::of(Some(self.conversation), place, what)
     }
 }
@@ -49,7 +49,7 @@ pub(crate) fn advice(index: &Path) -> Problem {
          did that on purpose, delete {} and this message goes away",
         index.display()
     );
-    Problem::of(None, Place::Store, what)
+    Problem::of(None, StoragePlace::Store, what)
 }
 
 fn row(row: &Row<'_>) -> rusqlite::Result<Option<Lost>> {

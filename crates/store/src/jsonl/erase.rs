@@ -20,7 +20,7 @@ use crate::{
     aside::Sought,
     error::{StoreError, StoreResult},
     scan,
-    store::{Erasure, Item},
+    store::{Erasure, StoredItem},
 };
 
 /// The name of the new file until it is renamed.
@@ -69,7 +69,7 @@ pub(super) fn erase(
 pub(super) fn contents(file: &File, ids: &[EntryId]) -> io::Result<Vec<Sought>> {
     let mut found = Vec::new();
     read::read(file, Span { from: 0, locked: true }, &mut |read| {
-        if let Item::Entry(entry) = &read.item
+        if let StoredItem::Entry(entry) = &read.item
             && ids.contains(&entry.id())
         {
             let body = entry.body().cloned().unwrap_or_else(|| Raw::new(String::new()));

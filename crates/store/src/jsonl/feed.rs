@@ -21,7 +21,7 @@ use crate::{
         put_going,
     },
     scan, sql,
-    store::{Item, Store as _},
+    store::{Store as _, StoredItem},
 };
 
 /// The files of a folder, as they were a moment ago.
@@ -90,7 +90,7 @@ impl Feed for Files<'_> {
         let mut found = HashMap::new();
         for (id, mut wanted) in wanted {
             self.store.read(id, wanted.keys().copied().min().unwrap_or(0), &mut |item| {
-                if let Item::Entry(entry) = item
+                if let StoredItem::Entry(entry) = item
                     && let Some(key) = wanted.remove(&entry.envelope().seq)
                 {
                     found.insert(key, (id, entry));
@@ -150,8 +150,8 @@ impl Files<'_> {
         let (mut entries, mut damaged) = (Vec::new(), false);
         self.store.read(id, from, &mut |item| {
             match item {
-                Item::Entry(entry) => entries.push(entry),
-                Item::Damage(damage) => damaged |= !damage.torn,
+                StoredItem::Entry(entry) => entries.push(entry),
+                StoredItem::Damage(damage) => damaged |= !damage.torn,
             }
             ControlFlow::Continue(())
         })?;

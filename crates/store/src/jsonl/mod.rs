@@ -344,7 +344,7 @@ impl Store for Jsonl {
             match self.verify_one(id, each) {
                 Ok(one) => all.add(one),
                 Err(StoreError::NotFound(_)) => {}
-                Err(why) => each(Problem::of(Some(id), Place::Store, why.to_string())),
+                Err(why) => each(Problem::of(Some(id), StoragePlace::Store, why.to_string())),
             }
         }
         Ok(all)
@@ -393,11 +393,11 @@ impl Jsonl {
         let file = self.file(conversation)?;
         let verified = scan::verify_with(conversation, each, |sink| {
             read::read(&file, Span { from: 0, locked: false }, &mut |read| {
-                if let Item::Entry(entry) = &read.item {
+                if let StoredItem::Entry(entry) = &read.item {
                     newest = Some(entry.envelope().seq);
                     seen.retain(|seen| seen.seq != entry.envelope().seq || seen.hash != entry.hash());
                 }
-                sink(Place::Line(read.line), read.item);
+                sink(StoragePlace::Line(read.line), read.item);
                 ControlFlow::Continue(())
             })
             .map_err(self.failed("reading", conversation))

@@ -17,7 +17,7 @@ use super::{
     lines::Lines,
     read::exact,
 };
-use crate::store::{Each, Item, PartRead, Selected};
+use crate::store::{Each, PartRead, Selected, StoredItem};
 
 /// Below this many bytes, lines are read one after the other.
 const NEAR: u64 = 1 << 14;
@@ -33,7 +33,7 @@ pub(super) fn read(
     for seq in earlier {
         let Some((_, entry)) = search.entry(*seq, &mut known)? else { return Ok(PartRead::Impossible) };
         known.add(&entry, true);
-        if each(Item::Entry(entry)).is_break() {
+        if each(StoredItem::Entry(entry)).is_break() {
             return Ok(PartRead::Done);
         }
     }
@@ -53,7 +53,7 @@ pub(super) fn read(
         };
         known.add(&entry, true);
         next += 1;
-        if each(Item::Entry(entry)).is_break() {
+        if each(StoredItem::Entry(entry)).is_break() {
             break;
         }
     }

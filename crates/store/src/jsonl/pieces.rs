@@ -5,7 +5,7 @@ use std::ops::Range;
 use rejoin_record::{
     Entry,
     entry::{EntryError, VERSION},
-    json::{Doc, Kind},
+    json::{Doc, ValueKind},
 };
 
 /// The beginning of every entry.
@@ -171,7 +171,7 @@ fn several(line: &[u8], within: Range<usize>, mut rest: Rest) -> Pieces {
         while let Some(found) = find(&text.as_bytes()[at..], BEGINNING) {
             let start = at + found;
             let (doc, error) = Doc::parse_prefix(&text[start..]);
-            let root = doc.root().filter(|root| !root.is_cut() && root.kind() == Kind::Object);
+            let root = doc.root().filter(|root| !root.is_cut() && root.kind() == ValueKind::Object);
             let read = match (&root, error) {
                 (Some(root), _) => root.end(),
                 (None, Some(error)) if !is_open_string(text.get(start + error.offset..).unwrap_or("")) => {
@@ -210,9 +210,9 @@ fn several(line: &[u8], within: Range<usize>, mut rest: Rest) -> Pieces {
         let zeros = !rest.ranges.is_empty() && rest.ranges.iter().all(|range| is_zeros(&line[range.clone()]));
         rest.shape = if zeros { Shape::Zeros } else { Shape::Other };
         rest.why = match (count, rest.ranges.is_empty()) {
-            (_, true) => format!("{count} entries stand on one line"),
-            (1, false) => String::from("something that is no entry stands on the line of one"),
-            (_, false) => format!("{count} entries stand on one line, with something that is no entry"),
+            (_, true) => format!("{count} entries share one line"),
+            (1, false) => String::from("a line holds an entry and something else"),
+            (_, false) => format!("{count} entries share one line with something else"),
         };
     }
     Pieces { entries, rest: Some(rest) }

@@ -20,14 +20,14 @@ use super::{
 };
 use crate::{
     scan,
-    store::{Damage, Item, Place},
+    store::{Damage, StoragePlace, StoredItem},
 };
 
 /// What a reader hands out.
 #[derive(Debug)]
 pub(super) struct Read {
     pub line: u64,
-    pub item: Item,
+    pub item: StoredItem,
     /// Whether a newer version wrote it.
     pub newer: bool,
 }
@@ -151,7 +151,7 @@ impl Broken {
             bytes.extend(files::read_at(file, range.start, (range.end - range.start) as usize)?);
         }
         let why = if torn { format!("a write that was cut off ({})", self.why) } else { self.why.clone() };
-        let item = Item::Damage(Damage { place: Place::Line(self.line), why, bytes, torn });
+        let item = StoredItem::Damage(Damage { place: StoragePlace::Line(self.line), why, bytes, torn });
         Ok(Read { line: self.line, item, newer: self.newer })
     }
 }
@@ -165,7 +165,11 @@ fn has_hole(bytes: &[u8]) -> bool {
 /// The damage of a whole entry on a line that was changed.
 pub(super) fn misspelled(line: u64) -> Read {
     let why = "the entry is whole, but the line is not as it was written";
-    Read { line, item: Item::Damage(Damage::at(Place::Line(line), why, Vec::new())), newer: false }
+    Read {
+        line,
+        item: StoredItem::Damage(Damage::at(StoragePlace::Line(line), why, Vec::new())),
+        newer: false,
+    }
 }
 
 /// Reads a file from its beginning, and hands out everything from a `seq` on.
@@ -191,7 +195,8 @@ fn plain(file: &File, span: Span, known: &mut Known, sink: Sink<'_>) -> io::Resu
         next = (at.start + at.len + 1, at.number + 1);
         let wanted = known.expected() >= span.from;
         known.add(&entry, true);
-        stopped = wanted && sink(Read { line: at.number, item: Item::Entry(entry), newer: false }).is_break();
+        stopped =
+            wanted && sink(Read { line: at.number, item: StoredItem::Entry(entry), newer: false }).is_break();
         if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let mut lines = Lines::from(file, 0, 1, span.locked)?;

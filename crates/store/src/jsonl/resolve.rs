@@ -18,7 +18,7 @@ use super::{
     pieces,
     read::{Around, Broken, Read, Remainder, Sink, Span, entry_at, misspelled},
 };
-use crate::{scan, store::Item};
+use crate::{scan, store::StoredItem};
 
 /// A line that holds an entry, which is not judged yet.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ pub(super) fn resolve(
     for place in std::iter::once(None).chain(order.into_iter().map(Some)) {
         if let Some(one) = place.map(|place| &found[place]) {
             let mut reads = judge(file, one, known)?;
-            if reads.iter().any(|read| matches!(read.item, Item::Entry(_))) {
+            if reads.iter().any(|read| matches!(read.item, StoredItem::Entry(_))) {
                 if let Some(before) = last.filter(|last| !said && last.range.start > one.range.start) {
                     said = true;
                     let why = format!("the lines are out of order: {} stands before {}", one.seq, before.seq);
@@ -141,7 +141,7 @@ fn judge(file: &File, one: &Found, known: &mut Known) -> io::Result<Vec<Read>> {
         verdict => verdict == Verdict::Sure,
     };
     known.add(&entry, sure);
-    let mut reads = vec![Read { line: one.line, item: Item::Entry(entry), newer: false }];
+    let mut reads = vec![Read { line: one.line, item: StoredItem::Entry(entry), newer: false }];
     if !sure {
         let doubt = Broken { ranges: Vec::new(), ..wrong(one, scan::unproven(one.id)) };
         reads.push(doubt.read(file, Around::Gap)?);

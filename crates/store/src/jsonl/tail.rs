@@ -9,7 +9,7 @@ use super::{
     lines::{Backwards, LineAt, Lines},
     read::{self, Span},
 };
-use crate::store::{Damage, Item};
+use crate::store::{Damage, StoredItem};
 
 /// The newest entry of a file. If the last lines are not simply entries, the whole file is read, and damage is handed out, with whether a
 /// newer version wrote it.
@@ -22,11 +22,11 @@ pub(super) fn tail(
     if tail.is_none() {
         read::read(file, Span { from: 0, locked }, &mut |read| {
             match read.item {
-                Item::Entry(entry) if tail.is_none_or(|tail| tail.seq <= entry.envelope().seq) => {
+                StoredItem::Entry(entry) if tail.is_none_or(|tail| tail.seq <= entry.envelope().seq) => {
                     tail = Some(Tail::of(&entry));
                 }
-                Item::Entry(_) => {}
-                Item::Damage(damage) => damaged(damage, read.newer),
+                StoredItem::Entry(_) => {}
+                StoredItem::Damage(damage) => damaged(damage, read.newer),
             }
             ControlFlow::Continue(())
         })?;

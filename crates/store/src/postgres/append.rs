@@ -112,7 +112,7 @@ fn entry_id(row: &Row, column: usize) -> EntryId {
 fn hash(row: &Row, column: usize) -> StoreResult<Hash> {
     let bytes = row.get::<_, &[u8]>(column).try_into();
     let bytes = bytes.map_err(|_| StoreError::Damaged {
-        place: crate::store::Place::Store,
+        place: crate::store::StoragePlace::Store,
         why: String::from("a hash does not have 32 bytes"),
     })?;
     Ok(Hash::from_bytes(bytes))

@@ -1,6 +1,6 @@
 //! Removes the content of entries.
 //!
-//! The server keeps old versions of rows until it is told to clean up, which happens here. Its log and its backups are its operator's.
+//! The server keeps old versions of rows until it is vacuumed, which happens here. Its log and its backups are up to its operator.
 
 use rejoin_record::{ConversationId, Entry, Tail};
 

@@ -81,7 +81,7 @@ fn take_as(
     conversation: ConversationId,
     holder: &Holder,
 ) -> StoreResult<Lease> {
-    let place = Place::here();
+    let place = StoragePlace::here();
     let text = place.note(holder);
     let got = inner.link.run("asking for the right to write", |client| {
         let (place, text) = (&place, &text);
@@ -128,7 +128,7 @@ async fn acquire(
     conversation: ConversationId,
     token: uuid::Uuid,
     text: &str,
-    place: &Place,
+    place: &StoragePlace,
 ) -> Result<Result<(), Holder>, Trouble> {
     let name = conversation.to_string();
     let query = "INSERT INTO rejoin.lease AS held (conversation, token, holder, until) \
@@ -148,7 +148,7 @@ async fn acquire(
         let Some(row) = client.query_opt(&lookup, &[&name]).await? else { continue };
         let (other, note): (uuid::Uuid, &str) = (row.get(0), row.get(1));
         if other == gone || !place.knows_to_be_gone(note, other) {
-            return Ok(Err(Holder::from_json(note)));
+            return Ok(Err(place.holder(note)));
         }
         gone = other;
     }
@@ -165,12 +165,12 @@ fn random() -> uuid::Uuid {
 }
 
 /// Where a process runs, so that another one in the same place can tell whether it still does.
-struct Place {
+struct StoragePlace {
     /// The start of the machine, and the space of its process ids. Empty if the system does not say.
     machine: String,
 }
 
-impl Place {
+impl StoragePlace {
     fn here() -> Self {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let space = std::fs::read_link("/proc/self/ns/pid").ok();
@@ -195,14 +195,19 @@ impl Place {
             .finish()
     }
 
+    /// The holder that a note names. A process of another machine is said to be there: its number means nothing here.
+    fn holder(&self, note: &str) -> Holder {
+        let mut holder = Holder::from_json(note);
+        let host = field(note, "host");
+        if !host.is_empty() && field(note, "machine") != self.machine {
+            holder.command = format!("{} on {host}", holder.command);
+        }
+        holder
+    }
+
     /// Whether a holder ran here and does not any more.
     fn knows_to_be_gone(&self, note: &str, token: uuid::Uuid) -> bool {
-        let (doc, _) = Doc::parse_prefix(note);
-        let field = |name: &str| {
-            let value = doc.root().and_then(|root| root.given(name));
-            value.and_then(|value| value.as_str().map(|text| text.into_owned())).unwrap_or_default()
-        };
-        let (machine, then) = (field("machine"), field("started"));
+        let (machine, then) = (field(note, "machine"), field(note, "started"));
         if self.machine.is_empty() || machine != self.machine || then.is_empty() {
             return false;
         }
@@ -210,6 +215,13 @@ impl Place {
         let is_left = pid == std::process::id() && !guard(&HELD).contains(&token);
         is_left || started(pid).is_none_or(|now| now != then)
     }
+}
+
+/// A field of a note.
+fn field(note: &str, name: &str) -> String {
+    let (doc, _) = Doc::parse_prefix(note);
+    let value = doc.root().and_then(|root| root.given(name));
+    value.and_then(|value| value.as_str().map(|text| text.into_owned())).unwrap_or_default()
 }
 
 /// When a process was started, in the clock ticks of the system; none if there is no such process.

@@ -4,6 +4,7 @@
 //! and starts what has to happen from time to time.
 
 use std::{
+    error::Error as _,
     future::Future,
     io,
     ops::{Deref, DerefMut},
@@ -17,7 +18,7 @@ use tokio_postgres::{Row, error::SqlState, types::ToSql};
 
 use super::{
     address::{Reach, reason},
-    socket::{Dialer, Driver},
+    socket::{self, Dialer, Driver},
     tls,
 };
 use crate::{
@@ -303,8 +304,21 @@ impl Trouble {
         match self {
             Self::Store(why) => why,
             Self::Database(why) => failed(what, &why),
-            Self::Unreachable(why) => unreachable(what, format!("error connecting to server: {why}")),
+            Self::Unreachable(why) => {
+                let only_reads = why.kind() == socket::ONLY_READS;
+                let why = format!("error connecting to server: {why}");
+                if only_reads {
+                    return StoreError::Server { what, why, hint: ONLY_READS, unwritable: true };
+                }
+                unreachable(what, why)
+            }
         }
+    }
+
+    /// Whether no server listens there.
+    pub(super) fn is_silence(&self) -> bool {
+        matches!(self, Self::Unreachable(why)
+            if matches!(why.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound))
     }
 
     /// Whether the connection is gone, or was never there, as opposed to a statement that the server refused, and trying again at once
@@ -312,9 +326,7 @@ impl Trouble {
     fn is_broken(&self) -> bool {
         match self {
             Self::Store(_) => false,
-            Self::Unreachable(why) => {
-                !matches!(why.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
-            }
+            Self::Unreachable(why) => !self.is_silence() && why.kind() != socket::ONLY_READS,
             Self::Database(why) => why
                 .code()
                 .is_none_or(|code| [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(code)),
@@ -332,23 +344,25 @@ fn unreachable(what: &'static str, why: String) -> StoreError {
     StoreError::Server { what, why, hint, unwritable: true }
 }
 
+/// Advice about a standby, or a server that was set so.
+const ONLY_READS: &str =
+    "the server only reads: name the primary server in the address, or the standbys, too";
+
 /// Advice about passwords.
 const PASSWORD: &str =
     "put the right user and password into the address, PGUSER and PGPASSWORD, or ~/.pgpass";
 
-/// An error of the connection itself. The library tells its kinds apart only by their messages.
+/// An error of the connection itself. The library keeps its kinds private, so the cause decides: a failed handshake, another error of
+/// the socket, or a text of the library's own if the server and the settings of the address do not fit together.
 fn disconnected(what: &'static str, error: &tokio_postgres::Error) -> StoreError {
-    let (kind, why) = (error.to_string(), reason(error));
-    let hint = if kind.starts_with("error performing TLS handshake") {
-        if why.contains("does not support TLS") {
-            "the server does not encrypt: set `ssl = on` there, or use sslmode=prefer or sslmode=disable here"
-        } else {
-            tls::ROOTS
+    let why = reason(error);
+    let hint = match error.source().map(|cause| cause.downcast_ref::<io::Error>()) {
+        Some(Some(cause)) if cause.get_ref().is_some_and(|cause| cause.is::<rustls::Error>()) => tls::ROOTS,
+        None | Some(Some(_)) => return unreachable(what, why),
+        Some(None) => {
+            "if the password is missing, put it into the address, PGPASSWORD or ~/.pgpass; if the server does not encrypt, set \
+             `ssl = on` there, or use sslmode=prefer or sslmode=disable here"
         }
-    } else if kind.starts_with("invalid configuration") && why.contains("password") {
-        PASSWORD
-    } else {
-        return unreachable(what, why);
     };
     StoreError::Server { what, why, hint, unwritable: true }
 }
@@ -371,9 +385,7 @@ pub(super) fn failed(what: &'static str, error: &tokio_postgres::Error) -> Store
         }
         &SqlState::TOO_MANY_CONNECTIONS => "close other programs, or raise the server's max_connections",
         &SqlState::DISK_FULL => "the server's disk is full: make room there; nothing that was saved is lost",
-        &SqlState::READ_ONLY_SQL_TRANSACTION => {
-            "the server only reads: name the primary server in the address"
-        }
+        &SqlState::READ_ONLY_SQL_TRANSACTION => ONLY_READS,
         &SqlState::DEPENDENT_OBJECTS_STILL_EXIST => {
             "drop the views and keys that other programs made for this table, enable the option, and create them again"
         }

@@ -45,7 +45,7 @@ use crate::{
     backend::*,
     index::Follower,
     location::Address,
-    spool::Spool,
+    spool::{self, Spool},
     store::{Enabled, StoreOption},
     summary::Tally,
 };
@@ -53,7 +53,7 @@ use crate::{
 /// The number of conversations whose summary is kept in memory between appends.
 const REMEMBERED: usize = 256;
 
-/// How often an append is tried again because another writer came first, before the caller is told.
+/// How often an append is tried again after another writer's came first, before the caller gets an error.
 const TRIES: usize = 3;
 
 /// A store in a PostgreSQL database.
@@ -103,7 +103,7 @@ impl Beside {
         Self {
             drafts: Drafts::new(folder.join("drafts")),
             asides: Asides::new(folder.join("aside")),
-            spool: Spool::new(folder.join("unsaved")),
+            spool: Spool::new(folder.join(spool::FOLDER)),
         }
     }
 }
@@ -139,6 +139,7 @@ impl Postgres {
     /// Opens a database, and makes the tables if there are none.
     pub fn open(address: &Address, options: Options) -> StoreResult<Self> {
         let link = connect(address)?;
+        address.adopt_former_folder();
         if let Some(folder) = address.beside().filter(|_| options.access == Access::Write) {
             files::make_folders(folder)
                 .map_err(StoreError::io(format!("making the folder {}", folder.display())))?;
@@ -198,7 +199,14 @@ impl Postgres {
                     let query =
                         "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean";
                     let only_reads: bool = client.query_one(query, &[]).await?.get(0);
-                    (version, only_reads.then(|| String::from("the server only reads at the moment")))
+                    (
+                        version,
+                        only_reads.then(|| {
+                            String::from(
+                                "the server only reads at the moment; name the primary server in the address",
+                            )
+                        }),
+                    )
                 }
                 _ => (schema::migrate(&mut client).await?, None),
             };

@@ -9,7 +9,7 @@ use super::{append, link::Link, rows};
 use crate::{
     error::{StoreError, StoreResult},
     row::{self, InOrder, UnverifiedRow},
-    store::{Damage, Each, EachPiece, Item},
+    store::{Damage, Each, EachPiece, StoredItem},
 };
 
 /// The number of rows in the first page. Later pages have as many as fit into [`PAGE_BYTES`].
@@ -92,7 +92,7 @@ pub(super) fn read_at(
         let mut found = found.iter().map(rows::read).peekable();
         for place in places {
             let item = match found.next_if(|(seq, _)| seq == place) {
-                None => Item::Damage(row::lost(*place, *place)),
+                None => StoredItem::Damage(row::lost(*place, *place)),
                 Some((_, read)) => checked(read),
             };
             if each(item).is_break() {
@@ -112,10 +112,10 @@ fn entries(link: &Link, query: &str, values: &[&(dyn ToSql + Sync)]) -> StoreRes
 }
 
 /// A row that was read on its own, checked.
-fn checked(read: Result<UnverifiedRow, Damage>) -> Item {
+fn checked(read: Result<UnverifiedRow, Damage>) -> StoredItem {
     match read.and_then(UnverifiedRow::verify) {
-        Err(damage) => Item::Damage(damage),
-        Ok(verified) => verified.doubt().map_or(Item::Entry(verified.entry), Item::Damage),
+        Err(damage) => StoredItem::Damage(damage),
+        Ok(verified) => verified.doubt().map_or(StoredItem::Entry(verified.entry), StoredItem::Damage),
     }
 }
 
@@ -135,7 +135,7 @@ pub(super) fn read_each(
         let found = entries(link, &query, &[&ids, &seqs])?;
         for row in &found {
             if let Ok(id) = row.get::<_, &str>(rows::COUNT).parse()
-                && let Item::Entry(entry) = checked(rows::read(row).1)
+                && let StoredItem::Entry(entry) = checked(rows::read(row).1)
             {
                 each(id, entry);
             }
@@ -183,7 +183,7 @@ pub(super) fn checkpoint(link: &Link, id: ConversationId, each: EachPiece<'_>) -
     Ok(())
 }
 
-/// Keeps the pieces of a checkpoint in the place of earlier ones.
+/// Replaces the stored pieces of a checkpoint.
 pub(super) fn keep_checkpoint(link: &Link, id: ConversationId, pieces: &[String]) -> StoreResult<()> {
     link.run("keeping the checkpoint", |mut client| async move {
         let name = id.to_string();

@@ -18,8 +18,8 @@ use crate::{
     error::{StoreError, StoreResult},
     index::Rhythm,
     lock::guard,
-    report::{CallRow, MessageRow, ReportRows},
-    store::Item,
+    report::{CallRow, FunctionColumns, MessageRow, ReportRows},
+    store::StoredItem,
 };
 
 /// The pauses are long, because other programs use the server, too. But a service that never rests gets its rows as well.
@@ -177,10 +177,10 @@ impl Read {
     }
 }
 
-fn entry_in(item: Item) -> Option<Entry> {
+fn entry_in(item: StoredItem) -> Option<Entry> {
     match item {
-        Item::Entry(entry) => Some(entry),
-        Item::Damage(_) => None,
+        StoredItem::Entry(entry) => Some(entry),
+        StoredItem::Damage(_) => None,
     }
 }
 
@@ -296,8 +296,8 @@ async fn put(
     let query = "SELECT coalesce(max(seq), -1) FROM rejoin.said WHERE conversation = $1";
     let newest = transaction.prepare_cached(query).await?;
     let there: i64 = transaction.query_one(&newest, &[&name]).await?.get(0);
-    let new: Vec<&MessageRow> =
-        rows.messages.iter().filter(|row| has_scope && row.seq as i64 > there).collect();
+    let is_new = |row: &&MessageRow| row.seq as i64 > there || row.functions != FunctionColumns::default();
+    let new: Vec<&MessageRow> = rows.messages.iter().filter(|_| has_scope).filter(is_new).collect();
     if !new.is_empty() {
         messages(&transaction, &name, &new).await?;
     }
@@ -316,10 +316,17 @@ async fn messages(
     name: &str,
     rows: &[&MessageRow],
 ) -> Result<(), Trouble> {
-    let insert = "INSERT INTO rejoin.said (conversation, seq, part, role, content, tool_calls, tool_call_id, tool_name, at) \
-                  SELECT $1, r.seq, r.part, r.role, r.content, r.calls::jsonb, r.call, r.tool, to_timestamp(r.at) \
-                  FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::double precision[]) \
-                  AS r (seq, part, role, content, calls, call, tool, at) ON CONFLICT (conversation, seq, part) DO NOTHING";
+    // A row that was made before there were columns for functions gets these.
+    let insert = "INSERT INTO rejoin.said AS s (conversation, seq, part, role, content, tool_calls, tool_call_id, tool_name, at, \
+                  function_calls, function_results) \
+                  SELECT $1, r.seq, r.part, r.role, r.content, r.calls::jsonb, r.call, r.tool, to_timestamp(r.at), \
+                  r.functions::jsonb, r.results::jsonb \
+                  FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::double precision[], \
+                  $10::text[], $11::text[]) AS r (seq, part, role, content, calls, call, tool, at, functions, results) \
+                  ON CONFLICT (conversation, seq, part) DO UPDATE \
+                  SET function_calls = EXCLUDED.function_calls, function_results = EXCLUDED.function_results \
+                  WHERE s.function_calls IS NULL AND s.function_results IS NULL \
+                  AND (EXCLUDED.function_calls IS NOT NULL OR EXCLUDED.function_results IS NOT NULL)";
     let text = |of: fn(&MessageRow) -> Option<&String>| -> Vec<Option<String>> {
         rows.iter().map(|row| of(row).map(|text| shown(text))).collect()
     };
@@ -327,40 +334,81 @@ async fn messages(
     let parts: Vec<i32> = rows.iter().map(|row| row.part as i32).collect();
     let roles: Vec<String> = rows.iter().map(|row| shown(&row.role)).collect();
     let times: Vec<f64> = rows.iter().map(|row| seconds(row.at)).collect();
-    // A zero byte in a call is an escape in JSON, which `jsonb` does not take either.
-    let calls: Vec<Option<String>> =
-        rows.iter().map(|row| row.tool_calls.as_deref().map(without_zero)).collect();
-    let values: [&(dyn ToSql + Sync); 9] = [
+    let json = |of: fn(&MessageRow) -> Option<&String>| -> Vec<Option<String>> {
+        rows.iter().map(|row| of(row).map(|json| as_jsonb(json))).collect()
+    };
+    let values: [&(dyn ToSql + Sync); 11] = [
         &name,
         &seqs,
         &parts,
         &roles,
         &text(|row| row.content.as_ref()),
-        &calls,
+        &json(|row| row.tool_calls.as_ref()),
         &text(|row| Some(&row.answers.as_ref()?.id)),
         &text(|row| row.answers.as_ref()?.tool.as_ref()),
         &times,
+        &json(|row| row.functions.calls.as_ref()),
+        &json(|row| row.functions.results.as_ref()),
     ];
     transaction.execute(&transaction.prepare_cached(insert).await?, &values).await?;
     Ok(())
 }
 
-/// A JSON text without escapes of zero bytes. A backslash that is itself escaped is left alone.
-fn without_zero(json: &str) -> String {
+/// A JSON text that `jsonb` takes. It refuses an escape of a zero byte, half of a pair of surrogates, and numbers that are out of its
+/// range: these become `\u{2400}`, `\u{fffd}` and texts.
+fn as_jsonb(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
-    while let Some(at) = rest.find('\\') {
-        let (before, escape) = rest.split_at(at);
-        out.push_str(before);
-        let length = if escape.starts_with("\\u0000") {
-            6
-        } else {
-            1 + escape[1..].chars().next().map_or(0, char::len_utf8)
+    let mut is_text = false;
+    while let Some(first) = rest.chars().next() {
+        let (taken, put): (usize, &str) = match first {
+            '"' => {
+                is_text = !is_text;
+                (1, "\"")
+            }
+            '\\' => escape(rest),
+            '-' | '0'..='9' if !is_text => {
+                let end = rest.find(|next: char| !next.is_ascii_digit() && !"+-.eE".contains(next));
+                let number = &rest[..end.unwrap_or(rest.len())];
+                if !is_in_range(number) {
+                    out.push('"');
+                    out.push_str(number);
+                    out.push('"');
+                    rest = &rest[number.len()..];
+                    continue;
+                }
+                (number.len(), number)
+            }
+            other => (other.len_utf8(), &rest[..other.len_utf8()]),
         };
-        out.push_str(if length == 6 { "\u{2400}" } else { &escape[..length] });
-        rest = &escape[length..];
+        out.push_str(put);
+        rest = &rest[taken..];
     }
-    out + rest
+    out
+}
+
+/// The length of the escape at the beginning of a text, and what is put in its place.
+fn escape(text: &str) -> (usize, &str) {
+    let unit = |at: usize| {
+        let digits = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    match unit(0) {
+        Some(0) => (6, "\u{2400}"),
+        Some(0xd800..=0xdbff) if matches!(unit(6), Some(0xdc00..=0xdfff)) => (12, &text[..12]),
+        Some(0xd800..=0xdfff) => (6, "\u{fffd}"),
+        _ => {
+            // A backslash that is itself escaped ends here, too.
+            let length = 1 + text[1..].chars().next().map_or(0, char::len_utf8);
+            (length, &text[..length])
+        }
+    }
+}
+
+/// Whether a number has few enough digits for `numeric`.
+fn is_in_range(number: &str) -> bool {
+    let (digits, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    digits.len() <= 1000 && exponent.parse::<i32>().is_ok_and(|exponent| exponent.abs() <= 1000)
 }
 
 async fn calls(
@@ -403,4 +451,24 @@ async fn calls(
     ];
     transaction.execute(&transaction.prepare_cached(insert).await?, &values).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jsonb_gets_what_it_takes_and_everything_else_stays() {
+        for (json, expected) in [
+            (r#"{"a\\":[1,-2.5e3,"x\u00e9\ud83d\ude00 9e9999"],"b":null}"#, None),
+            (r#"["\u0000","\\u0000"]"#, Some("[\"\u{2400}\",\"\\\\u0000\"]")),
+            (
+                r#"["\ud83d","\ude00x","\ud83d\u0041"]"#,
+                Some("[\"\u{fffd}\",\"\u{fffd}x\",\"\u{fffd}\\u0041\"]"),
+            ),
+            ("[1e999999,1e-999999,7]", Some(r#"["1e999999","1e-999999",7]"#)),
+        ] {
+            assert_eq!(as_jsonb(json), expected.unwrap_or(json));
+        }
+    }
 }

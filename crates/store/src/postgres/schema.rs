@@ -6,10 +6,12 @@
 use super::link::{Object, Trouble, refused};
 
 /// The migrations, from the first on.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("migrations/0001-record.sql"),
     include_str!("migrations/0002-scopes.sql"),
     include_str!("migrations/0003-reports.sql"),
+    include_str!("migrations/0004-latency.sql"),
+    include_str!("migrations/0005-functions.sql"),
 ];
 
 /// The version of the schema that brought rows for reports.
@@ -23,6 +25,8 @@ const TABLES: [&[&str]; MIGRATIONS.len()] = [
     &["conversation", "entry", "summary", "stale", "total", "lease", "checkpoint"],
     &[],
     &["said", "called", "setting", "secret"],
+    &[],
+    &[],
 ];
 
 /// The number of the lock under which one process at a time migrates: the letters of `rejoin`.
@@ -56,6 +60,17 @@ pub(super) async fn find(client: &Object) -> Result<Found, Trouble> {
     let version: Option<i64> =
         client.query_one("SELECT max(version) FROM rejoin.schema_version", &[]).await?.get(0);
     let version = version.unwrap_or(0);
+    let made = TABLES.iter().flat_map(|tables| *tables).find(|table| is_there(table));
+    if let (0, Some(made)) = (version, made) {
+        let why = format!(
+            "its tables were not made to the end: rejoin.{made} is there, and rejoin.schema_version names no version"
+        );
+        return Err(refused(
+            why,
+            "restore the database from a backup, or rename the schema `rejoin` to begin anew",
+        )
+        .into());
+    }
     if version > 0
         && version <= KNOWN
         && let Some(missing) =

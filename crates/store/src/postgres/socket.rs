@@ -33,6 +33,9 @@ use crate::lock::guard;
 /// The most bytes that are read at once.
 const AT_ONCE: usize = 64 << 10;
 
+/// The kind of error of a server that only reads where one that writes is wanted.
+pub(super) const ONLY_READS: io::ErrorKind = io::ErrorKind::ReadOnlyFilesystem;
+
 /// What connects to the server.
 #[derive(Clone)]
 pub(super) struct Dialer {
@@ -135,7 +138,7 @@ impl Dialer {
             use std::hash::BuildHasher as _;
             order.sort_by_cached_key(|place| std::hash::RandomState::new().hash_one(place));
         }
-        let mut last = None;
+        let mut refused: Option<Trouble> = None;
         for place in order {
             let port = ports.get(place).or(ports.first()).copied().unwrap_or(5432);
             let name = match hosts.get(place) {
@@ -155,12 +158,14 @@ impl Dialer {
             for stream in streams {
                 match stream.map_err(Trouble::from).and_then(|stream| self.greet(stream, name)) {
                     Ok(connected) => return Ok(connected),
-                    Err(why) => last = Some(why),
+                    // Of several hosts, one that answers says more than one where no server listens.
+                    Err(why) if refused.as_ref().is_none_or(Trouble::is_silence) => refused = Some(why),
+                    Err(_) => {}
                 }
             }
         }
         let nowhere = || io::Error::new(io::ErrorKind::NotFound, "the address names no host").into();
-        Err(last.unwrap_or_else(nowhere))
+        Err(refused.unwrap_or_else(nowhere))
     }
 
     /// Encrypts the connection, if that is wanted, and logs in.
@@ -189,9 +194,12 @@ impl Dialer {
                 .iter()
                 .any(|message| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("on")));
             if only_reads != (wanted == TargetSessionAttrs::ReadOnly) {
-                let why =
-                    if only_reads { "database does not allow writes" } else { "database is not read only" };
-                return Err(io::Error::new(io::ErrorKind::PermissionDenied, why).into());
+                let (kind, why) = if only_reads {
+                    (ONLY_READS, "database does not allow writes")
+                } else {
+                    (io::ErrorKind::PermissionDenied, "database is not read only")
+                };
+                return Err(io::Error::new(kind, why).into());
             }
         }
         waiting.set_read_timeout(None)?;

@@ -23,7 +23,7 @@ use crate::{
     digest::Summarize,
     error::StoreResult,
     scan,
-    store::{Hit, Item, Search, Store as _},
+    store::{Hit, Search, Store as _, StoredItem},
 };
 
 /// The bytes of a word that are indexed. Longer ones are found by their beginning, and then read.
@@ -142,7 +142,7 @@ fn add(inner: &Inner, id: ConversationId, searched: i64, newest: i64) -> StoreRe
         written
     };
     reading::read(&inner.link, id, (searched + 1).unsigned_abs(), &mut |item| {
-        if let Item::Entry(entry) = item {
+        if let StoredItem::Entry(entry) = item {
             last = entry.envelope().seq as i64;
             batch.add(&entry, &mut *digester);
             if batch.is_full() {

@@ -19,7 +19,7 @@ use crate::{
         lost::{self, Lost},
     },
     scan, sql,
-    store::{Damage, Place},
+    store::{Damage, StoragePlace},
 };
 
 /// The number of entries that are added at once: an append may have to wait for them.
@@ -213,7 +213,7 @@ impl Inner {
             let parents = parents.entry(conversation).or_default();
             let fed = match rows::read_row(row, conversation, connection, unpacker, parents) {
                 Err(broken) if broken.page => {
-                    return Err(StoreError::Damaged { place: Place::Store, why: broken.damage.why });
+                    return Err(StoreError::Damaged { place: StoragePlace::Store, why: broken.damage.why });
                 }
                 Err(broken) => (None, Some(broken.damage)),
                 Ok(unverified) => match unverified.verify() {
@@ -306,8 +306,8 @@ pub(super) fn knows_no_more(path: &Path, record: &Connection) -> bool {
     known().unwrap_or(false)
 }
 
-/// Whether an index has seen an entry that is newer than everything in the record, and no removal that it does not know can explain that.
-pub(super) fn knows_more(path: &Path, record: &Connection) -> bool {
+/// Whether an index has seen an entry newer than the whole record, although no removal explains the difference.
+pub(super) fn index_is_ahead(path: &Path, record: &Connection) -> bool {
     let known = || -> rusqlite::Result<bool> {
         if !path.is_file() {
             return Ok(false);

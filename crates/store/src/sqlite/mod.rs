@@ -138,7 +138,7 @@ impl<T> During<T> for rusqlite::Result<T> {
     fn during(self, what: &'static str) -> StoreResult<T> {
         self.map_err(|error| {
             if is_damage(&error) {
-                return StoreError::Damaged { place: Place::Store, why: format!("{what}: {error}") };
+                return StoreError::Damaged { place: StoragePlace::Store, why: format!("{what}: {error}") };
             }
             StoreError::Database { what, why: error.to_string(), unwritable: is_unwritable(&error) }
         })
@@ -283,7 +283,7 @@ impl Inner {
             Some((key, Some(named))) if named == id => Ok(Some(key)),
             Some(_) => {
                 let why = String::from("the table and the index of conversations differ");
-                Err(StoreError::Damaged { place: Place::Store, why })
+                Err(StoreError::Damaged { place: StoragePlace::Store, why })
             }
         }
     }

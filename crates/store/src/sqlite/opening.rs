@@ -16,7 +16,7 @@ use crate::{
     error::{StoreError, StoreResult},
     files,
     open::Access,
-    store::{Damage, Place},
+    store::{Damage, StoragePlace},
 };
 
 /// The result of opening a file.
@@ -78,7 +78,7 @@ fn open_as_it_is(path: &Path, access: Access) -> StoreResult<Opened> {
     // A new store is renamed when it is complete, so an empty file is the rest of one.
     if is_empty(path) {
         let why = String::from("the file is empty, and whatever was in it is gone");
-        return Err(StoreError::Damaged { place: Place::Store, why });
+        return Err(StoreError::Damaged { place: StoragePlace::Store, why });
     }
     let opened = match access {
         Access::Read => schema::open_to_read(path)?,
@@ -99,7 +99,7 @@ fn looked_over(path: &Path, opened: Opened) -> StoreResult<Opened> {
     let (Opened::Writable(connection) | Opened::Readable(connection, _)) = &opened;
     if has_older_log(path, connection)? {
         let why = String::from("its log is older than the file, and hides what was written since");
-        return Err(StoreError::Damaged { place: Place::Store, why });
+        return Err(StoreError::Damaged { place: StoragePlace::Store, why });
     }
     let (index, seal) = (index_of(path), seal(path));
     if feed::seal_in(&index).as_ref() == Some(&seal) {
@@ -107,7 +107,7 @@ fn looked_over(path: &Path, opened: Opened) -> StoreResult<Opened> {
     }
     if !salvage::is_sound(connection)? {
         let why = String::from("another program changed it, and its pages no longer fit together");
-        return Err(StoreError::Damaged { place: Place::Store, why });
+        return Err(StoreError::Damaged { place: StoragePlace::Store, why });
     }
     feed::put_seal_in(&index, &seal);
     Ok(opened)
@@ -116,7 +116,7 @@ fn looked_over(path: &Path, opened: Opened) -> StoreResult<Opened> {
 /// Whether the log is older than the file. The whole file is read only if the index has seen more than the database shows.
 pub(super) fn has_older_log(path: &Path, connection: &Connection) -> StoreResult<bool> {
     let logged = fs::metadata(log_of(path)).map_or(0, |metadata| metadata.len());
-    Ok(logged > 0 && feed::knows_more(&index_of(path), connection) && carve::log_is_older(path)?)
+    Ok(logged > 0 && feed::index_is_ahead(&index_of(path), connection) && carve::log_is_older(path)?)
 }
 
 /// The seal of a file, which changes with the file: its size, its time and its identity.

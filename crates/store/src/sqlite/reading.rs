@@ -14,7 +14,7 @@ use crate::{
     error::{StoreError, StoreResult},
     row::{InOrder, UnverifiedRow, lost},
     scan, sql,
-    store::{Damage, Each, Item, Place},
+    store::{Damage, Each, StoragePlace, StoredItem},
 };
 
 /// Reads a conversation from a `seq` on. If a page cannot be read, the store is rescued, and reading continues from there.
@@ -33,8 +33,8 @@ pub(super) fn read(
         if !inner.rescue(&why) {
             return Err(why);
         }
-        let damage = Damage::at(Place::Row(next), format!("a page is damaged ({why})"), Vec::new());
-        if each(Item::Damage(damage)).is_break() {
+        let damage = Damage::at(StoragePlace::Row(next), format!("a page is damaged ({why})"), Vec::new());
+        if each(StoredItem::Damage(damage)).is_break() {
             return Ok(());
         }
     }
@@ -48,8 +48,8 @@ pub(super) fn read_at(inner: &Inner, id: ConversationId, places: &[u64], each: E
     let key = key(&reader.connection, id)?;
     let mut hand = |(_, unverified): Read| {
         each(match unverified.map_err(|broken| broken.damage).and_then(UnverifiedRow::verify) {
-            Err(damage) => Item::Damage(damage),
-            Ok(verified) => verified.doubt().map_or(Item::Entry(verified.entry), Item::Damage),
+            Err(damage) => StoredItem::Damage(damage),
+            Ok(verified) => verified.doubt().map_or(StoredItem::Entry(verified.entry), StoredItem::Damage),
         })
     };
     let read = if places.len() <= FEW {
@@ -96,7 +96,7 @@ fn read_one(
         rows::read_row(row, key, connection, unpacker, parents)
     } else {
         let why = "the index of entries leads to another entry";
-        Err(rows::Broken { damage: Damage::at(Place::Row(seq), why, Vec::new()), page: true })
+        Err(rows::Broken { damage: Damage::at(StoragePlace::Row(seq), why, Vec::new()), page: true })
     };
     Ok((seq, unverified))
 }
@@ -108,7 +108,7 @@ fn key(connection: &Connection, conversation: ConversationId) -> StoreResult<i64
         // A damaged index does not find an existing row.
         None if key_without_index(connection, conversation)?.is_some() => {
             let why = String::from("the index of conversations does not find one that is in the table");
-            Err(StoreError::Damaged { place: Place::Store, why })
+            Err(StoreError::Damaged { place: StoragePlace::Store, why })
         }
         None => Err(StoreError::NotFound(conversation)),
     }
@@ -147,7 +147,7 @@ pub(super) fn walk(
     }
     *next = rows.next;
     match (page, walked) {
-        (Some(why), _) => Err(StoreError::Damaged { place: Place::Row(*next), why }),
+        (Some(why), _) => Err(StoreError::Damaged { place: StoragePlace::Row(*next), why }),
         (None, Err(why)) if !rows.stopped => Err(why).during("reading the conversation"),
         _ => Ok(()),
     }

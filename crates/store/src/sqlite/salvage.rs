@@ -38,7 +38,7 @@ impl Salvage {
         let any = found.query_row("SELECT count(*) FROM (SELECT 1 FROM entry LIMIT 1)", [], |row| row.get(0));
         // A file without entries may never have been a store.
         if any.unwrap_or(0i64) == 0 {
-            return Err(StoreError::Damaged { place: Place::Store, why: nothing.to_string() });
+            return Err(StoreError::Damaged { place: StoragePlace::Store, why: nothing.to_string() });
         }
         Ok(Self { folder, file })
     }
@@ -113,7 +113,7 @@ fn cause(why: &StoreError) -> String {
 }
 
 pub(super) fn damage(why: String) -> Damage {
-    Damage::at(Place::Store, why, Vec::new())
+    Damage::at(StoragePlace::Store, why, Vec::new())
 }
 
 /// Whether the database finds nothing wrong with a file.

@@ -26,7 +26,7 @@ use crate::{
     index::Feed as _,
     open::Access,
     sql,
-    store::{Item, Progress},
+    store::{Progress, StoredItem},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub(super) fn contents(
     let mut missing = entries.to_vec();
     let mut found = Vec::new();
     reading::read(inner, conversation, 0, &mut |item| {
-        if let Item::Entry(entry) = item
+        if let StoredItem::Entry(entry) = item
             && let Some(place) = missing.iter().position(|missing| *missing == entry.id())
         {
             missing.remove(place);
@@ -122,7 +122,7 @@ pub(super) fn files_of(inner: &Inner, conversation: ConversationId) -> StoreResu
     let mut files = inner.asides.of(&conversation.to_string()).map_err(failed())?;
     let mut since = Timestamp::UNIX_EPOCH;
     reading::read(inner, conversation, 0, &mut |item| {
-        if let Item::Entry(entry) = item {
+        if let StoredItem::Entry(entry) = item {
             since = entry.envelope().timestamp;
         }
         ControlFlow::Break(())

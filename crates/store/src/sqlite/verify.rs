@@ -14,7 +14,7 @@ use crate::{
     error::{StoreError, StoreResult},
     index::{Feed as _, glance, lost},
     scan,
-    store::{Damage, EachProblem, Item, Place, Problem, Query, Store as _, Verified},
+    store::{Damage, EachProblem, Problem, Query, StoragePlace, Store as _, StoredItem, Verified},
     summary::{Summary, Tally},
 };
 
@@ -50,11 +50,11 @@ pub(super) fn verify(
     for id in ids {
         let verified = scan::verify_with(id, each, |sink| {
             store.read(id, 0, &mut |item| {
-                let row = if let Item::Entry(entry) = &item { entry.envelope().seq } else { 0 };
+                let row = if let StoredItem::Entry(entry) = &item { entry.envelope().seq } else { 0 };
                 if let Some(listing) = &mut listing {
                     listing.take(id, &item, inner.digester);
                 }
-                sink(Place::Row(row), item);
+                sink(StoragePlace::Row(row), item);
                 ControlFlow::Continue(())
             })
         });
@@ -118,15 +118,15 @@ impl Listing {
     }
 
     /// Adds an item that was read, up to the newest entry in the list: others may append meanwhile.
-    fn take(&mut self, id: ConversationId, item: &Item, digester: Digester) {
+    fn take(&mut self, id: ConversationId, item: &StoredItem, digester: Digester) {
         let read = self.read.entry(id).or_insert_with(|| Tally::new(id, digester));
         let last = self.listed.get(&id).and_then(|listed| listed.tail).map(|tail| tail.seq);
         match item {
-            Item::Entry(entry) if last.is_none_or(|last| entry.envelope().seq <= last) => {
+            StoredItem::Entry(entry) if last.is_none_or(|last| entry.envelope().seq <= last) => {
                 read.add(entry);
             }
-            Item::Entry(_) => {}
-            Item::Damage(damage) => read.note_damage(!damage.torn),
+            StoredItem::Entry(_) => {}
+            StoredItem::Damage(damage) => read.note_damage(!damage.torn),
         }
     }
 
@@ -179,7 +179,7 @@ fn now(inner: &Inner) -> StoreResult<(i64, u64)> {
 const BLOBS: i64 = 2;
 
 fn problem(conversation: Option<ConversationId>, what: impl Into<String>) -> Problem {
-    Problem::of(conversation, Place::Store, what)
+    Problem::of(conversation, StoragePlace::Store, what)
 }
 
 fn of_store(damage: &Damage) -> Problem {

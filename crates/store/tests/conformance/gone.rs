@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rejoin_record::{ConversationId, EntryId};
-use rejoin_store::{Damage, Place};
+use rejoin_store::{Damage, StoragePlace};
 use testkit::faults::Dice;
 
 use super::*;
@@ -288,7 +288,7 @@ impl<'h> World<'h> {
         let id = self.kept[place].talk.id;
         let line = self.kept[place].entries.iter().find(|other| other.id() == entry).unwrap().to_line();
         let bytes = if self.dice.below(2) == 0 { line.into_bytes() } else { text.into_bytes() };
-        let damage = Damage { place: Place::Store, why: String::from("a test"), bytes, torn: true };
+        let damage = Damage { place: StoragePlace::Store, why: String::from("a test"), bytes, torn: true };
         self.store().set_aside(id, &damage).unwrap();
         self.set_aside.push((id, entry));
     }

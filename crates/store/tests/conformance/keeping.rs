@@ -3,7 +3,7 @@
 use std::{ops::ControlFlow, path::PathBuf};
 
 use rejoin_record::EntryId;
-use rejoin_store::{Item, Selected};
+use rejoin_store::{Selected, StoredItem};
 
 use super::*;
 
@@ -56,8 +56,8 @@ fn a_part_by_its_places() {
             let (mut found, mut damage) = (Vec::new(), 0);
             let mut take = |item| {
                 match item {
-                    Item::Entry(entry) => found.push(entry),
-                    Item::Damage(_) => damage += 1,
+                    StoredItem::Entry(entry) => found.push(entry),
+                    StoredItem::Damage(_) => damage += 1,
                 }
                 ControlFlow::Continue(())
             };
@@ -345,7 +345,7 @@ fn the_files_that_go_are_named() {
         let before = gone(None);
         drop(drafts.begin(talk.id).unwrap());
         let aside = |bytes: Vec<u8>| {
-            let damage = Damage { place: Place::Store, why: String::new(), bytes, torn: false };
+            let damage = Damage { place: StoragePlace::Store, why: String::new(), bytes, torn: false };
             store.set_aside(talk.id, &damage).unwrap().unwrap()
         };
         let of_an_entry = aside(entries[1].to_line().into_bytes());

@@ -23,7 +23,8 @@ use std::{
 
 use rejoin_record::{Chain, Entry, Kind, Message, Raw, Tail, ToolCall, entry::SaltedBody};
 use rejoin_store::{
-    Damage, Holder, Item, Location, Place, Query, Search, SessionState, Store, StoreError, lock::Lock,
+    Damage, Holder, Location, Query, Search, SessionState, StoragePlace, Store, StoreError, StoredItem,
+    lock::Lock,
 };
 use support::{Talk, WRITE, ancestors, hashes, ids, problems, read, tail};
 
@@ -101,8 +102,8 @@ fn position(bytes: &[u8], text: &str) -> Option<usize> {
 
 /// Runs a test in every home.
 fn in_every_home(test: impl Fn(&Home)) {
-    type Place = fn(&Path) -> Option<Location>;
-    let homes: [(&str, Place); 5] = [
+    type StoragePlace = fn(&Path) -> Option<Location>;
+    let homes: [(&str, StoragePlace); 5] = [
         ("memory", |_| Some(Location::Memory)),
         ("jsonl", |folder| Some(Location::Jsonl(folder.join("store")))),
         ("sqlite", |folder| Some(Location::Sqlite(folder.join("store/rejoin.db")))),

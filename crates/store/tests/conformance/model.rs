@@ -17,7 +17,7 @@ enum Step {
     Append { talk: u8, messages: u8 },
     /// Append under an earlier entry.
     Branch { talk: u8, at: u8 },
-    /// Append once more what was appended last, from its so manyth entry on.
+    /// Append once more what was appended last, from one of its entries on.
     Repeat { talk: u8 },
     /// Append after a tail that is no longer the newest.
     Stale { talk: u8, at: u8 },

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// B43: one writer a conversation. The other one is told who it is, and reading goes on.
+/// B43: one writer per conversation. A second one gets the name of the first, and can still read.
 #[test]
 fn a_lock_names_its_holder() {
     in_every_home(|home| {

@@ -23,7 +23,7 @@ fn what_is_appended_is_read() {
         store
             .read(talk.id, 2, &mut |item| {
                 seen += 1;
-                assert!(matches!(item, Item::Entry(entry) if entry.id() == entries[seen + 1].id()));
+                assert!(matches!(item, StoredItem::Entry(entry) if entry.id() == entries[seen + 1].id()));
                 if seen == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })
             .unwrap();
@@ -40,7 +40,7 @@ fn what_is_appended_is_read() {
 fn an_unknown_conversation_is_not_found() {
     in_every_store(|home, store| {
         let (mut talk, entries) = Talk::of(1, 2);
-        let mut none = |_: Item| ControlFlow::Continue(());
+        let mut none = |_: StoredItem| ControlFlow::Continue(());
         assert!(matches!(store.read(talk.id, 0, &mut none), Err(StoreError::NotFound(id)) if id == talk.id));
         assert!(matches!(store.summary(talk.id), Err(StoreError::NotFound(_))));
         assert!(matches!(store.delete(talk.id), Err(StoreError::NotFound(_))));

@@ -3,7 +3,8 @@
 use rejoin_record::Entry;
 use rejoin_store::memory::Memory;
 use testkit::faults::{
-    Child, Dice, Fault, Job, Kind, Model, Said, Script, Shim, Step, difference, digest, read_all, verified,
+    Child, ChildOutput, Dice, Fault, Job, Kind, Model, Script, Shim, Step, difference, digest, read_all,
+    verified,
 };
 
 use super::{KINDS, Place, cases, conversation, each, shim};
@@ -49,7 +50,7 @@ fn count(shim: &Shim, kind: &'static str) -> u64 {
     fault.calls().filter(|calls| *calls > 0).expect("the shim is loaded and counts calls")
 }
 
-fn ran(place: &Place, shim: &Shim, fault: &Fault) -> Said {
+fn ran(place: &Place, shim: &Shim, fault: &Fault) -> ChildOutput {
     let said = Child::of("child", &the_job(place)).with(shim, fault).run();
     assert!(said.wrong.is_empty(), "{fault:?}: {:?}\n{}", said.wrong, place.trace());
     said

@@ -14,7 +14,9 @@ use std::{
 };
 
 use rejoin_record::{Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Salt, chain::Stamp};
-use rejoin_store::{Damage, Holder, Item, Location, Place, Query, Search, Store, StoreError, open};
+use rejoin_store::{
+    Damage, Holder, Location, Query, Search, StoragePlace, Store, StoreError, StoredItem, open,
+};
 use testkit::faults::{
     Dice, Files, Script, Step, failures, materialise, number_from, quick_folder, snapshot, strike, strike_in,
 };
@@ -115,8 +117,12 @@ impl Base {
         }
         if past == Past::Used {
             store.delete(conversation(2)).unwrap();
-            let damage =
-                Damage { place: Place::Store, why: String::new(), bytes: vec![b'x'; 3000], torn: true };
+            let damage = Damage {
+                place: StoragePlace::Store,
+                why: String::new(),
+                bytes: vec![b'x'; 3000],
+                torn: true,
+            };
             store.set_aside(conversation(3), &damage).unwrap();
             let mut draft = store.drafts().unwrap().begin(conversation(4)).unwrap();
             draft.append(b"an answer that was cut").unwrap();
@@ -244,11 +250,11 @@ fn look(base: &Base, store: &dyn Store) -> Held {
     for id in &ids {
         let mut lines = Vec::new();
         let mut told_here = Vec::new();
-        let mut take = |item: Item| {
+        let mut take = |item: StoredItem| {
             match item {
-                Item::Entry(entry) => lines.push((*id, entry.envelope().seq, entry.to_line())),
-                Item::Damage(damage) if damage.torn => {}
-                Item::Damage(damage) => told_here.push(told("damage", damage.why)),
+                StoredItem::Entry(entry) => lines.push((*id, entry.envelope().seq, entry.to_line())),
+                StoredItem::Damage(damage) if damage.torn => {}
+                StoredItem::Damage(damage) => told_here.push(told("damage", damage.why)),
             }
             ControlFlow::Continue(())
         };

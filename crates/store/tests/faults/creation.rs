@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use rejoin_record::ConversationId;
-use rejoin_store::{Damage, Location, Place as Where, Query, Store, StoreError, open};
+use rejoin_store::{Damage, Location, Query, StoragePlace as Where, Store, StoreError, open};
 use testkit::faults::{Child, Job, Kind, Script, Step, difference, holder, read_all, say, verified};
 
 use super::{KINDS, Place, READ, WRITE, cases, conversation, each, shim};

@@ -12,7 +12,7 @@ use rejoin_record::{
 };
 use rejoin_store::{Query, StoreError, open};
 use testkit::faults::{
-    Child, Dice, Job, Model, Said, Script, Step, holder, read_all, say, thorough, verified,
+    Child, ChildOutput, Dice, Job, Model, Script, Step, holder, read_all, say, thorough, verified,
 };
 
 use super::{KINDS, Place, READ, WRITE, conversation};
@@ -154,7 +154,7 @@ fn writers_without_a_lock_do_not_overwrite_each_other() {
         let job = |seed| Job { what: String::from("race"), seed, ..place.job(3, 25) };
         let children: Vec<_> = (1..=4).map(|seed| Child::of("child", &job(seed)).start()).collect();
         let mut expected = HashSet::new();
-        for said in children.into_iter().map(Said::by) {
+        for said in children.into_iter().map(ChildOutput::by) {
             assert!(said.done && said.wrong.is_empty(), "{kind}: {said:#?}");
             expected.extend(said.told);
         }
@@ -187,7 +187,7 @@ fn eight_writers(kind: &'static str, time: Duration) {
     let children: Vec<_> = (0..8).map(|number| Child::of("child", &job(number)).start()).collect();
     // Someone looks at all of them meanwhile.
     let stop = std::sync::atomic::AtomicBool::new(false);
-    let said: Vec<Said> = std::thread::scope(|scope| {
+    let said: Vec<ChildOutput> = std::thread::scope(|scope| {
         let looking = scope.spawn(|| {
             let (mut looks, mut most) = (0, 0);
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
@@ -206,7 +206,7 @@ fn eight_writers(kind: &'static str, time: Duration) {
             assert!(looks > 0 && most > 0, "{kind}: nobody looked");
         });
         let listening: Vec<_> =
-            children.into_iter().map(|child| scope.spawn(move || Said::by(child))).collect();
+            children.into_iter().map(|child| scope.spawn(move || ChildOutput::by(child))).collect();
         let said = listening.into_iter().map(|thread| thread.join().unwrap()).collect();
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         looking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -31,7 +31,7 @@ fn a_file_under_another_name_is_found() {
     let found = problems(&*store, None);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
-        found[0].what.contains(&damaged.id().to_string()) && found[0].place == Place::Line(1),
+        found[0].what.contains(&damaged.id().to_string()) && found[0].place == StoragePlace::Line(1),
         "{found:?}"
     );
 }

@@ -34,7 +34,7 @@ fn doubled_lines_are_said_once() {
             let found = problems(&*store, None);
             assert_eq!(found.len(), 1, "{what}: {found:?}");
             assert!(found[0].what.contains("second copy") && !found[0].torn, "{what}: {found:?}");
-            assert_eq!(found[0].place, Place::Line(at as u64 + 1), "{what}");
+            assert_eq!(found[0].place, StoragePlace::Line(at as u64 + 1), "{what}");
             damaged.goes_on(&*store, &damaged.entries, &what);
         }
     }
@@ -104,11 +104,7 @@ fn glued_lines_are_taken_apart() {
                 bytes.extend_from_slice(if number == place { glue } else { b"\n" });
             }
             let store = damaged.with(&bytes);
-            damaged.check(&*store, &damaged.entries, &what);
-            let found = problems(&*store, None);
-            assert_eq!(found.len(), 1, "{what}: {found:?}");
-            assert_eq!((found[0].place, found[0].torn), (Place::Line(place as u64 + 1), false), "{what}");
-            damaged.goes_on(&*store, &damaged.entries, &what);
+            damaged.is_whole_beside(&*store, place as u64 + 1, &what);
         }
     }
     let all = lines.concat();
@@ -158,7 +154,7 @@ fn a_missing_line_is_found() {
         let found = problems(&*store, None);
         assert!(found.iter().any(|problem| !problem.torn), "{what}: {found:?}");
         assert!(
-            found.iter().all(|problem| matches!(problem.place, Place::Line(_) | Place::Store)),
+            found.iter().all(|problem| matches!(problem.place, StoragePlace::Line(_) | StoragePlace::Store)),
             "{what}: {found:?}"
         );
         damaged.goes_on(&*store, &expected, &what);

@@ -18,7 +18,7 @@ use std::{
 };
 
 use rejoin_record::{ConversationId, Entry};
-use rejoin_store::{Location, Place, Store, StoreError};
+use rejoin_store::{Location, StoragePlace, Store, StoreError};
 use support::{Talk, ancestors, hashes, ids, jsonl, problems, read, tail};
 
 /// A folder with one conversation, and the entries that it should have.
@@ -65,6 +65,15 @@ impl Damaged {
         let mut back = ancestors(store, self.id(), None);
         back.reverse();
         assert_eq!(ids(&back), ids(expected), "{what}");
+    }
+
+    /// Every entry is there, one line is found to be changed, and the conversation goes on.
+    fn is_whole_beside(&self, store: &dyn Store, line: u64, what: &str) {
+        self.check(store, &self.entries, what);
+        let found = problems(store, None);
+        assert_eq!(found.len(), 1, "{what}: {found:?}");
+        assert_eq!((found[0].place, found[0].torn), (StoragePlace::Line(line), false), "{what}");
+        self.goes_on(store, &self.entries, what);
     }
 
     /// The conversation goes on, and nothing of what was there is lost by that.

@@ -21,7 +21,7 @@ fn a_torn_write_at_every_byte_is_a_note_and_no_more() {
         assert_eq!(found.len(), usize::from(end > 0 && !whole), "{what}: {found:?}");
         only_torn(&*store, damaged.id(), &what);
         if end > 0 && !whole {
-            assert_eq!(found[0].place, Place::Line(5), "{what}");
+            assert_eq!(found[0].place, StoragePlace::Line(5), "{what}");
         }
         damaged.goes_on(&*store, &expected, &what);
         only_torn(&*store, damaged.id(), &what);

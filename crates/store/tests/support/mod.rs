@@ -11,7 +11,8 @@ use rejoin_record::{
     content::{Erased, Meta, Metadata},
 };
 use rejoin_store::{
-    Access, Damage, Digest, Item, Location, Options, Problem, SessionState, Store, Summarize, Title, Words,
+    Access, Damage, Digest, Location, Options, Problem, SessionState, Store, StoredItem, Summarize, Title,
+    Words,
 };
 
 /// A conversation in the making. Everything about it follows from its number.
@@ -219,8 +220,8 @@ pub fn read(store: &dyn Store, id: ConversationId, from: u64) -> (Vec<Entry>, Ve
     let (mut entries, mut damage) = (Vec::new(), Vec::new());
     let mut take = |item| {
         match item {
-            Item::Entry(entry) => entries.push(entry),
-            Item::Damage(one) => damage.push(one),
+            StoredItem::Entry(entry) => entries.push(entry),
+            StoredItem::Damage(one) => damage.push(one),
         }
         ControlFlow::Continue(())
     };

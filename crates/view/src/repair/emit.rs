@@ -11,7 +11,7 @@ use crate::{
     finding::{Action, Finding, Position, Severity},
     history::Fate,
     layers::Layers,
-    pairing::{CallSlot, MessageSlot, NONE, Pairing, Tie, decide},
+    pairing::{CallSlot, MatchKind, MessageSlot, NONE, Pairing, decide},
     rules::Rule,
     sound::{
         Answer, ArgumentsUse, Exchange, FirstChange, Item, LONGEST_ARGUMENTS, Part, Parts, Place, SoundRole,
@@ -149,7 +149,7 @@ impl<'h> Emitter<'h> {
             let results = &self.pairing.results[first..first + slot.results as usize];
             let in_place = results.iter().all(|result| {
                 let call = (result.call as usize).checked_sub(self.first_call);
-                result.tie == Tie::Answer
+                result.kind == MatchKind::Answer
                     && result.direct
                     && !result.out_of_order
                     && call.is_some_and(|c| !self.left_out[c])
@@ -166,7 +166,10 @@ impl<'h> Emitter<'h> {
             let result = call.first;
             call.answered && result != NONE && call.fate != Fate::ClosedWithBatch && {
                 let result = &self.pairing.results[result as usize];
-                result.tie == Tie::Answer && result.direct && !result.out_of_order && result.next == NONE
+                result.kind == MatchKind::Answer
+                    && result.direct
+                    && !result.out_of_order
+                    && result.next == NONE
             }
         };
         let renamed = !self.state.derived.is_empty();
@@ -244,8 +247,8 @@ impl<'h> Emitter<'h> {
         while next != NONE {
             self.count(1);
             let slot = &self.pairing.results[next as usize];
-            let wanted = match slot.tie {
-                Tie::Answer => true,
+            let wanted = match slot.kind {
+                MatchKind::Answer => true,
                 _ => !self.policy.drops(),
             };
             if wanted {
@@ -473,26 +476,26 @@ impl<'h> Emitter<'h> {
         };
         let keep = !self.policy.drops();
         let call_left_out = slot.call != NONE
-            && slot.tie != Tie::Early
+            && slot.kind != MatchKind::Early
             && (slot.call as usize).checked_sub(self.first_call).is_none_or(|call| self.left_out[call]);
         let unless_dropped =
             |stays: bool, action: Action| if keep && stays { action } else { Action::LeftOut };
         let with_batch = || self.pairing.calls[slot.call as usize].fate == Fate::ClosedWithBatch;
-        let (rule, action) = match slot.tie {
-            Tie::NoId => (Rule::MissingCallId, unless_dropped(true, Action::Labelled)),
-            Tie::Orphan => (Rule::OrphanResult, unless_dropped(true, Action::Labelled)),
-            Tie::Early => (Rule::ResultBeforeCall, unless_dropped(!with_batch(), Action::Moved)),
-            Tie::Duplicate => (Rule::DuplicateResult, unless_dropped(!call_left_out, Action::Joined)),
-            Tie::Answer if call_left_out => (Rule::PartialBatch, Action::LeftOut),
-            Tie::Answer if !slot.direct => (Rule::DetachedResult, Action::Moved),
-            Tie::Answer if slot.out_of_order => (Rule::ResultOrder, Action::Moved),
-            Tie::Answer => return false,
+        let (rule, action) = match slot.kind {
+            MatchKind::NoId => (Rule::MissingCallId, unless_dropped(true, Action::Labelled)),
+            MatchKind::Orphan => (Rule::OrphanResult, unless_dropped(true, Action::Labelled)),
+            MatchKind::Early => (Rule::ResultBeforeCall, unless_dropped(!with_batch(), Action::Moved)),
+            MatchKind::Duplicate => (Rule::DuplicateResult, unless_dropped(!call_left_out, Action::Joined)),
+            MatchKind::Answer if call_left_out => (Rule::PartialBatch, Action::LeftOut),
+            MatchKind::Answer if !slot.direct => (Rule::DetachedResult, Action::Moved),
+            MatchKind::Answer if slot.out_of_order => (Rule::ResultOrder, Action::Moved),
+            MatchKind::Answer => return false,
         };
         let severity =
             if rule == Rule::PartialBatch && with_batch() { Severity::Note } else { rule.severity() };
         self.change(segment.parts.len());
         self.find(rule, at, action, |f| Finding { severity, ..about(f) });
-        keep && matches!(slot.tie, Tie::Orphan | Tie::NoId)
+        keep && matches!(slot.kind, MatchKind::Orphan | MatchKind::NoId)
     }
 
     fn misplaced(&mut self, index: usize, place: usize, message: &Message, segment: &Segment) {

@@ -442,3 +442,14 @@ fn findings_speak() {
         assert!(!action.name().is_empty() && !action.sentence().is_empty());
     }
 }
+
+/// A call that stands inside a result was never made. In a message of its own, the result is text, and so is the call in it.
+#[test]
+fn a_call_inside_an_orphan_is_text() {
+    let inner = Block::call(ToolCall::new("1", "look", r#"{"at":"it"}"#));
+    let result = ToolResult { content: vec![Block::text("seen"), inner], ..ToolResult::new("9", "") };
+    let message = Message::new(Role::Tool, vec![Block::result(result)]);
+    let messages = repair(&History::of([Arc::new(message)]), OnBroken::Keep).view.to_messages();
+    assert!(messages.iter().all(|message| message.tool_calls().next().is_none()), "{messages:?}");
+    assert!(messages[0].content().unwrap().contains(r#"look {"at":"it"}"#), "{messages:?}");
+}

@@ -1,8 +1,8 @@
 //! An estimate of tokens by what a text consists of: words, numbers, signs, and scripts.
 //!
 //! It follows how tokenizers split text before they look anything up, so prose, code, JSON and base64 each get their own density. It
-//! is made to be rarely below the truth and seldom far above: an estimate that is too low overflows a window, one that is too high
-//! only compacts early. `tests.rs` pins how far it is off.
+//! rarely underestimates and seldom overestimates by much: an estimate that is too low overflows a window, one that is too high only
+//! compacts early. `tests.rs` pins how far it is off.
 
 /// The tokens of a text, rounded up.
 pub(super) fn tokens(text: &str) -> u64 {

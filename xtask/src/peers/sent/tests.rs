@@ -99,10 +99,10 @@ fn pairs_that_are_torn_are_noticed() {
 
 #[test]
 fn lost_words_are_noticed() {
-    let said = |speaker, text: &str| Said { speaker, text: text.into() };
+    let said = |speaker, text: &str| ExpectedText { speaker, text: text.into() };
     let (user, model) = (Speaker::User, Speaker::Assistant);
     let items = [text("user", "one two"), text("assistant", "three"), text("user", "one")];
-    let missing = |said: &[Said]| problems(&rollout(&items), said, "go on", &request(&items)).len();
+    let missing = |said: &[ExpectedText]| problems(&rollout(&items), said, "go on", &request(&items)).len();
     assert_eq!(missing(&[said(user, "one"), said(user, "two"), said(model, "three"), said(user, "one")]), 0);
     assert_eq!(missing(&[said(Speaker::Instruction, "you are Codex"), said(user, "one")]), 0);
     assert_eq!(missing(&[said(user, "three")]), 1, "another speaker");

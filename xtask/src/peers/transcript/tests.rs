@@ -50,10 +50,10 @@ fn what_claude_code_changes_is_noticed() {
 
 #[test]
 fn lost_words_are_noticed() {
-    let said = |speaker, text: &str| Said { speaker, text: text.into() };
+    let said = |speaker, text: &str| ExpectedText { speaker, text: text.into() };
     let body =
         json!({"messages": [user("one two"), user("<system>be kind</system>"), user("go on")]}).to_string();
-    let missing = |said: &[Said]| problems("", said, "go on", &body).len();
+    let missing = |said: &[ExpectedText]| problems("", said, "go on", &body).len();
     assert_eq!(missing(&[said(Speaker::Instruction, "be kind"), said(Speaker::User, "one")]), 0);
     assert_eq!(missing(&[said(Speaker::User, "two"), said(Speaker::User, "one")]), 1);
     assert_eq!(missing(&[said(Speaker::Assistant, "one")]), 1);

@@ -12,12 +12,12 @@ use rejoin::{
 use crate::{args::CallsArguments, commands::prelude::*, home::CALLS_KEY};
 
 pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let (store, id) = desk.find(arguments.which.given())?;
-    let recorded = desk::read(&*store, id, Mode::Recover)?;
+    let recorded = context::read(&*store, id, Mode::Recover)?;
     let full = arguments.full || desk.settings.is_on("audit.full_arguments");
     // In a database that others query, too, hashes are the same as in its view.
-    let shared = store.report_key().map_err(|why| desk::unusable(store.location(), why))?;
+    let shared = store.report_key().map_err(|why| context::unusable(store.location(), why))?;
     let calls = calls(&recorded, &shared.map_or_else(|| key(&desk), |key| Ok(CallKey(key)))?);
     if arguments.json {
         calls.iter().try_for_each(|call| output::json_data(&shape::call(call, full)))?;
@@ -32,7 +32,7 @@ pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
 }
 
 /// The key that arguments are hashed with; created when it is first needed.
-fn key(desk: &Desk) -> Result<CallKey, Failure> {
+fn key(desk: &CliContext) -> Result<CallKey, Failure> {
     let folder = PrivateFolder::new(&desk.home.data);
     let path = folder.path_of(CALLS_KEY);
     let failed = |why| Failure::unwritable(path.display(), &why);

@@ -18,7 +18,7 @@ use rejoin::{
 use crate::{
     active,
     args::{DeleteArguments, EraseArguments, ForkArguments, PinArguments, RemovalArguments},
-    desk::{self, Desk, Flags},
+    context::{self, CliContext, Flags},
     failure::Failure,
     output::{self, harmless, plural},
     prompts, question,
@@ -29,19 +29,19 @@ pub fn rename(given: &str, title: &str, flags: &Flags) -> Result<u8, Failure> {
     if title.is_empty() {
         return Err(Failure::usage("the title is empty", "`rejoin history rename ID 'A title'`"));
     }
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let (store, id) = desk.find_to_write(given)?;
-    desk::writer(&*store, "rejoin history rename").rename(id, &title)?;
-    desk::settle(&*store);
+    context::writer(&*store, "rejoin history rename").rename(id, &title)?;
+    context::settle(&*store);
     output::talk(&format!("{id} is now called: {}", harmless(&title)));
     Ok(0)
 }
 
 pub fn pin(arguments: &PinArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let (store, id) = desk.find_to_write(&arguments.conversation)?;
     let store: Arc<dyn Store> = Arc::from(store);
-    let recorded = desk::read(&*store, id, Mode::Recover)?;
+    let recorded = context::read(&*store, id, Mode::Recover)?;
     let number = arguments.message;
     let entry = entry(&history::shown(&recorded.entries), number)?;
     let mut conversation = Conversation::open(Arc::clone(&store), id, "rejoin history pin")?;
@@ -53,7 +53,7 @@ pub fn pin(arguments: &PinArguments, flags: &Flags) -> Result<u8, Failure> {
         return Err(Failure::failed(warning, "`rejoin doctor --self` says whether the store can be written"));
     }
     drop(conversation);
-    desk::settle(&*store);
+    context::settle(&*store);
     let changed = pinning == Pinning::Changed;
     if arguments.json {
         return output::json_data(&shape::pinned(id, number, !arguments.remove, changed)).map(|()| 0);
@@ -64,7 +64,7 @@ pub fn pin(arguments: &PinArguments, flags: &Flags) -> Result<u8, Failure> {
 }
 
 pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let (store, id) = desk.find_to_write(arguments.which.given())?;
     let new = fork_at(&desk, &*store, id, arguments.at)?;
     output::talk(&format!(
@@ -80,7 +80,7 @@ pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
 
 /// Forks a conversation, at its end or after a message, and makes the fork the active one.
 pub fn fork_at(
-    desk: &Desk,
+    desk: &CliContext,
     store: &dyn Store,
     id: ConversationId,
     at: Option<usize>,
@@ -88,24 +88,24 @@ pub fn fork_at(
     let at = match at {
         None => None,
         Some(number) => {
-            let recorded = desk::read(store, id, Mode::Recover)?;
+            let recorded = context::read(store, id, Mode::Recover)?;
             Some(entry(&history::shown(&recorded.entries), number)?)
         }
     };
-    let new = desk::writer(store, "rejoin history fork").fork(id, at)?;
-    desk::settle(store);
+    let new = context::writer(store, "rejoin history fork").fork(id, at)?;
+    context::settle(store);
     desk.pointer().set(new)?;
     Ok(new)
 }
 
 pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let (store, id) = find(&desk, arguments.which.given(), &arguments.removal)?;
     let recorded = if arguments.removal.dry_run {
         // Copies of damaged pieces would be a change.
-        engine::read(&*store, id, Mode::Recover).map_err(|error| desk::loading(&*store, error))?
+        engine::read(&*store, id, Mode::Recover).map_err(|error| context::loading(&*store, error))?
     } else {
-        desk::read(&*store, id, Mode::Recover)?
+        context::read(&*store, id, Mode::Recover)?
     };
     let shown = history::shown(&recorded.entries);
     let mut entries = Vec::new();
@@ -125,7 +125,7 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
     let deed = Deed { verb: "erase", id, of: format!("the content of {count} of {id} ({title})") };
     deed.run(&*store, arguments.which.given(), Some(&entries), &arguments.removal, || {
         let reason = arguments.reason.as_deref();
-        desk::writer(&*store, "rejoin history erase").erase(id, &entries, reason)?;
+        context::writer(&*store, "rejoin history erase").erase(id, &entries, reason)?;
         forget_at_the_prompt(&desk, recorded.entries.iter().filter(|entry| entries.contains(&entry.id())));
         output::talk(&format!("{id}: the content of {count} is gone, hashes stay."));
         Ok(())
@@ -133,7 +133,7 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
 }
 
 pub fn delete(arguments: &DeleteArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let (store, id) = find(&desk, arguments.which.given(), &arguments.removal)?;
     let summary = store.summary(id).unwrap_or_else(|_| Summary::new(id));
     let messages = plural(summary.messages, "message");
@@ -153,7 +153,7 @@ pub fn delete(arguments: &DeleteArguments, flags: &Flags) -> Result<u8, Failure>
 }
 
 /// Removes what was said in these entries from what the prompt remembers.
-fn forget_at_the_prompt<'e>(desk: &Desk, entries: impl Iterator<Item = &'e Entry>) {
+fn forget_at_the_prompt<'e>(desk: &CliContext, entries: impl Iterator<Item = &'e Entry>) {
     if let Err(why) = prompts::forget(&desk.home.data, entries) {
         output::warning(format!("the prompt may still remember what was said: {why}"));
     }
@@ -161,7 +161,7 @@ fn forget_at_the_prompt<'e>(desk: &Desk, entries: impl Iterator<Item = &'e Entry
 
 /// The conversation that something is removed from. Showing what would be removed needs no right to write.
 fn find(
-    desk: &Desk,
+    desk: &CliContext,
     given: &str,
     removal: &RemovalArguments,
 ) -> Result<(Box<dyn Store>, ConversationId), Failure> {
@@ -207,7 +207,7 @@ impl Deed {
         let removed = remove();
         bar.finish_and_clear();
         removed?;
-        desk::settle(store);
+        context::settle(store);
         self.say_what_stays(&removal, arguments.json)
     }
 

@@ -3,15 +3,16 @@
 use rejoin::{
     changes::{FileEdit, edits},
     engine::Mode,
+    record::content::ChangeState,
     shape,
 };
 
 use crate::{args::EditsArguments, commands::prelude::*};
 
 pub fn run(arguments: &EditsArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let (store, id) = desk.find(arguments.which.given())?;
-    let recorded = desk::read(&*store, id, Mode::Recover)?;
+    let recorded = context::read(&*store, id, Mode::Recover)?;
     let edits = edits(&recorded.entries);
     if arguments.json {
         edits.iter().try_for_each(|edit| output::json_data(&shape::edit(edit)))?;
@@ -26,17 +27,25 @@ pub fn run(arguments: &EditsArguments, flags: &Flags) -> Result<u8, Failure> {
 }
 
 fn for_people(edit: &FileEdit) -> String {
-    let by = edit.decision.by.as_deref().map(|by| format!(" by {}", harmless(by))).unwrap_or_default();
+    let by = edit.decision.by.as_deref().map(decider);
     let reason = edit.decision.reason.as_deref().filter(|reason| !reason.is_empty());
     let reason = reason.map(|reason| format!(": {}", harmless(reason))).unwrap_or_default();
+    // What was applied or reverted was allowed first, and not by whom it was applied or reverted.
+    let (denied_by, allowed_by) = match edit.state {
+        // The reason says more, and a turn that nobody can be asked in denies calls itself.
+        ChangeState::Denied => (by.filter(|_| reason.is_empty()).map(|by| format!(" by {by}")), None),
+        _ => (None, by.map(|by| format!(", allowed by {by}"))),
+    };
     let state = paint(shape::change_state(edit.state), output::STRONG);
     let (path, tool) = (harmless(&edit.path), harmless(&edit.tool));
     let commit = edit.commit.as_deref().map(|commit| format!(", at commit {}", harmless(short(commit))));
     let sure = edit.confidence.map(|confidence| format!(", confidence {confidence}"));
     let mut text = format!(
-        "{state}{by}{reason}  {path}  ({tool}, {}, turn {}{}{})\n",
+        "{state}{}{reason}  {path}  ({tool}, {}, turn {}{}{}{})\n",
+        denied_by.unwrap_or_default(),
         local_time(edit.time),
         edit.turn,
+        allowed_by.unwrap_or_default(),
         commit.unwrap_or_default(),
         sure.unwrap_or_default()
     );
@@ -48,6 +57,17 @@ fn for_people(edit: &FileEdit) -> String {
     }
     text.push('\n');
     text
+}
+
+/// Who decided, in words for people.
+fn decider(by: &str) -> String {
+    match by {
+        "person" => String::from("a person"),
+        "program" => String::from("a program"),
+        "rule" => String::from("a rule"),
+        "mode" => String::from("the mode"),
+        other => harmless(other),
+    }
 }
 
 /// The beginning of a hash, as long as git shows it at least.

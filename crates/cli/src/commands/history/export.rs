@@ -5,18 +5,18 @@ use rejoin::{Choice, engine::Mode, history, sessions::FileContent};
 use crate::{
     args::ExportArguments,
     commands::{convert, report},
-    desk::{self, Desk, Flags},
+    context::{self, CliContext, Flags},
     failure::Failure,
     outfile::{self, Untouched},
     output::{self, plural},
 };
 
 pub fn run(arguments: &ExportArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     outfile::check(&arguments.output, &Untouched::Store(desk.location.clone()))?;
     let to = outfile::destination(arguments.to, &arguments.output, Some("jsonl"))?;
     let (store, id) = desk.find(arguments.which.given())?;
-    let mut recorded = desk::read(&*store, id, Mode::Recover)?;
+    let mut recorded = context::read(&*store, id, Mode::Recover)?;
     let (content, findings) = if convert::is_own(to) {
         (FileContent::Text(convert::verbatim(&recorded.entries)), recorded.session.findings.clone())
     } else {

@@ -7,11 +7,11 @@ use rejoin::{
     engine::EngineError,
     history,
     record::{Entry, EntryId, Tail},
-    store::{Item, Store, StoreError},
+    store::{Store, StoreError, StoredItem},
 };
 
 use super::shape::numbered;
-use crate::{desk, failure::Failure, output, signals::SignalWatch};
+use crate::{context, failure::Failure, output, signals::SignalWatch};
 
 /// How long the store is asked to wait at once.
 const LONG: Duration = Duration::from_secs(60);
@@ -52,7 +52,7 @@ pub fn run(
                 }
                 thread::sleep(AWAY);
             }
-            Err(why) => return Err(desk::loading(store, EngineError::Store(why))),
+            Err(why) => return Err(context::loading(store, EngineError::Store(why))),
         }
         for (number, shown) in history::shown(&entries).iter().enumerate() {
             if !printed.insert(shown.entry.id()) {
@@ -81,7 +81,7 @@ fn next(
         return Ok(found);
     }
     store.read(id, tail.map_or(0, |tail| tail.seq + 1), &mut |item| {
-        if let Item::Entry(entry) = item {
+        if let StoredItem::Entry(entry) = item {
             entries.push(entry);
         }
         ControlFlow::Continue(())

@@ -14,7 +14,7 @@ mod view;
 pub use change::{entry, fork_at};
 pub use shape::numbered;
 
-use crate::{args::HistoryCommand, desk::Flags, failure::Failure};
+use crate::{args::HistoryCommand, context::Flags, failure::Failure};
 
 pub fn run(command: HistoryCommand, flags: &Flags) -> Result<u8, Failure> {
     match command {

@@ -10,7 +10,7 @@ use rejoin::{
 use crate::{args::SearchArguments, commands::prelude::*};
 
 pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let words = arguments.words.join(" ");
     let (store, within) = desk.find_or_all(arguments.session.as_deref())?;
     let search = Search { words: words.clone(), limit: arguments.limit, within, ..Search::default() };
@@ -22,7 +22,7 @@ pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     let hits = match &store {
         None => Vec::new(),
-        Some(store) => store.search(&search).map_err(|why| desk::unusable(store.location(), why))?,
+        Some(store) => store.search(&search).map_err(|why| context::unusable(store.location(), why))?,
     };
     let numbers = store.as_deref().map(|store| history::numbers_of(store, &hits)).unwrap_or_default();
     if arguments.json {

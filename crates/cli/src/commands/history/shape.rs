@@ -35,7 +35,7 @@ fn item(shown: &Shown<'_>, number: usize, extent: Extent) -> String {
     let time = time.parse::<Timestamp>().map_or(time, local_time);
     out.push_str(&format!("Time: {}\n", harmless(&time)));
     match &shown.what {
-        ShownContent::Message(message) => out.push_str(&said_as(message, extent)),
+        ShownContent::Message(message) => out.push_str(&content_as(message, extent)),
         _ => out.push_str(&content_lines(shown.content().as_deref(), extent)),
     }
     if shown.interrupted {
@@ -51,11 +51,11 @@ pub fn heading(number: &str, role: &str, remark: &str) -> String {
 }
 
 /// The content of a message, for people.
-pub fn said(message: &Message) -> String {
-    said_as(message, Extent::Beginning)
+pub fn content_for_people(message: &Message) -> String {
+    content_as(message, Extent::Beginning)
 }
 
-fn said_as(message: &Message, extent: Extent) -> String {
+fn content_as(message: &Message, extent: Extent) -> String {
     let mut out = String::new();
     for result in message.tool_results() {
         let id = result.call_id.as_ref().map_or("unknown", |id| id.as_str());

@@ -22,14 +22,14 @@ use crate::{
 const RULE: usize = 80;
 
 pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
-    let mut desk = Desk::new(flags)?;
+    let mut desk = CliContext::new(flags)?;
     if arguments.follow {
         // A pager would take the place of this process.
         desk = desk.without_pager();
     }
     let (store, id) = desk.find(arguments.which.given())?;
     let mode = if arguments.strict { Mode::Strict } else { Mode::Recover };
-    let mut recorded = desk::read(&*store, id, mode)?;
+    let mut recorded = context::read(&*store, id, mode)?;
     let lines = history::renumber(&recorded.entries, &mut recorded.session);
     let summary = engine::summary(&*store, id).unwrap_or_else(|_| Summary::new(id));
     let title = summary.title.clone().unwrap_or_else(|| recorded.session.headline());

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use rejoin::{
-    Endpoint, Provider as _, ServiceAddress, Wanted,
+    Endpoint, Provider as _, ProviderChoice, ServiceAddress,
     engine::Recorded,
     history::{
         Shown,
@@ -18,7 +18,7 @@ use rejoin::{
 
 use crate::{
     amounts::{bar, bar_columns, count},
-    desk::Desk,
+    context::CliContext,
     failure::Failure,
     output::{self, harmless},
     windows,
@@ -28,7 +28,7 @@ use crate::{
 const COLUMNS: usize = 32;
 
 /// Counts what a model would get.
-pub fn used(desk: &Desk, recorded: &Recorded, shown: &[Shown<'_>], model: Option<&str>) -> WindowUse {
+pub fn used(desk: &CliContext, recorded: &Recorded, shown: &[Shown<'_>], model: Option<&str>) -> WindowUse {
     let endpoint = Endpoint { model: model.unwrap_or("unknown").to_owned(), ..endpoint(recorded) };
     let told = match &*endpoint.provider {
         offline::NAME => Offline::new(&endpoint.model).window(),
@@ -41,15 +41,15 @@ pub fn used(desk: &Desk, recorded: &Recorded, shown: &[Shown<'_>], model: Option
 /// The provider that the newest request went to, without its model.
 fn endpoint(recorded: &Recorded) -> Endpoint {
     let wanted = recorded.entries.iter().rev().find_map(|entry| match Content::of(entry) {
-        Content::Context(context) => Wanted::in_context(&context),
+        Content::Context(context) => ProviderChoice::in_context(&context),
         _ => None,
     });
-    let Wanted { provider, base_url, .. } = wanted.unwrap_or_default();
+    let ProviderChoice { provider, base_url, .. } = wanted.unwrap_or_default();
     let address = ServiceAddress { base_url, ..ServiceAddress::default() };
     Endpoint { provider: provider.unwrap_or_default(), address, ..Endpoint::default() }
 }
 
-pub fn run(desk: &Desk, used: &WindowUse, json: bool) -> Result<(), Failure> {
+pub fn run(desk: &CliContext, used: &WindowUse, json: bool) -> Result<(), Failure> {
     if json {
         return output::json_data(&used.to_json());
     }
@@ -57,7 +57,12 @@ pub fn run(desk: &Desk, used: &WindowUse, json: bool) -> Result<(), Failure> {
 }
 
 fn for_people(used: &WindowUse) -> String {
-    let how = if used.exact { "counted" } else { "estimated" };
+    let how = match (used.exact, used.corrected) {
+        (true, false) => "counted",
+        (true, true) => "counted, and corrected by what the provider counted",
+        (false, false) => "estimated",
+        (false, true) => "estimated, and corrected by what the provider counted",
+    };
     let total = used.total();
     let share = |tokens: u64, of: u64| format!("{:.0}%", tokens as f64 / of.max(1) as f64 * 100.0);
     let model = harmless(&used.model);

@@ -10,7 +10,7 @@ use rejoin::{
 };
 
 use super::{
-    shape::{heading, said},
+    shape::{content_for_people, heading},
     show::Head,
 };
 use crate::{
@@ -33,7 +33,7 @@ pub struct Viewed<'v> {
     pub head: &'v Head,
 }
 
-pub fn run(desk: &Desk, viewed: &Viewed<'_>, arguments: &ShowArguments) -> Result<(), Failure> {
+pub fn run(desk: &CliContext, viewed: &Viewed<'_>, arguments: &ShowArguments) -> Result<(), Failure> {
     if let Some(dialect) = arguments.dialect {
         return encoded(desk, viewed, arguments, dialect);
     }
@@ -50,7 +50,7 @@ pub fn run(desk: &Desk, viewed: &Viewed<'_>, arguments: &ShowArguments) -> Resul
 fn for_people(row: &ViewRow) -> String {
     let number = row.number.map_or_else(|| String::from("+"), |number| number.to_string());
     let mut out = heading(&number, &row.role, row.remark);
-    out.push_str(&row.message.as_ref().map_or_else(String::new, said));
+    out.push_str(&row.message.as_ref().map_or_else(String::new, content_for_people));
     for finding in &row.findings {
         let arrow = paint("→", output::HINT);
         out.push_str(&format!("  {arrow} {}\n", report::line_with_deed(finding)));
@@ -60,7 +60,7 @@ fn for_people(row: &ViewRow) -> String {
 
 /// Shows the messages as a dialect encodes them, and the changes that took.
 fn encoded(
-    desk: &Desk,
+    desk: &CliContext,
     viewed: &Viewed<'_>,
     arguments: &ShowArguments,
     dialect: Dialect,

@@ -16,13 +16,13 @@ use crate::{
     answering,
     args::Auth,
     commands::block_on,
-    desk::{Desk, Flags},
+    context::{CliContext, Flags},
     failure::Failure,
     near, output, signals, stream,
 };
 
 pub fn run(command: Auth, flags: &Flags) -> Result<u8, Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     match command {
         Auth::Login { provider } => login(&desk, provider),
         Auth::Status { json } => status(&desk, json),
@@ -30,7 +30,7 @@ pub fn run(command: Auth, flags: &Flags) -> Result<u8, Failure> {
     }
 }
 
-fn login(desk: &Desk, provider: Option<String>) -> Result<u8, Failure> {
+fn login(desk: &CliContext, provider: Option<String>) -> Result<u8, Failure> {
     let set = desk.settings.value("provider").map(str::to_owned);
     let Some(given) = provider.or(set) else {
         return Err(Failure::usage("a key for which provider?", "rejoin auth login anthropic, for example"));
@@ -70,7 +70,7 @@ fn login(desk: &Desk, provider: Option<String>) -> Result<u8, Failure> {
 }
 
 /// Stores a key where the settings say, and returns that place in words.
-fn keep(desk: &Desk, name: &str, key: &SecretString) -> Result<String, Failure> {
+fn keep(desk: &CliContext, name: &str, key: &SecretString) -> Result<String, Failure> {
     if desk.settings.is_on("keyring") {
         #[cfg(feature = "keyring")]
         {
@@ -154,7 +154,7 @@ fn stty(mode: &str) -> bool {
 }
 
 /// GitHub's device login: the user enters a code on a web page.
-fn in_the_browser(desk: &Desk) -> Result<SecretString, Failure> {
+fn in_the_browser(desk: &CliContext) -> Result<SecretString, Failure> {
     let options = answering::options(&desk.settings);
     block_on(async {
         let login = DeviceLogin::begin(&options).await.map_err(Failure::auth)?;
@@ -168,7 +168,7 @@ fn in_the_browser(desk: &Desk) -> Result<SecretString, Failure> {
     })?
 }
 
-fn status(desk: &Desk, json: bool) -> Result<u8, Failure> {
+fn status(desk: &CliContext, json: bool) -> Result<u8, Failure> {
     let keys = answering::keys(&desk.home, &desk.settings);
     for status in auth::status(&keys, SystemClock.now()) {
         if json {
@@ -195,7 +195,7 @@ fn status(desk: &Desk, json: bool) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn logout(desk: &Desk, provider: &str) -> Result<u8, Failure> {
+fn logout(desk: &CliContext, provider: &str) -> Result<u8, Failure> {
     let name = registry::find(provider).map_or(provider, |service| service.name);
     let file = answering::key_file(&desk.home);
     let gone = file.remove(name).map_err(Failure::auth)?;

@@ -9,7 +9,7 @@ use crate::{
     answering::{self, Outcome},
     args::{AskedProvider, Models, ModelsInfoArguments, ModelsListArguments, Talk},
     commands::block_on,
-    desk::{Desk, Flags},
+    context::{CliContext, Flags},
     failure::Failure,
     output::{self, harmless},
     windows,
@@ -24,7 +24,7 @@ pub fn run(command: Models, flags: &Flags) -> Result<u8, Failure> {
 
 /// Asks a provider for its name and its models.
 fn models(asked: &AskedProvider, flags: &Flags) -> Result<(String, Vec<Model>), Failure> {
-    let desk = Desk::new(flags)?;
+    let desk = CliContext::new(flags)?;
     let AskedProvider { provider, base_url } = asked.clone();
     let named = provider.is_some();
     let talk = Talk { provider, base_url, ..Talk::default() };

@@ -8,7 +8,7 @@ use std::{
 
 use rejoin::{
     approval::{ApprovalAnswer, ApprovalRequest, Approvals, Approve, Editable, Replies, Rules, Unattended},
-    engine::provider::Doing,
+    engine::provider::BoxFuture,
     serde_json::{self, Value},
 };
 
@@ -44,7 +44,7 @@ pub fn approvals(talk: &Talk, settings: &Settings, terminal: &Arc<Terminal>) -> 
 struct AtTerminal(Arc<Terminal>);
 
 impl Approve for AtTerminal {
-    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> Doing<'a, ApprovalAnswer> {
+    fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(self.ask(request))
     }
 

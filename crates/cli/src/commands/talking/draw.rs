@@ -226,7 +226,9 @@ impl Drawing {
                 self.note(&format!("Compacting conversation history...{}", share.unwrap_or_default()));
             }
             Event::Compacted { before, after } => {
-                self.note(&format!("compacted from {before} to {after} tokens; the record keeps every word"));
+                self.note(&format!(
+                    "messages compacted from {before} to {after} tokens; the record keeps every word"
+                ));
             }
             Event::NotSaved(_) | Event::Saved if self.saving == Saving::AtTheEnd => {}
             Event::NotSaved(warning) => {

@@ -23,7 +23,7 @@ pub fn has_terminal() -> bool {
 
 /// Puts together what to send. A message and piped input are both sent, the message first. `-`, or no message without a
 /// terminal, means standard input alone. If approvals come from standard input, nothing else does.
-pub fn said(message: Option<&str>, talk: &Talk) -> Result<GivenMessage, Failure> {
+pub fn message_to_send(message: Option<&str>, talk: &Talk) -> Result<GivenMessage, Failure> {
     let parts = match message {
         Some(message) if talk.approvals.is_some() && message != "-" => vec![message.to_owned()],
         _ if talk.approvals.is_some() => {

@@ -21,13 +21,13 @@ use std::{sync::Arc, time::Duration};
 use rejoin::{
     Conversation, ConversationId, OnBroken, Workspace,
     engine::{
-        Hold, New, SystemClock, Wanted,
+        Hold, New, ProviderChoice, SystemClock,
         provider::Endpoint,
         turn::{Ending, Event, Limits, Stop, ToolLimits, TurnInput, TurnSettings, Worker},
     },
     record::{Entry, Kind, content::Command},
     resume::{OpenCall, Resumption},
-    store::{Access, Store},
+    store::{Access, Location, Store},
 };
 
 #[cfg(feature = "mcp")]
@@ -38,10 +38,10 @@ use super::exchange;
 use crate::servers;
 use crate::{
     active::Pointer,
-    answering::{self, Answering, Outcome},
+    answering::{self, ConnectedProvider, Outcome},
     args::Talk,
     completing,
-    desk::{self, Desk},
+    context::{self, CliContext},
     failure::{FAILED, Failure, INTERRUPTED},
     instructions::{self, ProjectInstructions},
     output, question,
@@ -50,7 +50,7 @@ use crate::{
     windows,
 };
 pub use draw::{Drawing, PrintedWords};
-pub use message::{GivenMessage, has_terminal, said};
+pub use message::{GivenMessage, has_terminal, message_to_send};
 use slash::table::{self, Completes};
 use terminal::Terminal;
 #[cfg(feature = "mcp")]
@@ -58,13 +58,29 @@ pub use tools::policy as tool_policy;
 pub use tools::workspace;
 
 /// Opens the store for writing, or for reading if it cannot be written.
-pub fn open_store(desk: &Desk) -> Result<Arc<dyn Store>, Failure> {
+pub fn open_store(desk: &CliContext) -> Result<Arc<dyn Store>, Failure> {
     signals::survive_full_files();
+    // If it cannot even be read, the reason why it cannot be written says more.
     let opened = rejoin::engine::open_store(&desk.location, Access::Write)
-        .or_else(|_| rejoin::engine::open_store(&desk.location, Access::Read));
-    let store = desk.limited(opened.map_err(|why| desk::unusable(&desk.location, why))?);
-    desk::say_what_is_damaged(&*store);
+        .or_else(|why| rejoin::engine::open_store(&desk.location, Access::Read).map_err(|_| why));
+    let store = desk.limited(opened.map_err(|why| context::unusable(&desk.location, why))?);
+    context::say_what_is_damaged(&*store);
     Ok(Arc::from(store))
+}
+
+/// A store, or why there is none.
+type StoreOrReason = (Option<Arc<dyn Store>>, Option<Failure>);
+
+/// Opens the store for turns. If that fails, they stay in memory, and the failure says why.
+///
+/// # Errors
+/// If a server is not away, but its tables are not ours: it will not take the answer later either, and no file on this machine holds it.
+pub fn store_or_reason(desk: &CliContext) -> Result<StoreOrReason, Failure> {
+    match open_store(desk) {
+        Ok(store) => Ok((Some(store), None)),
+        Err(why) if matches!(desk.location, Location::Postgres(_)) => Err(why),
+        Err(why) => Ok((None, Some(why))),
+    }
 }
 
 /// Lists the calls without a result and asks what to do about them.
@@ -107,7 +123,7 @@ pub struct Talking {
     /// Why there is no store, if there is none.
     pub no_store: Option<Failure>,
     /// Folders and settings of this process.
-    desk: Desk,
+    desk: CliContext,
     /// What the command line says about who answers.
     talk: Talk,
     /// The same with what was chosen at the prompt since.
@@ -147,7 +163,7 @@ pub struct Talking {
 }
 
 impl Talking {
-    pub fn begin(desk: &Desk, store: Option<&Arc<dyn Store>>, talk: &Talk) -> Result<Self, Failure> {
+    pub fn begin(desk: &CliContext, store: Option<&Arc<dyn Store>>, talk: &Talk) -> Result<Self, Failure> {
         let answering = answering::choose_for_turn(desk, talk, None)?;
         let endpoint = answering.provider.endpoint();
         let new = New {
@@ -167,7 +183,7 @@ impl Talking {
 
     /// Opens a stored conversation.
     pub fn open(
-        desk: &Desk,
+        desk: &CliContext,
         store: &Arc<dyn Store>,
         id: ConversationId,
         talk: &Talk,
@@ -180,19 +196,19 @@ impl Talking {
             Opening::Prompt => Hold::Later,
         };
         let opened = Conversation::open_for_turns(kept, clock, id, command, hold);
-        let conversation = opened.map_err(|error| desk::loading(&**store, error))?;
-        let recorded = Wanted::of(&conversation);
+        let conversation = opened.map_err(|error| context::loading(&**store, error))?;
+        let recorded = ProviderChoice::of(&conversation);
         let answering = match opening {
-            Opening::Look => Answering::name_only(&recorded),
+            Opening::Look => ConnectedProvider::name_only(&recorded),
             Opening::Say | Opening::Prompt => answering::choose_for_turn(desk, talk, Some(&recorded))?,
         };
         Self::new(desk, conversation, answering, Some(Arc::clone(store)), talk, command)
     }
 
     fn new(
-        desk: &Desk,
+        desk: &CliContext,
         conversation: Conversation,
-        answering: Answering,
+        answering: ConnectedProvider,
         store: Option<Arc<dyn Store>>,
         talk: &Talk,
         command: &'static str,
@@ -281,7 +297,7 @@ impl Talking {
         }
     }
 
-    /// Goes on with the terminal of a prompt.
+    /// Uses the prompt's terminal from now on.
     fn take_terminal(&mut self, terminal: Arc<Terminal>) -> Result<(), Failure> {
         let mut approvals = approving::approvals(&self.talk, &self.desk.settings, &terminal)?;
         approvals.mode = self.worker.settings().approvals.mode;
@@ -321,7 +337,7 @@ impl Talking {
     }
 
     /// Makes it the active conversation of this folder; a new one as soon as it is stored.
-    pub fn make_active(&mut self, desk: &Desk) {
+    pub fn make_active(&mut self, desk: &CliContext) {
         self.pointer = Some(desk.pointer());
         let conversation = self.worker.conversation();
         if conversation.tail().is_some() {
@@ -512,14 +528,12 @@ impl Talking {
         self.find_a_store();
         let saved = self.worker.conversation_mut().save();
         if let Some(warning) = saved.warning() {
-            let no_store = self.no_store.as_ref().map(not_saved);
-            return Err(Failure::failed(
-                no_store.unwrap_or_else(|| warning.to_owned()),
-                "the answer is complete, but it is not in the store; `rejoin doctor --self` says whether the store can be written",
-            ));
+            let usual = "the answer is complete, but it is not in the store; `rejoin doctor --self` says whether the store can be written";
+            let (no_store, hint) = (self.no_store.as_ref(), saved.hint().unwrap_or(usual));
+            return Err(Failure::failed(no_store.map_or_else(|| warning.to_owned(), not_saved), hint));
         }
         if let Some(store) = self.store.as_deref().filter(|store| store.read_only().is_none()) {
-            desk::settle(store);
+            context::settle(store);
         }
         Ok(())
     }
@@ -530,7 +544,7 @@ fn not_saved(why: &Failure) -> String {
     format!("Failed to save turn: {why}")
 }
 
-/// When the user is told that something could not be stored.
+/// When to warn the user about a failed save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saving {
     /// As soon as it happens: more turns may follow.
@@ -570,8 +584,8 @@ fn keeps_to_its_cost(worker: &Worker, talk: &Talk) -> Result<(), Failure> {
 }
 
 /// What the line editor knows about this desk.
-fn editing(desk: &Desk, endpoint: &Endpoint) -> editor::Setup {
-    let (location, home) = (desk.location.clone(), desk.home.clone());
+fn editing(desk: &CliContext, endpoint: &Endpoint) -> editor::Setup {
+    let (own, home) = (desk.clone(), desk.home.clone());
     let model = endpoint.model.clone();
     let models = move |typed: &str| {
         let mut models = windows::models(&home);
@@ -593,7 +607,7 @@ fn editing(desk: &Desk, endpoint: &Endpoint) -> editor::Setup {
         folder: desk.folder.clone(),
         arguments: Box::new(move |command, typed| {
             match table::named(&command[1..]).map_or(Completes::Nothing, |command| command.completes) {
-                Completes::Conversation => completing::conversations_in(&location, typed),
+                Completes::Conversation => completing::conversations_in(&own, typed),
                 Completes::Model => plain(models(typed)),
                 Completes::Provider => plain(beginning(&mut completing::provider_names(), typed)),
                 Completes::OneOf(words) => plain(beginning(&mut words.iter().copied(), typed)),

@@ -24,7 +24,7 @@ use rejoin::{
     store::StoreError,
 };
 
-use super::{Saving, Talking, block_on, slash::Said, terminal::Typed};
+use super::{Saving, Talking, block_on, slash::LineOutcome, terminal::Typed};
 use crate::{
     commands::numbered,
     failure::{FAILED, Failure, INTERRUPTED},
@@ -91,9 +91,9 @@ impl Talking {
             };
             pressed = None;
             let input = match self.understand(&line, &stop).await? {
-                Said::Turn(input) => input,
-                Said::Leave => return Ok(0),
-                Said::Done => {
+                LineOutcome::Turn(input) => input,
+                LineOutcome::Leave => return Ok(0),
+                LineOutcome::Done => {
                     stop.reset();
                     continue;
                 }
@@ -137,6 +137,12 @@ impl Talking {
                 }
                 Err(EngineError::Store(StoreError::NotFound(id))) => {
                     return Err(EngineError::Unknown(id.to_string()).into());
+                }
+                // The server went away while it was read. The prompt stays, and the line can be sent again.
+                Err(EngineError::Store(why)) if why.is_unwritable() => {
+                    Failure::from(EngineError::Store(why)).say();
+                    output::talk("Nothing was sent.");
+                    return Ok(false);
                 }
                 Err(error) => return Err(error.into()),
             }

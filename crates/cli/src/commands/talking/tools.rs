@@ -15,33 +15,33 @@ use rejoin::{
     store::Location,
 };
 
-use crate::{answering, desk::Desk};
+use crate::{answering, context::CliContext};
 
 /// The folder that tools work in, without rejoin's own files and the files that hold keys.
-pub fn workspace(desk: &Desk) -> Workspace {
+pub fn workspace(desk: &CliContext) -> Workspace {
     hiding(desk, Workspace::new(&desk.folder))
 }
 
 /// A workspace that hides rejoin's own files and the files that hold keys.
-pub fn hiding(desk: &Desk, workspace: Workspace) -> Workspace {
+pub fn hiding(desk: &CliContext, workspace: Workspace) -> Workspace {
     let keys = answering::files_with_keys(&desk.home).into_iter();
     let workspace = keys.fold(workspace, Workspace::hiding);
     stores(desk).into_iter().fold(workspace, Workspace::hiding_store)
 }
 
 /// All tools.
-pub fn tools(desk: &Desk, limits: &Limits) -> Tools {
+pub fn tools(desk: &CliContext, limits: &Limits) -> Tools {
     let run = Run::new(policy(desk), limits.tool.time, limits.tool.kept);
     let tools = Tools::changing(&workspace(desk)).with(run).with(Delegate);
     if desk.settings.is_on("tools.fetch") { tools.with_fetch() } else { tools }
 }
 
-fn stores(desk: &Desk) -> [Location; 2] {
+fn stores(desk: &CliContext) -> [Location; 2] {
     [desk.location.clone(), desk.home.store()]
 }
 
 /// What commands may do, by the settings.
-pub fn policy(desk: &Desk) -> Policy {
+pub fn policy(desk: &CliContext) -> Policy {
     let home = std::env::home_dir();
     let given = desk.settings.list("sandbox.read").into_iter();
     let read = given.map(|path| match (path.strip_prefix("~/"), &home) {
@@ -77,7 +77,7 @@ fn toolchains(home: Option<&Path>) -> Vec<(OsString, OsString)> {
 }
 
 /// Rejoin's own files, and files with keys, that are inside of the workspace.
-fn own_files_inside(desk: &Desk) -> Vec<PathBuf> {
+fn own_files_inside(desk: &CliContext) -> Vec<PathBuf> {
     let real = |path: &Path| path.canonicalize().ok();
     let Some(folder) = real(&desk.folder) else { return Vec::new() };
     let stored = stores(desk).into_iter().flat_map(|store| match store {

@@ -2,26 +2,28 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rejoin::{CompactMode, Conversation, Endpoint, Provider, PrunePolicy, Wanted, Window, WindowSettings};
+use rejoin::{
+    CompactMode, Conversation, Endpoint, Provider, ProviderChoice, PrunePolicy, Window, WindowSettings,
+};
 
 use crate::{
-    answering::{self, Answering},
+    answering::{self, ConnectedProvider},
     args::Talk,
-    desk::Desk,
+    context::CliContext,
     windows,
 };
 
 /// The provider that writes summaries, if the settings name a model for them. Without it, the one that answers writes them.
 pub fn summariser(
-    desk: &Desk,
+    desk: &CliContext,
     talk: &Talk,
     conversation: &Conversation,
-    answering: &Answering,
+    answering: &ConnectedProvider,
 ) -> Option<Arc<dyn Provider>> {
     let model = desk.settings.value("compact.model")?;
     answering.outcome.as_ref()?;
     let talk = Talk { model: Some(model.to_owned()), ..talk.clone() };
-    match answering::choose_for_turn(desk, &talk, Some(&Wanted::of(conversation))) {
+    match answering::choose_for_turn(desk, &talk, Some(&ProviderChoice::of(conversation))) {
         Ok(chosen) => Some(chosen.provider),
         Err(why) => {
             tracing::warn!("`compact.model` cannot be used: {why}");
@@ -31,7 +33,7 @@ pub fn summariser(
 }
 
 /// How conversations are made to fit their model's window, by the settings.
-pub fn fitting(desk: &Desk, endpoint: &Endpoint) -> WindowSettings {
+pub fn fitting(desk: &CliContext, endpoint: &Endpoint) -> WindowSettings {
     let settings = &desk.settings;
     let usual = WindowSettings::default();
     let number = |name: &str| settings.number(name);

@@ -9,7 +9,7 @@ use rejoin_record::{Block, BlockKind, Media, MediaSource, Message, Role, ToolCal
 
 use super::*;
 use crate::{
-    Wanted,
+    ProviderChoice,
     auth::Keys,
     provider::{
         connect::wire,
@@ -47,10 +47,10 @@ fn copilot(
 }
 
 fn provider(server: &Server) -> HttpProvider {
-    let choice = Wanted {
+    let choice = ProviderChoice {
         provider: Some(String::from("copilot")),
         base_url: Some(server.url.clone()),
-        ..Wanted::default()
+        ..ProviderChoice::default()
     };
     let keys = Keys::in_variables(|name| (name == "COPILOT_GITHUB_TOKEN").then(|| String::from(GITHUB)));
     wire(&choice, &keys, &quick_at(server)).unwrap().reading_with(words)

@@ -22,11 +22,11 @@ use rejoin_record::{
     Tail, Tree,
     json::{Doc, Value, list, quoted},
 };
-use rejoin_store::{Damage, EachPiece, Item, PartRead, Selected, Store};
+use rejoin_store::{Damage, EachPiece, PartRead, Selected, Store, StoredItem};
 use rejoin_view::path::{ParsedMessage, Walk};
 
 use self::pieces::Parsing;
-use crate::{draft, wanted};
+use crate::{draft, provider_choice};
 
 /// Changes when the text is written differently, and when tokens are estimated differently.
 const VERSION: u64 = 3;
@@ -190,10 +190,10 @@ impl Gathered {
     }
 
     /// Takes an entry. Another thread reads the next ones in the meantime.
-    fn take(&mut self, item: Item, damage: &mut Vec<Damage>) -> ControlFlow<()> {
+    fn take(&mut self, item: StoredItem, damage: &mut Vec<Damage>) -> ControlFlow<()> {
         let entry = match item {
-            Item::Entry(entry) => entry,
-            Item::Damage(found) => {
+            StoredItem::Entry(entry) => entry,
+            StoredItem::Damage(found) => {
                 damage.push(found);
                 return ControlFlow::Break(());
             }
@@ -322,7 +322,7 @@ impl Checkpoint {
         let Some(part) = self.into_part(&chosen) else { return false };
         part.suffices(&chosen)
             && Walk::along(&Tree::of_part(&chosen, &part.gaps)).agrees_with(walk)
-            && wanted::last_context(&chosen) == wanted::last_context(entries)
+            && provider_choice::last_context(&chosen) == provider_choice::last_context(entries)
     }
 
     /// The gaps between its entries. None if these are not the entries that it names.

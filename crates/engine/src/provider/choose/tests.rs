@@ -23,7 +23,7 @@ fn chosen(keys: &Keys, ollama: &str) -> ChosenProvider {
 
 fn chosen_within(local_answer: Duration, keys: &Keys, ollama: &str) -> ChosenProvider {
     let options = HttpOptions { local_answer, ..quick() };
-    run(choose(&Wanted::default(), Some(ollama), keys, &options))
+    run(choose(&ProviderChoice::default(), Some(ollama), keys, &options))
 }
 
 /// The first key of the environment, in the order of the rows.
@@ -95,10 +95,10 @@ fn without_anybody_it_is_offline() {
 /// A named provider is used.
 #[test]
 fn what_was_asked_for_stands() {
-    let asked = Wanted { provider: Some(String::from("groq")), ..Wanted::default() };
+    let asked = ProviderChoice { provider: Some(String::from("groq")), ..ProviderChoice::default() };
     let keys = variables(&["ANTHROPIC_API_KEY"]);
     let found = run(choose(&asked, None, &keys, &quick()));
     assert_eq!((found.wanted, found.reason), (asked, Reason::Configured));
-    let asked = Wanted { base_url: Some(String::from("http://h:1")), ..Wanted::default() };
+    let asked = ProviderChoice { base_url: Some(String::from("http://h:1")), ..ProviderChoice::default() };
     assert_eq!(run(choose(&asked, None, &keys, &quick())).wanted.provider.as_deref(), Some("custom"));
 }

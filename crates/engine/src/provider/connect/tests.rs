@@ -6,22 +6,22 @@ use super::*;
 use crate::{
     auth::Keys,
     provider::http::tests::shared::{Answer, SECRET, Server, ask, quick, quick_at, request, said, words},
-    wanted::AnswerSettings,
+    provider_choice::AnswerSettings,
 };
 
-fn choice(provider: &str) -> Wanted {
-    Wanted { provider: Some(provider.to_owned()), ..Wanted::default() }
+fn choice(provider: &str) -> ProviderChoice {
+    ProviderChoice { provider: Some(provider.to_owned()), ..ProviderChoice::default() }
 }
 
 fn with_key() -> Keys {
     Keys::in_variables(|name| Some(format!("{SECRET}-{name}")))
 }
 
-fn wired(choice: &Wanted) -> HttpProvider {
+fn wired(choice: &ProviderChoice) -> HttpProvider {
     wire(choice, &with_key(), &HttpOptions::default()).unwrap_or_else(|error| panic!("{choice:?}: {error}"))
 }
 
-fn url(choice: &Wanted) -> String {
+fn url(choice: &ProviderChoice) -> String {
     wired(choice).endpoint().address.url.clone().unwrap()
 }
 
@@ -58,8 +58,11 @@ fn requests_go_where_the_rules_say() {
         ),
     ];
     for (provider, api, base_url, expected, dialect) in cases {
-        let choice =
-            Wanted { api: api.map(String::from), base_url: base_url.map(String::from), ..choice(provider) };
+        let choice = ProviderChoice {
+            api: api.map(String::from),
+            base_url: base_url.map(String::from),
+            ..choice(provider)
+        };
         assert_eq!(url(&choice), expected, "{choice:?}");
         assert_eq!(wired(&choice).endpoint().dialect.unwrap().name(), dialect, "{choice:?}");
     }
@@ -69,7 +72,7 @@ fn requests_go_where_the_rules_say() {
 #[test]
 fn gemini_is_asked_for_a_stream() {
     let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
-    let choice = Wanted {
+    let choice = ProviderChoice {
         model: Some(String::from("models/tuned ../x")),
         base_url: Some(format!("{}/v1beta?key=k#top", server.url)),
         ..choice("gemini")
@@ -89,7 +92,7 @@ fn no_model_climbs_out_of_its_path() {
     for model in ["../../v9/files", "a/../../b", "./../x", ".."] {
         let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
         let base_url = Some(format!("{}/v1beta", server.url));
-        let choice = Wanted { model: Some(model.to_owned()), base_url, ..choice("gemini") };
+        let choice = ProviderChoice { model: Some(model.to_owned()), base_url, ..choice("gemini") };
         ask(&wire(&choice, &with_key(), &quick()).unwrap().reading_with(words)).0.unwrap();
         let line = server.asked()[0].line.clone();
         assert!(line.starts_with("POST /v1beta/models/") && line.contains(":stream"), "{model}: {line}");
@@ -111,7 +114,7 @@ fn keys_are_shown_as_each_service_wants_it() {
     for (name, header, value) in cases {
         let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
         let model = Some(String::from("m"));
-        let choice = Wanted { base_url: Some(server.url.clone()), model, ..choice(name) };
+        let choice = ProviderChoice { base_url: Some(server.url.clone()), model, ..choice(name) };
         let provider = wire(&choice, &with_key(), &quick()).unwrap().reading_with(words);
         ask(&provider).0.unwrap();
         assert_eq!(server.asked()[0].header(header), Some(value.as_str()), "{name}");
@@ -128,7 +131,8 @@ fn a_missing_key_is_said_before_anything_is_sent() {
         assert_eq!(provider, service.name);
         let way = service.key_variables[0];
         assert!(hint.contains(way) || hint.contains("auth login copilot"), "{hint}");
-        let local = Wanted { base_url: Some(String::from("http://localhost:1")), ..choice(service.name) };
+        let local =
+            ProviderChoice { base_url: Some(String::from("http://localhost:1")), ..choice(service.name) };
         assert!(wire(&local, &Keys::default(), &quick()).is_ok(), "{}", service.name);
     }
 }
@@ -136,8 +140,11 @@ fn a_missing_key_is_said_before_anything_is_sent() {
 #[test]
 fn choices_that_mean_nothing_say_why() {
     let with = |provider: &str, api: Option<&str>, base_url: Option<&str>| {
-        let choice =
-            Wanted { api: api.map(String::from), base_url: base_url.map(String::from), ..choice(provider) };
+        let choice = ProviderChoice {
+            api: api.map(String::from),
+            base_url: base_url.map(String::from),
+            ..choice(provider)
+        };
         wire(&choice, &with_key(), &quick()).unwrap_err().to_string()
     };
     assert!(
@@ -155,7 +162,7 @@ fn choices_that_mean_nothing_say_why() {
 #[test]
 fn a_model_must_be_named_where_there_is_no_usual_one() {
     let server = Server::new(vec![Answer::json(200, r#"{"data":[{"id":"m"}]}"#)]);
-    let choice = Wanted { base_url: Some(server.url.clone()), ..choice("vllm") };
+    let choice = ProviderChoice { base_url: Some(server.url.clone()), ..choice("vllm") };
     let provider = wire(&choice, &Keys::default(), &quick()).unwrap();
     let error = ask(&provider).0.unwrap_err();
     assert_eq!(error.code(), "NO_MODEL");
@@ -164,7 +171,7 @@ fn a_model_must_be_named_where_there_is_no_usual_one() {
     assert_eq!(models[0].id, "m");
 }
 
-fn field(choice: &Wanted, name: &str) -> Option<String> {
+fn field(choice: &ProviderChoice, name: &str) -> Option<String> {
     let fields = wired(choice).fields();
     // Every value is JSON.
     fields.iter().for_each(|(name, value)| assert!(Doc::parse(value).is_ok(), "{name}: {value}"));
@@ -175,7 +182,7 @@ fn field(choice: &Wanted, name: &str) -> Option<String> {
 #[test]
 fn requests_have_the_fields_of_their_dialect() {
     let within = |tokens: u64| AnswerSettings { max_tokens: Some(tokens), effort: Some(Effort::Medium) };
-    let with = |provider: &str, model: &str| Wanted {
+    let with = |provider: &str, model: &str| ProviderChoice {
         model: Some(model.to_owned()),
         answer: within(30_000),
         ..choice(provider)
@@ -190,12 +197,12 @@ fn requests_have_the_fields_of_their_dialect() {
         (with("openai", "gpt-5"), "reasoning", Some(r#"{"effort":"medium","summary":"auto"}"#)),
         (with("openai", "gpt-5"), "max_output_tokens", Some("30000")),
         (
-            Wanted { api: Some(String::from("chat")), ..with("openai", "gpt-5") },
+            ProviderChoice { api: Some(String::from("chat")), ..with("openai", "gpt-5") },
             "max_completion_tokens",
             Some("30000"),
         ),
         (
-            Wanted { api: Some(String::from("chat")), ..with("openai", "gpt-5") },
+            ProviderChoice { api: Some(String::from("chat")), ..with("openai", "gpt-5") },
             "reasoning_effort",
             Some("\"medium\""),
         ),
@@ -205,9 +212,21 @@ fn requests_have_the_fields_of_their_dialect() {
         (with("mistral", "x"), "stream_options", None),
         (with("mistral", "x"), "stream", Some("true")),
         (with("mistral", "x"), "reasoning_effort", None),
+        (with("deepseek", "deepseek-reasoner"), "reasoning_effort", None),
+        (choice("deepseek"), "thinking", None),
+        (
+            ProviderChoice { model: Some(String::from("deepseek-reasoner")), ..choice("deepseek") },
+            "thinking",
+            Some(r#"{"type":"enabled"}"#),
+        ),
+        (with("deepseek", "deepseek-chat"), "thinking", Some(r#"{"type":"enabled"}"#)),
         (choice("anthropic"), "max_tokens", Some("32000")),
         (choice("anthropic"), "thinking", None),
-        (Wanted { model: Some(String::from("x")), ..choice("anthropic") }, "max_tokens", Some("8192")),
+        (
+            ProviderChoice { model: Some(String::from("x")), ..choice("anthropic") },
+            "max_tokens",
+            Some("8192"),
+        ),
         (
             with("anthropic", "claude-sonnet-4-5"),
             "thinking",
@@ -217,11 +236,11 @@ fn requests_have_the_fields_of_their_dialect() {
         (with("anthropic", "claude-opus-4-7"), "thinking", Some(r#"{"type":"adaptive"}"#)),
         (with("anthropic", "claude-opus-4-7"), "output_config", Some(r#"{"effort":"medium"}"#)),
         (
-            Wanted { answer: within(3_000), ..with("anthropic", "claude-sonnet-4-5") },
+            ProviderChoice { answer: within(3_000), ..with("anthropic", "claude-sonnet-4-5") },
             "thinking",
             Some(r#"{"type":"enabled","budget_tokens":1976}"#),
         ),
-        (Wanted { answer: within(500), ..with("anthropic", "claude-sonnet-4-5") }, "thinking", None),
+        (ProviderChoice { answer: within(500), ..with("anthropic", "claude-sonnet-4-5") }, "thinking", None),
         (choice("gemini"), "generationConfig", None),
         (choice("gemini"), "stream", None),
         (
@@ -249,7 +268,7 @@ fn the_fields_are_in_the_body() {
     for service in registry::all().filter(|service| !service.base_url.is_empty()) {
         for api in service.apis {
             let model = Some(String::from("some-model"));
-            let choice = Wanted { api: Some(api.name.to_owned()), model, ..choice(service.name) };
+            let choice = ProviderChoice { api: Some(api.name.to_owned()), model, ..choice(service.name) };
             let provider = wired(&choice);
             let body = request(&provider, &[rejoin_record::Message::user("hello")]).body.unwrap().to_string();
             for (name, value) in provider.fields() {
@@ -283,12 +302,12 @@ fn logins_go_to_their_own_address() {
     };
 
     let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
-    let with = |name: &str| Wanted {
+    let with = |name: &str| ProviderChoice {
         model: Some(String::from("gpt-5")),
         answer: AnswerSettings { max_tokens: Some(9), effort: None },
         ..choice(name)
     };
-    let asked_by = |wanted: &Wanted| {
+    let asked_by = |wanted: &ProviderChoice| {
         let provider = wire(wanted, &keys, &quick_at(&server)).unwrap().reading_with(words);
         ask(&provider).0.unwrap();
         server.asked().pop().unwrap()
@@ -311,10 +330,10 @@ fn logins_go_to_their_own_address() {
 
     // At another address, and with an API that the login does not open, they are not sent.
     for provider in ["openai", "anthropic"] {
-        let elsewhere = Wanted { base_url: Some(server.url.clone()), ..with(provider) };
+        let elsewhere = ProviderChoice { base_url: Some(server.url.clone()), ..with(provider) };
         assert!(!format!("{:?}", asked_by(&elsewhere)).contains(SECRET));
     }
-    let chat = Wanted { api: Some(String::from("chat")), ..with("openai") };
+    let chat = ProviderChoice { api: Some(String::from("chat")), ..with("openai") };
     assert!(matches!(wire(&chat, &keys, &quick()), Err(ProviderError::NoKey { .. })));
     // A key takes precedence over a login.
     let own = Keys::in_variables(|_| Some(String::from("sk-own-0123456789")));

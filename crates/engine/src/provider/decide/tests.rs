@@ -5,12 +5,12 @@ use super::*;
 const NAMED: [ChoiceSource; 4] =
     [ChoiceSource::Flag, ChoiceSource::Conversation, ChoiceSource::Environment, ChoiceSource::Settings];
 
-const PROVIDER: fn(&mut Wanted) -> &mut Option<String> = |preference| &mut preference.provider;
-const MODEL: fn(&mut Wanted) -> &mut Option<String> = |preference| &mut preference.model;
-const ADDRESS: fn(&mut Wanted) -> &mut Option<String> = |preference| &mut preference.base_url;
-const API: fn(&mut Wanted) -> &mut Option<String> = |preference| &mut preference.api;
+const PROVIDER: fn(&mut ProviderChoice) -> &mut Option<String> = |preference| &mut preference.provider;
+const MODEL: fn(&mut ProviderChoice) -> &mut Option<String> = |preference| &mut preference.model;
+const ADDRESS: fn(&mut ProviderChoice) -> &mut Option<String> = |preference| &mut preference.base_url;
+const API: fn(&mut ProviderChoice) -> &mut Option<String> = |preference| &mut preference.api;
 
-fn of(sources: &mut Sources, source: ChoiceSource) -> &mut Wanted {
+fn of(sources: &mut Sources, source: ChoiceSource) -> &mut ProviderChoice {
     match source {
         ChoiceSource::Flag => &mut sources.flags,
         ChoiceSource::Conversation => &mut sources.conversation,
@@ -20,8 +20,8 @@ fn of(sources: &mut Sources, source: ChoiceSource) -> &mut Wanted {
     }
 }
 
-fn preference(provider: &str) -> Wanted {
-    Wanted { provider: Some(provider.to_owned()), ..Wanted::default() }
+fn preference(provider: &str) -> ProviderChoice {
+    ProviderChoice { provider: Some(provider.to_owned()), ..ProviderChoice::default() }
 }
 
 fn trust(provider: &str, base_url: &str) -> TrustedAddress {
@@ -64,7 +64,7 @@ fn every_combination(
     order: [ChoiceSource; 4],
     values: [&'static str; 4],
     base: &Sources,
-    field: fn(&mut Wanted) -> &mut Option<String>,
+    field: fn(&mut ProviderChoice) -> &mut Option<String>,
     decided: fn(&AnswerDecision) -> Option<&Sourced<String>>,
 ) {
     for chosen in 0..16_usize {
@@ -123,12 +123,12 @@ fn what_belongs_to_another_provider_is_not_used() {
         for weaker in NAMED.into_iter().skip(at + 1) {
             let mut sources = Sources::default();
             *of(&mut sources, stronger) = preference("anthropic");
-            *of(&mut sources, weaker) = Wanted {
+            *of(&mut sources, weaker) = ProviderChoice {
                 provider: Some("openai".into()),
                 api: Some("chat".into()),
                 model: Some("gpt-x".into()),
                 base_url: Some("http://localhost:1/v1".into()),
-                ..Wanted::default()
+                ..ProviderChoice::default()
             };
             let decision = decide(&sources).unwrap();
             assert_eq!(value_and_source(decision.provider.as_ref()), ("anthropic", stronger));
@@ -146,7 +146,8 @@ fn what_belongs_to_another_provider_is_not_used() {
 /// Settings that name an address and no provider mean that address, with any provider.
 #[test]
 fn an_address_that_is_set_for_no_provider_applies_to_any() {
-    let settings = Wanted { base_url: Some("http://localhost:1/v1".into()), ..Wanted::default() };
+    let settings =
+        ProviderChoice { base_url: Some("http://localhost:1/v1".into()), ..ProviderChoice::default() };
     for named in [ChoiceSource::Flag, ChoiceSource::Conversation, ChoiceSource::Environment] {
         let mut sources = Sources { settings: settings.clone(), ..Sources::default() };
         *of(&mut sources, named) = preference("openai");
@@ -163,7 +164,7 @@ fn an_address_that_is_set_for_no_provider_applies_to_any() {
 #[test]
 fn a_recorded_address_is_used_only_where_it_is_trusted_for_that_provider() {
     let there = "https://elsewhere.invalid/v1";
-    let conversation = Wanted { base_url: Some(there.into()), ..preference("openai") };
+    let conversation = ProviderChoice { base_url: Some(there.into()), ..preference("openai") };
     let with = |trusted: &[TrustedAddress]| {
         decide(&Sources {
             conversation: conversation.clone(),
@@ -181,12 +182,13 @@ fn a_recorded_address_is_used_only_where_it_is_trusted_for_that_provider() {
         assert_eq!(value_and_source(decision.base_url.as_ref()), (there, ChoiceSource::Conversation));
     }
     // The provider's own address needs no word of trust.
-    let own = Wanted { base_url: Some("https://api.openai.com/v1/".into()), ..preference("openai") };
+    let own = ProviderChoice { base_url: Some("https://api.openai.com/v1/".into()), ..preference("openai") };
     assert!(decide(&Sources { conversation: own, ..Sources::default() }).is_ok());
     // A user who names another provider or address is not asked about the recorded one.
-    for flags in
-        [preference("anthropic"), Wanted { base_url: Some("http://mine".into()), ..Wanted::default() }]
-    {
+    for flags in [
+        preference("anthropic"),
+        ProviderChoice { base_url: Some("http://mine".into()), ..ProviderChoice::default() },
+    ] {
         let sources = Sources { flags, conversation: conversation.clone(), ..Sources::default() };
         assert!(decide(&sources).is_ok());
     }
@@ -196,8 +198,8 @@ fn a_recorded_address_is_used_only_where_it_is_trusted_for_that_provider() {
 #[test]
 fn an_address_is_trusted_with_the_key_that_it_was_used_with() {
     let there = "http://localhost:1/v1";
-    let recorded = Wanted { base_url: Some(there.into()), ..preference("openai") };
-    let set = Wanted { base_url: Some(there.into()), ..Wanted::default() };
+    let recorded = ProviderChoice { base_url: Some(there.into()), ..preference("openai") };
+    let set = ProviderChoice { base_url: Some(there.into()), ..ProviderChoice::default() };
     for (used_with, now, is_trusted) in [
         (Some("dummy"), Some("dummy"), true),
         (Some("dummy"), Some("real"), false),
@@ -224,7 +226,7 @@ fn an_address_is_trusted_with_the_key_that_it_was_used_with() {
 #[test]
 fn a_key_goes_to_an_address_only_if_the_user_named_both() {
     let there = "http://localhost:1/v1";
-    let address = Wanted { base_url: Some(there.into()), ..Wanted::default() };
+    let address = ProviderChoice { base_url: Some(there.into()), ..ProviderChoice::default() };
     for source in [ChoiceSource::Environment, ChoiceSource::Settings] {
         let with = |named: Option<&str>, trusted: &[TrustedAddress]| {
             let mut sources = Sources {
@@ -232,7 +234,8 @@ fn a_key_goes_to_an_address_only_if_the_user_named_both() {
                 trusted: trusted.to_vec(),
                 ..Sources::default()
             };
-            *of(&mut sources, source) = Wanted { provider: named.map(str::to_owned), ..address.clone() };
+            *of(&mut sources, source) =
+                ProviderChoice { provider: named.map(str::to_owned), ..address.clone() };
             decide(&sources).unwrap()
         };
         let decision = with(None, &[]);
@@ -265,7 +268,7 @@ fn a_key_goes_to_an_address_only_if_the_user_named_both() {
 /// An API that was recorded at one address says nothing of a server at another.
 #[test]
 fn a_recorded_api_belongs_to_its_address() {
-    let conversation = Wanted { api: Some("responses".into()), ..preference("openai") };
+    let conversation = ProviderChoice { api: Some("responses".into()), ..preference("openai") };
     let api = |sources: &Sources| decide(sources).unwrap().api;
     let recorded = Sources { conversation, ..Sources::default() };
     assert!(api(&recorded).is_some());
@@ -281,7 +284,7 @@ fn a_recorded_api_belongs_to_its_address() {
 /// An API that is set for no provider in particular is passed over by a provider that does not have it.
 #[test]
 fn an_api_that_a_provider_lacks_is_used_only_if_asked_for() {
-    let environment = Wanted { api: Some("responses".into()), ..Wanted::default() };
+    let environment = ProviderChoice { api: Some("responses".into()), ..ProviderChoice::default() };
     let with = |provider: &str| Sources {
         flags: preference(provider),
         environment: environment.clone(),
@@ -294,8 +297,12 @@ fn an_api_that_a_provider_lacks_is_used_only_if_asked_for() {
 #[test]
 fn aliases_and_blank_values() {
     let sources = Sources {
-        flags: Wanted { provider: Some(" Claude ".into()), model: Some("  ".into()), ..Wanted::default() },
-        settings: Wanted { model: Some("claude-x".into()), ..preference("anthropic") },
+        flags: ProviderChoice {
+            provider: Some(" Claude ".into()),
+            model: Some("  ".into()),
+            ..ProviderChoice::default()
+        },
+        settings: ProviderChoice { model: Some("claude-x".into()), ..preference("anthropic") },
         ..Sources::default()
     };
     let decision = decide(&sources).unwrap();

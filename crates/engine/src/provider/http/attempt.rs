@@ -102,7 +102,7 @@ impl Attempt<'_> {
                     break;
                 }
             };
-            let said_before = decoder.said();
+            let said_before = decoder.events_with_content();
             let bytes = match next {
                 Ok(None) => break,
                 Ok(Some(bytes)) if bytes.is_empty() => continue,
@@ -132,7 +132,7 @@ impl Attempt<'_> {
             if too_long.is_some() {
                 break;
             }
-            if said_before != decoder.said() {
+            if said_before != decoder.events_with_content() {
                 silence.as_mut().reset(tokio::time::Instant::now() + options.read_timeout);
             } else if silence.is_elapsed() {
                 silent = true;

@@ -1,7 +1,7 @@
 //! Lists of models, whatever service wrote them. One reader: the shapes differ only in the names of a few fields. What a service
 //! does not say stays open here; `catalogue.rs` may know it.
 
-use rejoin_record::json::{Doc, Kind, Value};
+use rejoin_record::json::{Doc, Value, ValueKind};
 
 use crate::provider::Model;
 
@@ -10,11 +10,11 @@ pub fn read(text: &str) -> Option<Vec<Model>> {
     let doc = Doc::parse(text.trim_start_matches('\u{feff}').trim()).ok()?;
     let root = doc.root()?;
     let list = match root.kind() {
-        Kind::Array => root,
+        ValueKind::Array => root,
         _ => ["data", "models"].iter().find_map(|name| root.get(name))?,
     };
     // A server that has none may say `null`.
-    if !matches!(list.kind(), Kind::Array | Kind::Null) {
+    if !matches!(list.kind(), ValueKind::Array | ValueKind::Null) {
         return None;
     }
     Some(list.items().filter(|model| talks(*model)).filter_map(model).collect())

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use rejoin_record::json::{Doc, Kind, Value};
+use rejoin_record::json::{Doc, Value, ValueKind};
 use secrecy::SecretString;
 
 use super::super::error::{ProviderError, ProviderFault};
@@ -217,11 +217,11 @@ fn read_error(body: &str) -> ErrorBody {
     };
     // Gemini wraps it in a list when it streams.
     let root = match root.kind() {
-        Kind::Array => root.items().next().unwrap_or(root),
+        ValueKind::Array => root.items().next().unwrap_or(root),
         _ => root,
     };
     let mut said = ErrorBody::default();
-    let holder = root.given("error").filter(|error| error.kind() == Kind::Object).unwrap_or(root);
+    let holder = root.given("error").filter(|error| error.kind() == ValueKind::Object).unwrap_or(root);
     let first = |holders: [Value<'_>; 2], names: &[&str]| {
         let texts = holders.into_iter().flat_map(|holder| names.iter().map(move |name| holder.given(name)));
         texts.flatten().find_map(|value| value.as_str().map(std::borrow::Cow::into_owned))
@@ -234,8 +234,8 @@ fn read_error(body: &str) -> ErrorBody {
         .flat_map(|holder| ["code", "type", "status"].into_iter().filter_map(move |name| holder.given(name)));
     for kind in kinds {
         match kind.kind() {
-            Kind::String => said.codes.extend(kind.as_str().map(std::borrow::Cow::into_owned)),
-            Kind::Number => said.codes.push(kind.raw().to_owned()),
+            ValueKind::String => said.codes.extend(kind.as_str().map(std::borrow::Cow::into_owned)),
+            ValueKind::Number => said.codes.push(kind.raw().to_owned()),
             _ => {}
         }
     }
@@ -263,7 +263,7 @@ fn read_quoted(raw: &str) -> ErrorBody {
     let Some(root) = doc.as_ref().ok().and_then(Doc::root) else {
         return ErrorBody { message: raw.trim().to_owned(), ..ErrorBody::default() };
     };
-    let holder = root.given("error").filter(|error| error.kind() == Kind::Object).unwrap_or(root);
+    let holder = root.given("error").filter(|error| error.kind() == ValueKind::Object).unwrap_or(root);
     let text = |name| holder.given(name).and_then(Value::as_str).map(std::borrow::Cow::into_owned);
     let message = text("message").or_else(|| text("error")).unwrap_or_default();
     let codes = ["code", "type"].into_iter().filter_map(text).collect();

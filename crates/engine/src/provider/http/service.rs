@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     auth::copilot,
-    provider::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request, Sending},
+    provider::{BoxFuture, Endpoint, Listener, Model, Provider, ProviderError, Request, Sending},
 };
 
 /// The longest list of models, in bytes. Some list hundreds of models with a page of text each.
@@ -241,7 +241,7 @@ impl Provider for HttpProvider {
         })
     }
 
-    fn models(&self) -> Doing<'_, Result<Vec<Model>, ProviderError>> {
+    fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
         Box::pin(async move {
             let (mut patience, mut renewed, mut looked) = (Patience::new(&self.client), false, None);
             loop {

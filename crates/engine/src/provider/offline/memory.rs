@@ -1,8 +1,10 @@
 //! What the responder remembers of a conversation.
 
-use std::collections::HashMap;
-
-use rejoin_record::{CallId, Message, Role, json::Doc};
+use rejoin_record::{Block, ToolCall, ToolResult, json::Doc};
+use rejoin_view::{
+    SoundView,
+    sound::{ItemRef, NO_RESULT, PartRef, SoundRole},
+};
 
 use super::intents::{self, Fact, Intent};
 
@@ -13,6 +15,24 @@ pub struct RecalledResult {
     pub asked: String,
     pub text: String,
     pub is_error: bool,
+}
+
+impl RecalledResult {
+    fn of(call: &ToolCall, results: &[&ToolResult]) -> Self {
+        let doc = Doc::parse(call.arguments.text());
+        let first = doc.as_ref().ok().and_then(|doc| doc.root()?.fields().next()?.1.as_str());
+        let texts: Vec<&str> = results
+            .iter()
+            .flat_map(|result| result.content.iter().filter_map(Block::as_text))
+            .map(|text| text.as_str())
+            .collect();
+        Self {
+            tool: call.name.to_string(),
+            asked: first.unwrap_or_default().into_owned(),
+            text: if results.is_empty() { NO_RESULT.to_owned() } else { texts.join("\n") },
+            is_error: results.iter().all(|result| result.is_error),
+        }
+    }
 }
 
 /// A message of the user, and the results of the tools that it led to.
@@ -31,41 +51,17 @@ pub struct Remembered {
 }
 
 impl Remembered {
-    pub fn of(messages: &[Message]) -> Self {
+    pub fn of(view: &SoundView) -> Self {
         let mut memory = Self { said: Vec::new(), calls: 0, facts: Vec::new(), notes: Vec::new() };
-        // The tool and the first argument of the newest call with each id.
-        let mut asked: HashMap<CallId, (String, String)> = HashMap::new();
-        for message in messages {
-            for call in message.tool_calls() {
+        for item in view.items() {
+            for (exchange, call) in item.exchanges() {
                 memory.calls += 1;
-                let doc = Doc::parse(call.arguments.text());
-                let first = doc.as_ref().ok().and_then(|doc| doc.root()?.fields().next()?.1.as_str());
-                let first = first.unwrap_or_default().into_owned();
-                asked.insert(call.id.clone(), (call.name.to_string(), first));
-            }
-            for result in message.tool_results() {
-                let known = result.call_id.as_ref().and_then(|id| asked.get(id));
-                let texts: Vec<String> = result
-                    .content
-                    .iter()
-                    .filter_map(|block| block.as_text())
-                    .map(ToString::to_string)
-                    .collect();
-                if let (Some((tool, argument)), Some(said)) = (known, memory.said.last_mut()) {
-                    said.results.push(RecalledResult {
-                        tool: tool.clone(),
-                        asked: argument.clone(),
-                        text: texts.join("\n"),
-                        is_error: result.is_error,
-                    });
+                let results: Vec<&ToolResult> = exchange.results().map(|result| result.result()).collect();
+                if let Some(said) = memory.said.last_mut() {
+                    said.results.push(RecalledResult::of(call, &results));
                 }
             }
-            if message.role == Role::User && message.tool_results().next().is_none() {
-                let text = message.content().unwrap_or_default();
-                // A result whose call is gone is shown as a labelled text, which is not a message of the user.
-                if text.starts_with("[tool result") {
-                    continue;
-                }
+            if let Some(text) = text_of_user(item) {
                 memory.facts.extend(intents::facts(&text));
                 memory.notes.extend(intents::note(&text));
                 memory.said.push(Utterance { text, results: Vec::new() });
@@ -137,6 +133,22 @@ impl Remembered {
         lines.extend(self.notes.iter().map(|note| format!("I was to remember: {note}.")));
         lines.join("\n")
     }
+}
+
+/// What the user says in a message; none if the message is not the user's, or only holds a result whose call is gone.
+fn text_of_user(item: ItemRef<'_>) -> Option<String> {
+    if item.role() != SoundRole::User {
+        return None;
+    }
+    let (mut texts, mut has_orphan) = (Vec::new(), false);
+    for part in item.parts() {
+        match part {
+            PartRef::Block(_, block) => texts.extend(block.as_text().map(|text| text.as_str())),
+            PartRef::Orphan(..) => has_orphan = true,
+            PartRef::Exchange(..) => {}
+        }
+    }
+    (!has_orphan || !texts.is_empty()).then(|| texts.join("\n"))
 }
 
 /// The beginning of a text, on one line.

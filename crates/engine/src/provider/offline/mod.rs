@@ -8,10 +8,12 @@ mod memory;
 
 use intents::Intent;
 use memory::Remembered;
-use rejoin_formats::wire::stream::{Delta, End, Received, Stop, Usage};
+use rejoin_formats::wire::stream::{Delta, End, Received, StopReason, Usage};
 use rejoin_record::{Block, Message, Role, ToolCall};
+use rejoin_view::{SoundView, TokenCounter};
 
-use super::{Doing, Endpoint, Listener, Model, Provider, ProviderError, Request, SendProgress, Sending};
+use super::{BoxFuture, Endpoint, Listener, Model, Provider, ProviderError, Request, SendProgress, Sending};
+use crate::turn::context_tokens;
 
 /// The provider's name.
 pub const NAME: &str = "offline";
@@ -76,7 +78,7 @@ impl Provider for Offline {
             }
             let messages = request.messages();
             let can = |tool: &str| request.context.offered.iter().any(|offered| &*offered.name == tool);
-            let message = answer(&messages, &can);
+            let message = answer(&request.view, &can);
             let mut output = 0;
             for block in &message.blocks {
                 if let Some(text) = block.as_text() {
@@ -89,25 +91,27 @@ impl Provider for Offline {
                     output += 8;
                 }
             }
-            let input =
-                messages.iter().filter_map(Message::content).map(|text| text.len() as u64 / 4 + 4).sum();
+            let counter = TokenCounter::for_model(&self.endpoint.model);
+            let said: u64 = messages.iter().map(|message| counter.message(message)).sum();
+            let (instructions, tools) = context_tokens(&request.context, &counter);
+            let input = said + instructions + tools;
             Ok(Received {
                 message: Some(message),
-                end: End::Complete(Stop::Done),
+                end: End::Complete(StopReason::Done),
                 model: Some(self.endpoint.model.clone()),
                 usage: Some(Usage { input, output, ..Usage::default() }),
             })
         })
     }
 
-    fn models(&self) -> Doing<'_, Result<Vec<Model>, ProviderError>> {
+    fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
         Box::pin(async { Ok(Self::known_models()) })
     }
 }
 
 /// The answer to a conversation: calls of tools, or text.
-fn answer(messages: &[Message], can: &dyn Fn(&str) -> bool) -> Message {
-    let memory = Remembered::of(messages);
+fn answer(view: &SoundView, can: &dyn Fn(&str) -> bool) -> Message {
+    let memory = Remembered::of(view);
     let Some(said) = memory.last() else {
         return Message::assistant(format!("{WHAT_IT_IS} {WHAT_IT_DOES}"));
     };

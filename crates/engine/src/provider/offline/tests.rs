@@ -1,15 +1,21 @@
 //! A talk with the offline responder.
 
+use rejoin_view::{History, OnBroken, repair};
+
 use super::*;
 
 fn all(_: &str) -> bool {
     true
 }
 
+fn view(messages: &[Message]) -> SoundView {
+    repair(&History::of(messages.iter().cloned().map(std::sync::Arc::new)), OnBroken::Keep).view
+}
+
 fn talk(messages: &mut Vec<Message>, text: &str) -> String {
     messages.push(Message::user(text));
     loop {
-        let said = answer(messages, &all);
+        let said = answer(&view(messages), &all);
         messages.push(said.clone());
         let calls: Vec<ToolCall> = said.tool_calls().cloned().collect();
         if calls.is_empty() {
@@ -58,5 +64,36 @@ fn it_remembers_calculates_and_summarises() {
 fn it_says_what_it_is() {
     let mut messages = Vec::new();
     assert!(talk(&mut messages, "hello").contains("offline responder"));
-    assert!(answer(&[], &all).content().unwrap().contains("offline responder"));
+    assert!(answer(&view(&[]), &all).content().unwrap().contains("offline responder"));
+}
+
+/// Two calls with one id: each result is told of its own call.
+#[test]
+fn a_result_belongs_to_its_own_call_if_two_have_one_id() {
+    let calls = vec![
+        ToolCall::new("same", "calculate", r#"{"expression":"1+1"}"#),
+        ToolCall::new("same", "read_file", r#"{"path":"notes.txt"}"#),
+    ];
+    let messages = [
+        Message::user("what is 1+1, and read notes.txt"),
+        Message::assistant_with_tools(calls),
+        Message::tool("same", "2"),
+        Message::tool("same", "buy milk"),
+    ];
+    let reply = answer(&view(&messages), &all).content().unwrap();
+    assert_eq!(reply, "1+1 = 2\nnotes.txt says:\nbuy milk");
+}
+
+/// A result whose call is gone is not the user's; a message that only looks like one is.
+#[test]
+fn a_text_counts_by_who_says_it_and_not_by_how_it_begins() {
+    let orphan = [Message::user("my name is Alice"), Message::tool("gone", "my name is Bob")];
+    let after = |messages: &[Message], text: &str| {
+        let messages: Vec<Message> = messages.iter().cloned().chain([Message::user(text)]).collect();
+        answer(&view(&messages), &all).content().unwrap()
+    };
+    assert_eq!(after(&orphan, "what is my name?"), "Your name is Alice.");
+    assert_eq!(after(&orphan, "what did I just ask?"), "You said: \"my name is Alice\"");
+    let typed = [Message::user("[tool result] is how my log begins")];
+    assert_eq!(after(&typed, "what did I just ask?"), "You said: \"[tool result] is how my log begins\"");
 }

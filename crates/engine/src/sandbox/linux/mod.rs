@@ -150,7 +150,7 @@ impl Start {
     }
 
     /// Starts the command and waits until it is confined.
-    pub fn begin(self) -> Result<Running, SandboxError> {
+    pub fn begin(self) -> Result<RunningCommand, SandboxError> {
         let known = self.known.clone();
         let (running, gaps) = self.confine()?;
         let is_new =
@@ -161,7 +161,7 @@ impl Start {
         }
     }
 
-    fn confine(self) -> Result<(Running, Vec<Gap>), SandboxError> {
+    fn confine(self) -> Result<(RunningCommand, Vec<Gap>), SandboxError> {
         let folder = PrivateFolder::create(&self.policy.temporary).map_err(SandboxError::Start)?;
         let order = Order {
             mode: self.mode,
@@ -181,7 +181,7 @@ impl Start {
                 // An interrupt from the terminal is for rejoin, which decides what becomes of the command.
                 command.process_group(0).stdout(stdout).stderr(stderr);
             })?;
-            Ok(Running { child, link, output, _folder: folder })
+            Ok(RunningCommand { child, link, output, _folder: folder })
         };
         let mut running = start().map_err(SandboxError::Start)?;
         match Report::read(&mut running.link) {
@@ -200,7 +200,7 @@ impl Start {
 
 /// A command that was started.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunningCommand {
     child: Child,
     link: UnixStream,
     output: PipeReader,
@@ -208,7 +208,7 @@ pub(super) struct Running {
     _folder: PrivateFolder,
 }
 
-impl Running {
+impl RunningCommand {
     pub fn output(&mut self) -> &mut PipeReader {
         &mut self.output
     }

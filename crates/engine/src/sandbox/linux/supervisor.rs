@@ -56,7 +56,7 @@ pub fn supervise(mut link: UnixStream) -> i32 {
             Ok(()) => {
                 let reason = command.watch(&order, &link, parent);
                 if order.partner && reason == Reason::Killed {
-                    command.let_end();
+                    command.stop_gracefully();
                 }
                 let gone = command.end_everything(PATIENCE);
                 let report = command.report(reason);
@@ -159,8 +159,8 @@ impl Supervised {
         }
     }
 
-    /// Lets a partner end in its own way. Its input ends with rejoin's end of the stream; if that is not enough, SIGTERM asks it.
-    fn let_end(&mut self) {
+    /// Lets a program end by itself: rejoin has closed its input, and if that is not enough, it gets SIGTERM.
+    fn stop_gracefully(&mut self) {
         if !self.ends_within(GRACE) {
             if self.namespace {
                 // Process 1 only waits for it, and hears no signals.

@@ -1,7 +1,7 @@
 //! The commit that is checked out in a folder, read from the files of git. Git is not started: it may be missing, and a repository's
 //! settings can make it run commands.
 //!
-//! This is a note beside a change and nothing depends on it, so whatever cannot be read or understood means that there is none.
+//! The commit is only noted beside a change and nothing depends on it, so any error in reading it means that none is noted.
 
 use std::{
     fs::{self, File},

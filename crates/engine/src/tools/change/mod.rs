@@ -20,7 +20,7 @@ use super::{
     workspace::{CHANGED_FILE, Workspace, content},
     write,
 };
-use crate::{approval::Editable, provider::Doing};
+use crate::{approval::Editable, provider::BoxFuture};
 
 /// Lines around a change that a diff shows.
 const CONTEXT: usize = 3;
@@ -158,13 +158,13 @@ impl FileChange {
 }
 
 /// A change of a file that a call asks for, and how sure the model is of it.
-pub(super) type Wanted = (FileChange, Option<Confidence>);
+pub(super) type ProposedChange = (FileChange, Option<Confidence>);
 
 /// Plans a change of a file on another thread, with everything that a person is shown.
 pub(super) fn plan(
     workspace: Workspace,
-    wanted: impl FnOnce() -> Result<Wanted, String> + Send + 'static,
-) -> Doing<'static, Result<Plan, ToolOutput>> {
+    wanted: impl FnOnce() -> Result<ProposedChange, String> + Send + 'static,
+) -> BoxFuture<'static, Result<Plan, ToolOutput>> {
     Box::pin(async move {
         let planning = move || {
             let wanted = wanted()?;
@@ -186,7 +186,7 @@ pub(super) fn plan(
 }
 
 /// Applies a change that was planned and recorded, on another thread.
-pub(super) fn apply(workspace: Workspace, change: Option<FileChange>) -> Doing<'static, ToolOutput> {
+pub(super) fn apply(workspace: Workspace, change: Option<FileChange>) -> BoxFuture<'static, ToolOutput> {
     on_another_thread(move |_| {
         let change = change.ok_or("nothing was changed: a change of a file has to be planned first")?;
         workspace.apply(&change).map_err(|why| why.to_string())?;

@@ -16,7 +16,7 @@ use rejoin_record::{Raw, content::Confidence};
 use super::{
     FileChange, Tool,
     arguments::Given,
-    change::{Wanted, counted},
+    change::{ProposedChange, counted},
     work::{cut, grouped},
     workspace::{CHANGED_FILE, Workspace, in_a_workspace, plan_and_run_changing},
 };
@@ -61,7 +61,7 @@ impl EditFile {
         Ok(self.wanted(arguments)?.0)
     }
 
-    fn wanted(&self, arguments: &str) -> Result<Wanted, String> {
+    fn wanted(&self, arguments: &str) -> Result<ProposedChange, String> {
         let Editing { path, edits, confidence } = given(arguments)?;
         Ok((self.0.change(&path, |path, before| after(path, before, &edits))?, confidence))
     }

@@ -26,7 +26,7 @@ use self::address::is_public;
 use super::{
     ChangeSubject, Plan, PlannedChange, Reach, RunningCall, Tool, ToolOutput, arguments::Given, work::grouped,
 };
-use crate::provider::{Doing, http::install_tls};
+use crate::provider::{BoxFuture, http::install_tls};
 
 /// The longest that a call takes, with all redirects.
 const TIME: Duration = Duration::from_secs(30);
@@ -42,7 +42,7 @@ const ERROR_SHOWN: usize = 2 * 1024;
 const ADDRESS: usize = 8 * 1024;
 
 /// Resolves a name to addresses.
-type Lookup = Arc<dyn Fn(String) -> Doing<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
+type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
 /// Whether a connection to an address is allowed.
 type Allowed = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
@@ -377,7 +377,7 @@ impl Tool for Fetch {
         ToolDeclaration::function("fetch", description, Raw::new(schema))
     }
 
-    fn plan<'a>(&'a self, arguments: &'a str) -> Doing<'a, Result<Plan, ToolOutput>> {
+    fn plan<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<Plan, ToolOutput>> {
         let planned = given(arguments).map_err(ToolOutput::error).map(|url| {
             Plan::Changes(PlannedChange {
                 subject: ChangeSubject::Url(url.clone()),
@@ -389,7 +389,7 @@ impl Tool for Fetch {
         Box::pin(std::future::ready(planned))
     }
 
-    fn run<'a>(&'a self, call: RunningCall<'a>) -> Doing<'a, ToolOutput> {
+    fn run<'a>(&'a self, call: RunningCall<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let url = match given(call.arguments) {
                 Ok(url) => url,

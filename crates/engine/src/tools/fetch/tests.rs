@@ -1,50 +1,26 @@
 //! `fetch` against servers on this machine, which a test allows, and against everything that production refuses.
 
-use std::{
-    io::{BufRead as _, BufReader, Write as _},
-    net::{Ipv4Addr, TcpListener},
-    sync::Mutex,
-};
+use std::{net::Ipv4Addr, sync::Mutex};
+
+use testkit::loopback::scripted::{Answer, Server};
 
 use super::*;
 use crate::tools::tests::called;
 
-/// A server that gives each request its next answer, and keeps what was asked.
-struct Server {
-    port: u16,
-    asked: Arc<Mutex<Vec<String>>>,
+fn port(server: &Server) -> u16 {
+    server.url.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap()
 }
 
-fn server(answers: Vec<Vec<u8>>) -> Server {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-    let log = Arc::clone(&asked);
-    std::thread::spawn(move || {
-        for answer in answers {
-            let Ok((stream, _)) = listener.accept() else { return };
-            let mut lines = BufReader::new(&stream).lines();
-            let head: Vec<String> =
-                lines.by_ref().map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
-            log.lock().unwrap().push(head.join("\n"));
-            let _ = (&stream).write_all(&answer);
-        }
-    });
-    Server { port, asked }
+fn typed(status: u16, media_type: &str, body: &[u8]) -> Answer {
+    Answer::bare(status, body).with("content-type", media_type)
 }
 
-fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
-    let length = body.len();
-    let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n");
-    [head.as_bytes(), body].concat()
+fn ok(media_type: &str, body: &str) -> Answer {
+    typed(200, media_type, body.as_bytes())
 }
 
-fn ok(media_type: &str, body: &str) -> Vec<u8> {
-    answer("200 OK", &format!("content-type: {media_type}\r\n"), body.as_bytes())
-}
-
-fn moved(to: &str) -> Vec<u8> {
-    answer("302 Found", &format!("location: {to}\r\n"), b"")
+fn moved(to: &str) -> Answer {
+    Answer::bare(302, b"").with("location", to)
 }
 
 /// Names resolve to this machine, and it is allowed, except 127.0.0.2, which stands for what is not.
@@ -89,21 +65,15 @@ fn pages_are_read_as_text() {
         (ok("application/json", "{\"a\":1}"), "application/json]\n{\"a\":1}"),
         (ok("text/html", "<p>Hi <b>you</b><script>x</script>"), "text/html]\nHi you"),
         (ok("application/vnd.api+json", "{}"), "application/vnd.api+json]\n{}"),
-        (answer("200 OK", "", b"<!doctype html><p>x"), "no type]\nx"),
-        (
-            answer("200 OK", "content-type: text/plain; charset=iso-8859-1\r\n", b"caf\xe9"),
-            "text/plain]\ncafé",
-        ),
-        (
-            answer("200 OK", "content-type: text/plain; charset=\"Windows-1252\"\r\n", b"\x80"),
-            "text/plain]\n€",
-        ),
+        (Answer::bare(200, b"<!doctype html><p>x"), "no type]\nx"),
+        (typed(200, "text/plain; charset=iso-8859-1", b"caf\xe9"), "text/plain]\ncafé"),
+        (typed(200, "text/plain; charset=\"Windows-1252\"", b"\x80"), "text/plain]\n€"),
     ] {
-        let server = server(vec![answer]);
-        let url = format!("http://page.test:{}/a?b=c#d", server.port);
-        assert_eq!(text(&local(), &url), format!("[http://page.test:{}/a?b=c, {shown}", server.port));
-        let asked = server.asked.lock().unwrap().join("\n").to_lowercase();
-        assert!(asked.starts_with("get /a?b=c http/1.1\n"), "{asked}");
+        let server = Server::new(vec![answer]);
+        let url = format!("http://page.test:{}/a?b=c#d", port(&server));
+        assert_eq!(text(&local(), &url), format!("[http://page.test:{}/a?b=c, {shown}", port(&server)));
+        let asked = format!("{:?}", server.asked()).to_lowercase();
+        assert_eq!(server.asked()[0].line, "GET /a?b=c");
         for never in ["cookie", "authorization", "referer", "accept-encoding"] {
             assert!(!asked.contains(never), "{asked}");
         }
@@ -115,23 +85,14 @@ fn what_is_not_text_is_refused_with_its_type_and_size() {
     for (answer, why) in [
         (ok("image/png", "12345"), "not text: image/png, 5 bytes"),
         (ok("application/octet-stream", ""), "not text: application/octet-stream, 0 bytes"),
-        (
-            answer("200 OK", "content-type: text/plain\r\n", b"a\0b"),
-            "not text, though it is called text/plain, 3 bytes",
-        ),
-        (
-            answer("200 OK", "content-type: text/plain\r\ncontent-encoding: gzip\r\n", b"x"),
-            "compressed (gzip)",
-        ),
-        (
-            answer("404 Not Found", "content-type: text/plain\r\n", b"no such page"),
-            "the server answered 404 Not Found\n",
-        ),
-        (answer("404 Not Found", "content-type: text/plain\r\n", b"no such page"), "no such page"),
-        (answer("302 Found", "content-type: text/plain\r\n", b"nowhere"), "the server answered 302"),
+        (typed(200, "text/plain", b"a\0b"), "not text, though it is called text/plain, 3 bytes"),
+        (typed(200, "text/plain", b"x").with("content-encoding", "gzip"), "compressed (gzip)"),
+        (typed(404, "text/plain", b"no such page"), "the server answered 404 Not Found\n"),
+        (typed(404, "text/plain", b"no such page"), "no such page"),
+        (typed(302, "text/plain", b"nowhere"), "the server answered 302"),
     ] {
-        let server = server(vec![answer]);
-        let said = error(&local(), &format!("http://page.test:{}/", server.port));
+        let server = Server::new(vec![answer]);
+        let said = error(&local(), &format!("http://page.test:{}/", port(&server)));
         assert!(said.contains(why), "{said}");
     }
 }
@@ -139,8 +100,8 @@ fn what_is_not_text_is_refused_with_its_type_and_size() {
 #[test]
 fn large_pages_are_cut() {
     let body = "é".repeat(SHOWN);
-    let server = server(vec![ok("text/plain", &body), ok("text/plain", &"x".repeat(RECEIVED + 1))]);
-    let url = format!("http://page.test:{}/", server.port);
+    let server = Server::new(vec![ok("text/plain", &body), ok("text/plain", &"x".repeat(RECEIVED + 1))]);
+    let url = format!("http://page.test:{}/", port(&server));
     let shown = text(&local(), &url);
     assert!(shown.ends_with("\n[cut: the first 131,072 of 262,144 bytes]") && shown.len() < SHOWN + 200);
     let shown = text(&local(), &url);
@@ -150,21 +111,21 @@ fn large_pages_are_cut() {
 #[test]
 fn redirects_are_followed_and_checked() {
     let server =
-        server(vec![moved("/two"), moved("http://other.test:PORT/three"), ok("text/plain", "there")]);
-    let url = format!("http://page.test:{}/one", server.port);
+        Server::new(vec![moved("/two"), moved("http://other.test:PORT/three"), ok("text/plain", "there")]);
+    let url = format!("http://page.test:{}/one", port(&server));
     // The port is known only now.
     let said = error(&local(), &url);
     assert!(said.contains("a redirect to `http://other.test:PORT/three`, which is not an address"), "{said}");
 
-    let last = self::server(vec![ok("text/plain", "there")]);
-    let first = self::server(vec![moved("/two"), moved(&format!("//other.test:{}/three", last.port))]);
-    let shown = text(&local(), &format!("http://page.test:{}/one", first.port));
-    assert_eq!(shown, format!("[http://other.test:{}/three, text/plain]\nthere", last.port));
+    let last = Server::new(vec![ok("text/plain", "there")]);
+    let first = Server::new(vec![moved("/two"), moved(&format!("//other.test:{}/three", port(&last)))]);
+    let shown = text(&local(), &format!("http://page.test:{}/one", port(&first)));
+    assert_eq!(shown, format!("[http://other.test:{}/three, text/plain]\nthere", port(&last)));
 
-    let around = self::server((0..10).map(|_| moved("/again")).collect());
-    let said = error(&local(), &format!("http://page.test:{}/", around.port));
+    let around = Server::new((0..10).map(|_| moved("/again")).collect());
+    let said = error(&local(), &format!("http://page.test:{}/", port(&around)));
     assert!(said.contains("more than 5 redirects"), "{said}");
-    assert_eq!(around.asked.lock().unwrap().len(), REDIRECTS + 1);
+    assert_eq!(around.asked().len(), REDIRECTS + 1);
 
     for (to, why) in [
         ("http://inside.test/", "inside.test has the address 127.0.0.2 is not on the public internet"),
@@ -178,17 +139,17 @@ fn redirects_are_followed_and_checked() {
         ("ftp://page.test/", "only http and https can"),
         ("http://user:secret@page.test/", "leave it out"),
     ] {
-        let server = self::server(vec![moved(to)]);
-        let said = error(&local(), &format!("http://page.test:{}/", server.port));
+        let server = Server::new(vec![moved(to)]);
+        let said = error(&local(), &format!("http://page.test:{}/", port(&server)));
         assert!(said.contains(why), "{to}: {said}");
-        assert_eq!(server.asked.lock().unwrap().len(), 1);
+        assert_eq!(server.asked().len(), 1);
     }
 }
 
 /// A name whose address changes between a check and the connection has no effect: it is resolved once, for the connection.
 #[test]
 fn a_name_that_changes_its_address_leads_nowhere() {
-    let server = server(vec![ok("text/plain", "secret")]);
+    let server = Server::new(vec![ok("text/plain", "secret")]);
     let count = Arc::new(Mutex::new(0));
     let counted = Arc::clone(&count);
     let lookup: Lookup = Arc::new(move |_| {
@@ -205,7 +166,7 @@ fn a_name_that_changes_its_address_leads_nowhere() {
         })
     });
     let fetch = Fetch::with(lookup, Arc::new(|address| !address.is_loopback()));
-    let url = format!("http://rebinding.test:{}/", server.port);
+    let url = format!("http://rebinding.test:{}/", port(&server));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // The first attempt goes to an address that nobody has, and is given up as soon as the name was resolved.
     runtime.block_on(async {
@@ -223,15 +184,15 @@ fn a_name_that_changes_its_address_leads_nowhere() {
     });
     let said = error(&fetch, &url);
     assert!(said.contains("rebinding.test has the address 127.0.0.1"), "{said}");
-    assert!(server.asked.lock().unwrap().is_empty());
+    assert!(server.asked().is_empty());
 }
 
 /// The tool as it ships, against a server that is really there: every spelling of this machine is refused before a connection.
 #[test]
 fn production_never_reaches_this_machine_or_its_network() {
-    let server = server(vec![ok("text/plain", "secret")]);
+    let server = Server::new(vec![ok("text/plain", "secret")]);
     let fetch = Fetch::default();
-    let port = server.port;
+    let port = port(&server);
     for host in [
         "127.0.0.1",
         "127.1",
@@ -272,12 +233,12 @@ fn production_never_reaches_this_machine_or_its_network() {
         );
         assert!(!said.contains("secret"), "{host}");
     }
-    assert!(server.asked.lock().unwrap().is_empty());
+    assert!(server.asked().is_empty());
     // A name that the system's own resolver leads here, as `/etc/hosts` may do with any name.
     let lookup: Lookup = Arc::new(|_| Box::pin(async { Ok(vec![Ipv4Addr::LOCALHOST.into()]) }));
     let said = error(&Fetch::with(lookup, Arc::new(is_public)), &format!("http://innocent.example:{port}/"));
     assert!(said.contains("innocent.example has the address 127.0.0.1"), "{said}");
-    assert!(server.asked.lock().unwrap().is_empty());
+    assert!(server.asked().is_empty());
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub(crate) const FORMAT: &str = "antigravity";
 pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
     let is_export = |root: Value<'_>| {
         root.says("app", "Antigravity")
-            && root.get("conversation").is_some_and(|own| own.holds("messages", Kind::Array))
+            && root.get("conversation").is_some_and(|own| own.holds("messages", ValueKind::Array))
     };
     Claim::sure(sample.beginning().0.root().is_some_and(is_export), "an `app` that is Antigravity")
 }
@@ -27,13 +27,14 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
         })
     };
     let conversation = doc.root().and_then(|root| root.given("conversation")).ok_or_else(nothing)?;
-    let list = conversation.get("messages").filter(|list| list.kind() == Kind::Array).ok_or_else(nothing)?;
+    let list =
+        conversation.get("messages").filter(|list| list.kind() == ValueKind::Array).ok_or_else(nothing)?;
     let mut builder = SessionBuilder::new(FORMAT);
     builder.findings.extend(replaced_bytes(input));
     let mut reader = MessageReader::new(Style::OpenAi, None);
     let mut count = 0;
     for (index, item) in list.items().enumerate() {
-        let place = Place { index, offset: item.start(), line: None };
+        let place = SourcePlace { index, offset: item.start(), line: None };
         count = index + 1;
         if item.is_cut() {
             builder.aside(place, Aside::Raw(Text::new(&input.text[item.start()..])));
@@ -56,11 +57,14 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
         builder.findings.push(unreadable_rest(input, error, count));
     }
     if let Some(title) = text_of(conversation, "title").filter(|title| !title.is_blank()) {
-        builder.aside(Place { index: count, offset: conversation.start(), line: None }, Aside::Title(title));
+        builder.aside(
+            SourcePlace { index: count, offset: conversation.start(), line: None },
+            Aside::Title(title),
+        );
     }
     // The times, the version, settings.
     if let Some(text) = around(input, list) {
-        builder.aside(Place { index: count, offset: 0, line: None }, Aside::Raw(text));
+        builder.aside(SourcePlace { index: count, offset: 0, line: None }, Aside::Raw(text));
     }
     let context = Context::of_model(Dialect::OpenAiChat, None);
     Ok(vec![builder.finish(&input.name, text_of(conversation, "id").as_deref(), context)])

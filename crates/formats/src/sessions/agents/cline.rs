@@ -9,7 +9,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use rejoin_record::{
     Block, BlockKind, Message, Native, Origin, Raw, Role, Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Value, ValueKind},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
@@ -19,7 +19,7 @@ use crate::{
     context::Context,
     input::{Files, Input},
     messages::{MessageReader, Style},
-    session::{Aside, Detail, Place, ReadError, Session, replaced_bytes, unreadable_rest},
+    session::{Aside, Detail, ReadError, Session, SourcePlace, replaced_bytes, unreadable_rest},
     sessions::{
         building::SessionBuilder,
         lines::{text_of, time_of},
@@ -92,10 +92,12 @@ enum Kin {
 const YEAR_2001: u64 = 1_000_000_000_000;
 
 fn kind_of(root: Value<'_>) -> Option<Kin> {
-    let of_session = root.holds("messages", Kind::Array) && root.get("sessionId").is_some();
-    let list = if root.kind() == Kind::Array { root } else { root.get("messages").filter(|_| of_session)? };
+    let of_session = root.holds("messages", ValueKind::Array) && root.get("sessionId").is_some();
+    let list =
+        if root.kind() == ValueKind::Array { root } else { root.get("messages").filter(|_| of_session)? };
     let items = || list.items().take(LOOK_AT);
-    let is_timed = |item: Value<'_>| item.holds("role", Kind::String) && item.holds("ts", Kind::Number);
+    let is_timed =
+        |item: Value<'_>| item.holds("role", ValueKind::String) && item.holds("ts", ValueKind::Number);
     let has = |names: &[&str]| items().any(|item| names.iter().any(|name| item.get(name).is_some()));
     if !items().any(is_timed) {
         return None;
@@ -153,8 +155,8 @@ fn read(
         None => ReadError::NoConversation("it has no list of messages"),
     };
     let root = doc.root().ok_or_else(nothing)?;
-    let list = if root.kind() == Kind::Array { Some(root) } else { root.get("messages") };
-    let list = list.filter(|list| list.kind() == Kind::Array).ok_or_else(nothing)?;
+    let list = if root.kind() == ValueKind::Array { Some(root) } else { root.get("messages") };
+    let list = list.filter(|list| list.kind() == ValueKind::Array).ok_or_else(nothing)?;
     let mut builder = SessionBuilder::new(format);
     builder.findings.extend(replaced_bytes(input));
     let items: Vec<Value<'_>> = list.items().collect();
@@ -170,7 +172,7 @@ fn read(
         history.add(*item, index, input, true);
     }
     if let Some(summary) = summary {
-        let place = Place { index: summary, offset: items[summary].start(), line: None };
+        let place = SourcePlace { index: summary, offset: items[summary].start(), line: None };
         history.builder.aside(place, Aside::Compacted { summary: Text::new("") });
     }
     for (index, item) in items.iter().enumerate().filter(|(index, _)| !summarized(*index)) {
@@ -183,13 +185,13 @@ fn read(
         return Err(nothing());
     }
     let mut context = Context::of_model(Dialect::Anthropic, model.as_deref());
-    let place = Place { index: items.len(), offset: root.start(), line: None };
+    let place = SourcePlace { index: items.len(), offset: root.start(), line: None };
     if let Some(text) = around(input, list) {
         builder.aside(place, Aside::Raw(text));
     }
     builder.findings.extend(error.map(|error| unreadable_rest(input, error, items.len())));
     let system =
-        root.given("system_prompt").filter(|system| system.kind() == Kind::String && !system.is_cut());
+        root.given("system_prompt").filter(|system| system.kind() == ValueKind::String && !system.is_cut());
     if let Some(system) = system {
         context.put("system", system.raw());
         context.before_messages = context.fields.len();
@@ -250,7 +252,7 @@ struct History {
 
 impl History {
     fn add(&mut self, item: Value<'_>, index: usize, input: &Input, hidden: bool) {
-        let place = Place { index, offset: item.start(), line: None };
+        let place = SourcePlace { index, offset: item.start(), line: None };
         if item.is_cut() {
             return self.builder.aside(place, Aside::Raw(Text::new(&input.text[item.start()..])));
         }
@@ -398,8 +400,11 @@ fn read_files(format: &'static str, files: &dyn Files) -> Result<Vec<Session>, R
         for mut session in read {
             let after = session.messages.len();
             for text in BESIDE.iter().filter(|name| !path.ends_with(*name)).filter_map(|name| beside(name)) {
-                let place =
-                    Place { index: session.places.len() + session.set_aside.len(), offset: 0, line: None };
+                let place = SourcePlace {
+                    index: session.places.len() + session.set_aside.len(),
+                    offset: 0,
+                    line: None,
+                };
                 let what = Aside::Raw(Text::from(text));
                 session.set_aside.push(crate::session::SetAside { place, after, what });
             }

@@ -18,9 +18,9 @@ pub(crate) const KNOWN: &[Known] =
 /// Whether a text is the output of `codex exec --json`.
 pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
     let is_own = |root: Value<'_>| match &*root.word("type") {
-        "thread.started" => root.holds("thread_id", Kind::String),
+        "thread.started" => root.holds("thread_id", ValueKind::String),
         "item.started" | "item.updated" | "item.completed" => {
-            root.get("item").is_some_and(|item| item.holds("id", Kind::String))
+            root.get("item").is_some_and(|item| item.holds("id", ValueKind::String))
         }
         _ => false,
     };
@@ -58,7 +58,7 @@ struct Events {
 
 impl Events {
     /// Adds what an item says; sets it aside if that is nothing.
-    fn item(&mut self, own: Value<'_>, place: Place, text: &Arc<str>) {
+    fn item(&mut self, own: Value<'_>, place: SourcePlace, text: &Arc<str>) {
         let kind = own.word("type");
         let id = own.word("id").into_owned();
         let (said, answer) = match &*kind {
@@ -83,7 +83,7 @@ impl Events {
             }
             "mcp_tool_call" => {
                 let name = own.word("tool");
-                let arguments = own.given("arguments").filter(|given| given.kind() == Kind::Object);
+                let arguments = own.given("arguments").filter(|given| given.kind() == ValueKind::Object);
                 let arguments = arguments.map_or_else(|| String::from("{}"), |given| given.raw().to_owned());
                 let failed = own.given("error");
                 let content = own.given("result").and_then(|told| told.given("content"));
@@ -120,7 +120,7 @@ impl LineReader for Events {
     fn value(&mut self, line: &Line, root: Value<'_>) {
         let raw = || Text::new(Arc::clone(&line.text));
         let kind = root.word("type");
-        let own = root.given("item").filter(|own| own.kind() == Kind::Object);
+        let own = root.given("item").filter(|own| own.kind() == ValueKind::Object);
         match (&*kind, own) {
             ("item.completed", Some(own)) => {
                 self.known = true;

@@ -48,7 +48,7 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
         let kind = root.word("type");
         let own = ["session.", "user.", "assistant.", "tool.", "system.", "hook."];
         own.iter().any(|own| kind.starts_with(own))
-            && root.holds("data", Kind::Object)
+            && root.holds("data", ValueKind::Object)
             && root.get("id").is_some()
     };
     Claim::sure(sample.any_line(LOOK_AT, is_event), "events with `data` and a type with a dot")
@@ -61,6 +61,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
         called: HashSet::new(),
         started: Begun::default(),
         before: HashMap::new(),
+        lines: HashMap::new(),
         instructions: None,
         model: None,
         session: None,
@@ -84,6 +85,8 @@ struct Events {
     started: Begun,
     /// How many messages were there before each event.
     before: HashMap<String, usize>,
+    /// The lines of events so far, by their ids.
+    lines: HashMap<String, Arc<str>>,
     /// The last instructions: each start of the program records them again.
     instructions: Option<Text>,
     model: Option<String>,
@@ -129,7 +132,7 @@ impl Events {
     }
 
     /// What an event says. None if it is not part of the conversation.
-    fn said(&mut self, kind: &str, data: Value<'_>) -> Option<(Role, Vec<Block>)> {
+    fn role_and_blocks(&mut self, kind: &str, data: Value<'_>) -> Option<(Role, Vec<Block>)> {
         let content = |name| text_in(data, name).filter(|text: &Text| !text.is_empty()).map(Block::text);
         Some(match kind {
             "user.message" | "system.notification" => (Role::User, content("content").into_iter().collect()),
@@ -186,6 +189,12 @@ impl LineReader for Events {
             return self.builder.aside(line.place, Aside::Unknown(raw()));
         };
         if let Some(id) = text_of(root, "id") {
+            let line_text = self.lines.entry(id.to_string()).or_insert_with(|| Arc::clone(&line.text));
+            // The text of an event is shared with its first line, so this is a line that says the same once more.
+            if !Arc::ptr_eq(line_text, &line.text) && *line_text == line.text {
+                self.builder.findings.push(lines::doubled(line.place, Action::SetAside, &id));
+                return self.builder.aside(line.place, Aside::Raw(raw()));
+            }
             self.before.insert(id.to_string(), self.builder.messages.len());
         }
         if kind == "session.compaction_complete"
@@ -202,7 +211,7 @@ impl LineReader for Events {
             ("tool.execution_complete", Some(id)) => self.begin(&id),
             _ => {}
         }
-        if let Some((role, blocks)) = self.said(&kind, data) {
+        if let Some((role, blocks)) = self.role_and_blocks(&kind, data) {
             self.known = true;
             return self.say(line, root, role, blocks);
         }

@@ -16,7 +16,7 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
 
 fn is_message(root: Value<'_>) -> bool {
     let spoken = root.get("message").is_some_and(|message| message.get("content").is_some());
-    spoken && root.holds("role", Kind::String) && root.get("type").is_none()
+    spoken && root.holds("role", ValueKind::String) && root.get("type").is_none()
 }
 
 /// Reads a transcript, line by line.

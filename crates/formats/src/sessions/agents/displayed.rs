@@ -25,12 +25,12 @@ pub(super) fn kind_of(root: Value<'_>) -> Option<(&'static str, bool)> {
     let items = || root.items().take(LOOK_AT);
     let is_shown = |item: Value<'_>| {
         let kind = item.word("type");
-        item.holds("ts", Kind::Number)
+        item.holds("ts", ValueKind::Number)
             && matches!(&*kind, "say" | "ask")
-            && item.holds(&kind, Kind::String)
+            && item.holds(&kind, ValueKind::String)
             && item.get("role").is_none()
     };
-    if root.kind() != Kind::Array
+    if root.kind() != ValueKind::Array
         || !items().any(is_shown)
         || !items().all(|item| item.is_cut() || is_shown(item))
     {
@@ -74,7 +74,7 @@ pub(super) fn read(
     screen.builder.findings.extend(replaced_bytes(input));
     let items: Vec<Value<'_>> = doc.root().into_iter().flat_map(Value::items).collect();
     for (index, shown) in items.iter().enumerate() {
-        let place = Place { index, offset: shown.start(), line: None };
+        let place = SourcePlace { index, offset: shown.start(), line: None };
         match shown.is_cut() {
             true => screen.builder.aside(place, Aside::Raw(Text::new(&input.text[shown.start()..]))),
             false => screen.item(*shown, place, input),
@@ -87,7 +87,7 @@ pub(super) fn read(
     }
     let rest = doc.root().and_then(|list| building::rest_after(list, &input.text));
     if let Some(rest) = rest.filter(|_| error.is_some()) {
-        let place = Place { index: items.len(), offset: input.text.len() - rest.len(), line: None };
+        let place = SourcePlace { index: items.len(), offset: input.text.len() - rest.len(), line: None };
         builder.aside(place, Aside::Raw(Text::new(rest)));
     }
     builder.findings.extend(error.map(|error| unreadable_rest(input, error, items.len())));
@@ -108,15 +108,15 @@ struct Screen {
     /// The last call, if it has no result yet.
     waiting: Option<String>,
     /// What a tool printed so far, in case no request holds it.
-    shown: Vec<(Text, Raw, Place, Detail)>,
+    shown: Vec<(Text, Raw, SourcePlace, Detail)>,
     /// What a person said while a call waited: the result goes first.
-    later: Vec<(Message, Place, Detail)>,
+    later: Vec<(Message, SourcePlace, Detail)>,
     /// Whether a person has spoken since the last request.
     has_spoken: bool,
 }
 
 impl Screen {
-    fn item(&mut self, shown: Value<'_>, place: Place, input: &Input) {
+    fn item(&mut self, shown: Value<'_>, place: SourcePlace, input: &Input) {
         let kind = shown.word(&shown.word("type"));
         let text = text_of(shown, "text").filter(|text| !text.is_blank());
         let Some(raw) = Raw::slice(&input.text, shown.start(), shown.end()) else { return };
@@ -126,7 +126,7 @@ impl Screen {
         let images = images.map(|url| medium(&url, None, None));
         let summary = shown.given("contextCondense").and_then(|condensed| text_of(condensed, "summary"));
         let inner = text.as_deref().map(Doc::of);
-        let inner = inner.as_ref().and_then(Doc::root).filter(|root| root.kind() == Kind::Object);
+        let inner = inner.as_ref().and_then(Doc::root).filter(|root| root.kind() == ValueKind::Object);
         let is_task = &*kind == "task" || (&*kind == "text" && !self.is_begun);
         let told = |text: Text| Block::text(text);
         // Calls are shown without ids.
@@ -185,7 +185,7 @@ impl Screen {
     }
 
     /// Takes a request to the model: it answers the call before it, or holds words that no other line has.
-    fn request(&mut self, request: Option<Text>, (raw, place, detail): (Raw, Place, Detail)) {
+    fn request(&mut self, request: Option<Text>, (raw, place, detail): (Raw, SourcePlace, Detail)) {
         match (request, self.waiting.take()) {
             (Some(request), Some(id)) => {
                 // The request repeats what was shown.
@@ -224,7 +224,7 @@ impl Screen {
         }
     }
 
-    fn answer(&mut self, id: &str, content: Vec<Block>, (raw, place, detail): (Raw, Place, Detail)) {
+    fn answer(&mut self, id: &str, content: Vec<Block>, (raw, place, detail): (Raw, SourcePlace, Detail)) {
         let message = item(self.format, Role::Tool, vec![result(Some(id), None, content, false)], raw);
         self.builder.say(message, place, detail);
     }

@@ -26,9 +26,12 @@ const BOOKKEEPING: &str =
 
 /// Whether a text is a session of Droid, or its stream.
 pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
-    let is_start = |root: Value<'_>| root.says("type", "session_start") && root.holds("id", Kind::String);
+    let is_start =
+        |root: Value<'_>| root.says("type", "session_start") && root.holds("id", ValueKind::String);
     let is_stream = |root: Value<'_>| {
-        root.says("type", "message") && root.holds("role", Kind::String) && root.holds("text", Kind::String)
+        root.says("type", "message")
+            && root.holds("role", ValueKind::String)
+            && root.holds("text", ValueKind::String)
     };
     Claim::sure(sample.any_line(LOOK_AT, is_start), "a line of the type `session_start`")
         .or_else(|| Claim::likely(sample.any_line(LOOK_AT, is_stream), "messages with a `text`"))
@@ -80,7 +83,7 @@ impl Order {
         let mut order = Self::default();
         for (index, entry) in entries.all.iter().enumerate() {
             entry.look(|root| {
-                said(root, entry)?;
+                role_and_blocks(root, entry)?;
                 order.known = true;
                 if root.says("type", "compaction_state") {
                     // It stands for as many of the first messages as it says, or for all.
@@ -101,7 +104,7 @@ impl Order {
 }
 
 /// What a line says. None if it is not part of the conversation.
-fn said(root: Value<'_>, entry: &Entry) -> Option<(Role, Vec<Block>)> {
+fn role_and_blocks(root: Value<'_>, entry: &Entry) -> Option<(Role, Vec<Block>)> {
     Some(match &*root.word("type") {
         "message" => match root.given("message") {
             Some(message) => {
@@ -158,7 +161,7 @@ impl Telling {
         let own = root.given("message").and_then(|message| text_of(message, "modelId"));
         let model = text_of(root, "model").or(own).filter(|model| !model.as_str().starts_with("custom:"));
         self.model = model.or(self.model.take());
-        let Some((role, told)) = said(root, entry) else {
+        let Some((role, told)) = role_and_blocks(root, entry) else {
             let known = BOOKKEEPING.split(' ').any(|known| root.says("type", known));
             let aside = if known { Aside::Raw(text()) } else { Aside::Unknown(text()) };
             return self.builder.aside(entry.place, aside);

@@ -7,16 +7,18 @@ use rejoin_view::{Action, Finding, Rule};
 
 use crate::{
     input::Stream,
-    session::{Place, ReadError},
-    sessions::lines::{self, Line, LineReader, at},
+    session::{ReadError, SourcePlace},
+    sessions::lines::{self, Line, LineReader, at, doubled},
 };
 
 /// One line.
 pub(super) struct Entry {
     pub text: Arc<str>,
-    pub place: Place,
+    pub place: SourcePlace,
     /// Whether it cannot be read.
     pub damaged: bool,
+    /// Whether it is an earlier line once more.
+    pub doubled: bool,
 }
 
 impl Entry {
@@ -41,8 +43,22 @@ impl Entries {
         Ok(entries)
     }
 
+    /// Marks and reports lines that repeat an earlier line with the same id, byte for byte. A line that says something else under
+    /// that id is not one of them.
+    pub(super) fn report_doubled<'i>(&mut self, id: impl Fn(usize) -> Option<&'i str>) {
+        let mut first: HashMap<&str, usize> = HashMap::new();
+        for index in 0..self.all.len() {
+            let Some(id) = id(index) else { continue };
+            let earlier = *first.entry(id).or_insert(index);
+            if earlier != index && self.all[earlier].text == self.all[index].text {
+                self.all[index].doubled = true;
+                self.findings.push(doubled(self.all[index].place, Action::SetAside, id));
+            }
+        }
+    }
+
     fn keep(&mut self, line: &Line, damaged: bool) {
-        self.all.push(Entry { text: Arc::clone(&line.text), place: line.place, damaged });
+        self.all.push(Entry { text: Arc::clone(&line.text), place: line.place, damaged, doubled: false });
     }
 }
 

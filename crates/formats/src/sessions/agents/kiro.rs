@@ -25,9 +25,9 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
         first.is_some_and(|first| turn(first).is_some()) && root.get("conversation_id").is_some()
     };
     let is_line = |root: Value<'_>| {
-        root.holds("kind", Kind::String)
-            && root.holds("version", Kind::String)
-            && root.holds("data", Kind::Object)
+        root.holds("kind", ValueKind::String)
+            && root.holds("version", ValueKind::String)
+            && root.holds("data", ValueKind::Object)
     };
     let export = sample.beginning().0.root().is_some_and(is_export);
     Claim::sure(export, "a `history` of turns with `user` and `assistant`").or_else(|| {
@@ -37,7 +37,7 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
 
 /// The two sides of a turn: fields of an object, or the elements of a pair.
 fn turn(item: Value<'_>) -> Option<(Value<'_>, Option<Value<'_>>)> {
-    if item.kind() == Kind::Array {
+    if item.kind() == ValueKind::Array {
         let mut sides = item.items();
         let user = sides.next().filter(|user| user.get("content").is_some())?;
         return Some((user, sides.next()));
@@ -50,21 +50,22 @@ fn turn(item: Value<'_>) -> Option<(Value<'_>, Option<Value<'_>>)> {
 pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError> {
     let (doc, error) = sample.into_whole();
     let doc = doc.shared_as(&input.text);
-    let whole = |root: &Value<'_>| root.holds("history", Kind::Array) && (error.is_none() || root.is_cut());
+    let whole =
+        |root: &Value<'_>| root.holds("history", ValueKind::Array) && (error.is_none() || root.is_cut());
     let Some(root) = doc.root().filter(whole) else { return lines::of_text(input, read_stream) };
     let mut telling = Telling::new();
     telling.builder.findings.extend(replaced_bytes(input));
     // A compaction leaves a summary in the place of the first turns.
     let summary = root.given("latest_summary").map(|given| given.items().next().unwrap_or(given));
     if let Some(text) = summary.and_then(Value::as_str).filter(|text| !text.trim().is_empty()) {
-        let place = Place { index: 0, offset: root.start(), line: None };
+        let place = SourcePlace { index: 0, offset: root.start(), line: None };
         telling.known = true;
         telling.builder.say(Message::user(&*text), place, Detail::default());
     }
     let mut index = 0;
     let list = root.get("history");
     for item in list.into_iter().flat_map(Value::items) {
-        let place = |value: Value<'_>, index| Place { index, offset: value.start(), line: None };
+        let place = |value: Value<'_>, index| SourcePlace { index, offset: value.start(), line: None };
         // Of a turn that was cut off, one side may be whole.
         let rest = |value: Value<'_>| Aside::Raw(Text::new(&input.text[value.start()..]));
         let Some((user, answer)) = turn(item).filter(|(user, _)| !user.is_cut()) else {
@@ -104,7 +105,7 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
             index += 1;
         }
     }
-    let place = Place { index, offset: root.start(), line: None };
+    let place = SourcePlace { index, offset: root.start(), line: None };
     if let Some(text) = list.and_then(|list| around(input, list)) {
         telling.builder.aside(place, Aside::Raw(text));
     }
@@ -126,7 +127,7 @@ struct Telling {
 }
 
 /// Who says what.
-type Said = Option<(Role, Vec<Block>)>;
+type RoleAndBlocks = Option<(Role, Vec<Block>)>;
 
 impl Telling {
     fn new() -> Self {
@@ -134,7 +135,7 @@ impl Telling {
     }
 
     /// Adds one side of a turn.
-    fn side(&mut self, side: Value<'_>, said: Said, place: Place) {
+    fn side(&mut self, side: Value<'_>, said: RoleAndBlocks, place: SourcePlace) {
         let Some((role, told)) = said else {
             return self.builder.aside(place, Aside::Unknown(Text::new(side.raw())));
         };
@@ -161,7 +162,7 @@ fn variant(value: Value<'_>) -> Option<(std::borrow::Cow<'_, str>, Value<'_>)> {
 }
 
 /// What a person or the tools said in a turn.
-fn asked(user: Value<'_>) -> Said {
+fn asked(user: Value<'_>) -> RoleAndBlocks {
     let base = user.start();
     let (kind, inside) = variant(user.given("content")?)?;
     let prompt = inside.given("prompt").unwrap_or(inside).to_text(base);
@@ -192,7 +193,7 @@ fn answer(own: Value<'_>, base: usize) -> Block {
 }
 
 /// The answer of a turn.
-fn answered(side: Value<'_>) -> Said {
+fn answered(side: Value<'_>) -> RoleAndBlocks {
     let base = side.start();
     let (kind, inside) = variant(side)?;
     let said = inside.given("content").and_then(|text| text.to_text(base)).filter(|text| !text.is_empty());

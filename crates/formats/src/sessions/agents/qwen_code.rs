@@ -20,7 +20,7 @@ pub(crate) const KNOWN: &[Known] = &[
 pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
     let is_own = |root: Value<'_>| {
         let message = root.get("message").filter(|message| message.get("parts").is_some());
-        message.is_some() && root.holds("sessionId", Kind::String) && root.get("uuid").is_some()
+        message.is_some() && root.holds("sessionId", ValueKind::String) && root.get("uuid").is_some()
     };
     Claim::sure(sample.any_line(LOOK_AT, is_own), "lines with a `uuid` and `message.parts`")
 }
@@ -30,7 +30,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     let mut entries = Entries::read(&mut stream)?;
     let link = |entry: &Entry| {
         entry.look(|root| {
-            let named = root.holds("uuid", Kind::String) && root.holds("type", Kind::String);
+            let named = root.holds("uuid", ValueKind::String) && root.holds("type", ValueKind::String);
             named.then(|| Link::of(root, "uuid", "parentUuid"))
         })
     };
@@ -70,7 +70,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
 fn compressed(root: Value<'_>) -> Option<Value<'_>> {
     let own = root.says("type", "system") && root.says("subtype", "chat_compression");
     let list = root.given("systemPayload").filter(|_| own)?.get("compressedHistory");
-    list.filter(|list| list.kind() == Kind::Array)
+    list.filter(|list| list.kind() == ValueKind::Array)
 }
 
 struct Chat {
@@ -84,11 +84,11 @@ impl Chat {
     fn line(&mut self, entry: &Entry, hidden: bool, on_path: bool) {
         let doc = Doc::of(&entry.text).shared_as(&entry.text);
         let raw = || Text::new(Arc::clone(&entry.text));
-        let Some(root) = doc.root().filter(|root| root.kind() == Kind::Object && !entry.damaged) else {
+        let Some(root) = doc.root().filter(|root| root.kind() == ValueKind::Object && !entry.damaged) else {
             return self.builder.aside(entry.place, Aside::Raw(raw()));
         };
         let Some(message) = self.message(root, entry) else {
-            let is_system = root.says("type", "system") && root.holds("uuid", Kind::String);
+            let is_system = root.says("type", "system") && root.holds("uuid", ValueKind::String);
             self.builder
                 .aside(entry.place, if is_system { Aside::Raw(raw()) } else { Aside::Unknown(raw()) });
             let payload = root.given("systemPayload").filter(|_| on_path && is_system);
@@ -141,7 +141,7 @@ impl Chat {
             let role = if answers { Role::Tool } else { role };
             let time = root.given("timestamp").map(time_of);
             let detail = Detail::of(format!("{line} {number}"), time);
-            let place = Place { offset: entry.place.offset + content.start(), ..entry.place };
+            let place = SourcePlace { offset: entry.place.offset + content.start(), ..entry.place };
             self.builder.say(item(FORMAT, role, blocks, Raw::new(text)), place, detail);
         }
     }

@@ -9,7 +9,7 @@ pub(crate) const AGENT_FRAMEWORK: Chat = Chat {
     name: FORMAT,
     reason: "messages with `contents`",
     lists: &["messages"],
-    is_message: |value| value.holds("contents", Kind::Array) && value.get("role").is_some(),
+    is_message: |value| value.holds("contents", ValueKind::Array) && value.get("role").is_some(),
     read,
     known: &[Known::fields("additional_properties contents.additional_properties contents.annotations")],
 };

@@ -20,7 +20,7 @@ fn read(message: Value<'_>) -> Spoken {
     let (mut blocks, mut results) = (Vec::new(), Vec::new());
     let content = message.get("content");
     let plain =
-        content.filter(|content| content.kind() == Kind::String).map(|text| Block::text(as_text(text)));
+        content.filter(|content| content.kind() == ValueKind::String).map(|text| Block::text(as_text(text)));
     blocks.extend(plain);
     for part in content.into_iter().flat_map(Value::items) {
         let text = |name| text_in(part, name);

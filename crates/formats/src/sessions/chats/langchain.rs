@@ -33,14 +33,14 @@ fn parts_of(message: Value<'_>) -> Option<(Role, Value<'_>)> {
         "chat" | "Chat" => crate::messages::roles::named(&data.word("role")),
         _ => return None,
     };
-    (data.kind() == Kind::Object && data.get("content").is_some()).then_some((role, data))
+    (data.kind() == ValueKind::Object && data.get("content").is_some()).then_some((role, data))
 }
 
 fn read(message: Value<'_>) -> Spoken {
     let Some((role, data)) = parts_of(message) else { return Spoken::new(Role::User, Vec::new()) };
     let content = data.get("content");
     let mut blocks: Vec<Block> = content.into_iter().flat_map(Value::items).filter_map(block).collect();
-    let plain = content.filter(|content| content.kind() == Kind::String && !content.is_str(""));
+    let plain = content.filter(|content| content.kind() == ValueKind::String && !content.is_str(""));
     blocks.extend(plain.map(|text| Block::text(as_text(text))));
     if role == Role::Tool {
         let id = text_of(data, "tool_call_id");
@@ -68,7 +68,7 @@ fn read(message: Value<'_>) -> Spoken {
 /// A part of a content that is a list. Calls are in `tool_calls` as well.
 fn block(part: Value<'_>) -> Option<Block> {
     let text = |name| text_in(part, name);
-    if part.kind() == Kind::String {
+    if part.kind() == ValueKind::String {
         return Some(Block::text(as_text(part)));
     }
     Some(match &*part.word("type") {

@@ -2,7 +2,7 @@
 
 use rejoin_record::{
     Block, Role,
-    json::{Kind, Value},
+    json::{Value, ValueKind},
 };
 
 use super::{Chat, Spoken};
@@ -16,7 +16,7 @@ pub(crate) const SHAREGPT: Chat = Chat {
     reason: "turns with `from` and `value`",
     lists: &["conversations", "conversation", "items", "messages"],
     is_message: |value| {
-        value.holds("from", Kind::String) && value.get("value").is_some() && value.get("role").is_none()
+        value.holds("from", ValueKind::String) && value.get("value").is_some() && value.get("role").is_none()
     },
     read,
     known: &[],

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Text,
-    json::{Kind, Value},
+    json::{Value, ValueKind},
 };
 use rejoin_view::{Action, Finding, Rule};
 
 use crate::{
     input::Stream,
-    session::{Place, ReadError},
+    session::{ReadError, SourcePlace},
     sessions::lines::{self, LineReader, at},
 };
 
 /// One value of a transcript; nearly always a line.
 pub(super) struct Line {
-    pub place: Place,
+    pub place: SourcePlace,
     /// Its exact JSON, or the readable rest of it.
     pub text: Arc<str>,
     pub uuid: Option<Box<str>>,
@@ -139,7 +139,7 @@ impl Lines {
 impl LineReader for Lines {
     fn value(&mut self, line: &lines::Line, root: Value<'_>) {
         let mut own = Line::new(line.place, Arc::clone(&line.text));
-        let said = if root.kind() == Kind::Object { own.fill(root) } else { Err("it is not an object") };
+        let said = if root.kind() == ValueKind::Object { own.fill(root) } else { Err("it is not an object") };
         if let Err(why) = said {
             own.what = What::Unknown;
             let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::SetAside);
@@ -159,7 +159,7 @@ impl LineReader for Lines {
 }
 
 impl Line {
-    fn new(place: Place, text: Arc<str>) -> Self {
+    fn new(place: SourcePlace, text: Arc<str>) -> Self {
         Self {
             place,
             text,
@@ -182,7 +182,7 @@ impl Line {
         self.agent = owned(root.get("agentId"));
         let kind = root.word("type");
         self.what = match &*kind {
-            "user" | "assistant" => return self.said(root, kind == "assistant"),
+            "user" | "assistant" => return self.message(root, kind == "assistant"),
             "attachment" => queued(root),
             "system" => system(root),
             "progress" => {
@@ -200,8 +200,8 @@ impl Line {
         Ok(())
     }
 
-    fn said(&mut self, root: Value<'_>, by_model: bool) -> Result<(), &'static str> {
-        let message = root.get("message").filter(|message| message.kind() == Kind::Object);
+    fn message(&mut self, root: Value<'_>, by_model: bool) -> Result<(), &'static str> {
+        let message = root.get("message").filter(|message| message.kind() == ValueKind::Object);
         let Some((message, content)) = message.and_then(|message| Some((message, message.get("content")?)))
         else {
             return Err("it has no message");
@@ -241,7 +241,7 @@ fn queued(root: Value<'_>) -> What {
     let kind = attachment.and_then(|attachment| attachment.get("type"));
     let prompt = attachment.and_then(|attachment| attachment.given("prompt"));
     match prompt.filter(|_| kind.is_some_and(|kind| kind.is_str("queued_command"))) {
-        Some(prompt) if matches!(prompt.kind(), Kind::String | Kind::Array) => {
+        Some(prompt) if matches!(prompt.kind(), ValueKind::String | ValueKind::Array) => {
             MessageLine::beside(ContentField::Prompt, root, prompt)
         }
         _ => What::Attachment(owned(kind).unwrap_or_default()),
@@ -251,7 +251,7 @@ fn queued(root: Value<'_>) -> What {
 /// A line of type `system`: where a compaction happened, a command that a person ran, or a note that no model sees.
 fn system(root: Value<'_>) -> What {
     let kind = root.word("subtype");
-    match (&*kind, root.get("content").filter(|content| content.kind() == Kind::String)) {
+    match (&*kind, root.get("content").filter(|content| content.kind() == ValueKind::String)) {
         ("compact_boundary", _) => boundary(root),
         ("local_command", Some(content)) => MessageLine::beside(ContentField::Content, root, content),
         (_, content) => {

@@ -10,7 +10,7 @@ mod resend;
 mod tree;
 mod write;
 
-use rejoin_record::json::{Kind, Value};
+use rejoin_record::json::{Value, ValueKind};
 
 use super::sample::{Claim, Sample};
 use crate::accounting::{Known, likeness::is_iflow};
@@ -55,8 +55,8 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
 
 /// Whether a line is one that Claude Code writes and no other tool.
 fn is_own(root: Value<'_>) -> bool {
-    let string = |name| root.holds(name, Kind::String);
-    let object = |name| root.holds(name, Kind::Object);
+    let string = |name| root.holds(name, ValueKind::String);
+    let object = |name| root.holds(name, ValueKind::Object);
     let Some(kind) = root.get("type").and_then(Value::as_str) else {
         // A long line that is cut inside its message: its type would come after the message.
         return root.is_cut()
@@ -66,7 +66,7 @@ fn is_own(root: Value<'_>) -> bool {
     };
     match &*kind {
         "user" | "assistant" => {
-            let message = root.get("message").filter(|message| message.kind() == Kind::Object);
+            let message = root.get("message").filter(|message| message.kind() == ValueKind::Object);
             let spoken = message.is_some_and(|message| {
                 message.get("content").is_some() || (message.is_cut() && message.get("role").is_some())
             });

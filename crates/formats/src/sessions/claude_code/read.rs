@@ -20,7 +20,7 @@ use crate::{
     context::Context,
     input::{Companions, Stream},
     messages::{MessageReader, Style},
-    session::{Aside, Detail, Place, ReadError, Session, SetAside, derive_id},
+    session::{Aside, Detail, ReadError, Session, SetAside, SourcePlace, derive_id},
     sessions::lines,
     wire::registry::Dialect,
 };
@@ -55,7 +55,7 @@ struct Builder<'l> {
 struct Spoken {
     message: Message,
     detail: Detail,
-    place: Place,
+    place: SourcePlace,
 }
 
 impl<'l> Builder<'l> {
@@ -236,7 +236,7 @@ impl<'l> Builder<'l> {
         }
     }
 
-    fn aside(&mut self, place: Place, after: usize, what: Aside) {
+    fn aside(&mut self, place: SourcePlace, after: usize, what: Aside) {
         self.set_aside.push(SetAside { place, after, what });
     }
 
@@ -244,7 +244,7 @@ impl<'l> Builder<'l> {
     fn outputs_beside(
         &self,
         message: Option<&Arc<Message>>,
-        place: Place,
+        place: SourcePlace,
         after: usize,
         found: &mut Vec<SetAside>,
     ) {

@@ -141,7 +141,7 @@ impl<'l> Tree<'l> {
         Self { lines, kept, by_uuid, before, list, findings }
     }
 
-    fn said(&self, line: usize) -> Option<&'l MessageLine> {
+    fn message_at(&self, line: usize) -> Option<&'l MessageLine> {
         match &self.lines[line].what {
             What::Message(said) if self.kept[line] => Some(said),
             _ => None,
@@ -178,12 +178,12 @@ impl<'l> Tree<'l> {
         // The message at or above a line. Boundaries may be in between, but hardly ever more than one.
         let message = |line: usize| {
             let mut upwards = std::iter::successors(Some(line), |line| above[*line].line).take(BOUNDARIES);
-            upwards.find(|line| self.said(*line).is_some())
+            upwards.find(|line| self.message_at(*line).is_some())
         };
         let usable = |line: &usize| message(*line).is_some_and(|line| !units.is_late(line));
         let descends = self.descendants_of_tip(&parents, unread);
         let here = |line: &usize| descends.as_ref().is_none_or(|descends| descends[*line]);
-        let said = || (0..self.lines.len()).rev().filter(|line| self.said(*line).is_some());
+        let said = || (0..self.lines.len()).rev().filter(|line| self.message_at(*line).is_some());
         let Some(last) = tips().filter(here).find(usable).or_else(|| tips().find(usable)) else {
             return said().find(|line| !self.lines[*line].sidechain).or_else(|| said().next());
         };
@@ -461,14 +461,14 @@ impl Units {
         let mut beside: HashMap<(Option<usize>, &str), usize> = HashMap::new();
         let mut sizes: Vec<usize> = Vec::new();
         for (index, over) in above.iter().enumerate() {
-            let Some(said) = tree.said(index) else { continue };
+            let Some(said) = tree.message_at(index) else { continue };
             let parent = over.line;
             let response = parent.and_then(|parent| units.continues[parent]);
             let mut unit = None;
             if let Some(id) = said.message_id.as_deref() {
                 let sibling = beside.get(&(parent, id)).copied();
                 let fits = |unit: &usize| {
-                    let first = tree.said(units.all[*unit][0]);
+                    let first = tree.message_at(units.all[*unit][0]);
                     let size = sizes[*unit] + tree.lines[index].text.len();
                     let (here, there) = (&tree.lines[index], &tree.lines[units.all[*unit][0]]);
                     let one_speaker = here.sidechain == there.sidechain && here.agent == there.agent;
@@ -518,7 +518,7 @@ impl Units {
         let mut elsewhere: HashMap<usize, Vec<usize>> = HashMap::new();
         let mut loose = Vec::new();
         for (unit, lines) in self.all.iter().enumerate() {
-            let Some(said) = tree.said(lines[0]).filter(|_| !shown[unit]) else { continue };
+            let Some(said) = tree.message_at(lines[0]).filter(|_| !shown[unit]) else { continue };
             let waits = |id: &str| waiting.get(id).is_some_and(|units| !units.is_empty());
             let answers = !said.results.is_empty() && said.results.iter().all(|id| waits(id));
             if answers {
@@ -543,7 +543,7 @@ impl Units {
 
     /// The calls of these units that none of them answers, and the units that made each: an id may be used again.
     fn open_calls<'l>(&self, tree: &Tree<'l>, order: &[usize]) -> HashMap<&'l str, Vec<usize>> {
-        let said = |unit: usize| self.all[unit].iter().filter_map(|line| tree.said(*line));
+        let said = |unit: usize| self.all[unit].iter().filter_map(|line| tree.message_at(*line));
         let mut pairing = Pairing::default();
         for &unit in order {
             let calls = said(unit).flat_map(|said| &said.calls).map(|id| ToolCall::new(&**id, "", ""));
@@ -583,7 +583,7 @@ impl Units {
         let mut loose = loose.into_iter().peekable();
         for &unit in order {
             let line = self.all[unit][0];
-            let results = tree.said(line).is_some_and(|said| said.only_results);
+            let results = tree.message_at(line).is_some_and(|said| said.only_results);
             while let Some(other) = late.pop_front_if(|other| !results || self.all[*other][0] < line) {
                 woven.push(other);
             }

@@ -12,7 +12,7 @@ use std::{
 use rejoin_record::{
     EntryId, Message, Timestamp,
     hash::short_name,
-    json::{Doc, Kind, Object, Value, write},
+    json::{Doc, Object, Value, ValueKind, write},
 };
 use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 
@@ -229,7 +229,7 @@ fn usage_of(message: &Message) -> Option<String> {
     let raw = native.raw.as_str();
     let last = native.items.last().map_or(Some(raw), |item| item.span.of(raw))?;
     let doc = Doc::parse(last).ok()?;
-    let usage = doc.root()?.get("message")?.get("usage").filter(|usage| usage.kind() == Kind::Object)?;
+    let usage = doc.root()?.get("message")?.get("usage").filter(|usage| usage.kind() == ValueKind::Object)?;
     Some(one_line(usage.raw()).into_owned())
 }
 
@@ -244,7 +244,7 @@ fn marks_of(message: &Message) -> Vec<&'static str> {
 fn with_source_line<T>(message: &Message, look: impl FnOnce(Value<'_>) -> Option<T>) -> Option<T> {
     let native = message.native.as_ref().filter(|native| &*native.format == FORMAT)?;
     let (doc, _) = Doc::parse_prefix(native.raw.as_str());
-    look(doc.root().filter(|root| root.kind() == Kind::Object)?)
+    look(doc.root().filter(|root| root.kind() == ValueKind::Object)?)
 }
 
 /// Call ids that are another call's id with a number appended, such as `call_1_2` beside `call_1`, each with a safe
@@ -277,7 +277,7 @@ fn plain_content(content: Value<'_>, ids: &BTreeMap<String, String>) -> String {
 /// A block on one line, without cache marks on it or on the blocks inside a result.
 fn plain_block<'b>(block: Value<'b>, ids: &BTreeMap<String, String>) -> Cow<'b, str> {
     let other_id = ["id", "tool_use_id"].iter().find_map(|name| ids.get(&*block.get(name)?.as_str()?));
-    if block.kind() != Kind::Object || (!block.raw().contains(MARK) && other_id.is_none()) {
+    if block.kind() != ValueKind::Object || (!block.raw().contains(MARK) && other_id.is_none()) {
         return one_line(block.raw());
     }
     let result = block.says("type", "tool_result");
@@ -286,7 +286,7 @@ fn plain_block<'b>(block: Value<'b>, ids: &BTreeMap<String, String>) -> Cow<'b, 
         write::key(&mut out, &key.as_str().unwrap_or_default());
         match other_id {
             Some(id) if key.is_str("id") || key.is_str("tool_use_id") => write::string(&mut out, id),
-            _ if result && key.is_str("content") && value.kind() == Kind::Array => {
+            _ if result && key.is_str("content") && value.kind() == ValueKind::Array => {
                 let inside = value.items().map(|inner| plain_block(inner, &BTreeMap::new()));
                 out.push_str(&render::list(inside));
             }

@@ -1,10 +1,10 @@
 //! Reading a rollout.
 
-use std::{collections::HashSet, io::Cursor};
+use std::{collections::HashSet, hash::BuildHasher as _, io::Cursor};
 
 use rejoin_record::{
     Message, Role, Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Value, ValueKind},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
@@ -39,7 +39,7 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
 /// Whether a line is one that only rollouts have.
 fn is_rollout_line(root: Value<'_>) -> bool {
     let kind = root.get("type").and_then(Value::as_str).unwrap_or_default();
-    if root.get("payload").is_some_and(|payload| payload.kind() == Kind::Object) {
+    if root.get("payload").is_some_and(|payload| payload.kind() == ValueKind::Object) {
         return ENVELOPES.contains(&&*kind);
     }
     // The first versions wrote metadata without a type, states, and items without an envelope.
@@ -84,6 +84,8 @@ struct Rollout<'c> {
     /// In a paginated rollout: whether the last line has its number.
     last_has_ordinal: bool,
     first_is_meta: Option<bool>,
+    /// The hashes of items that have a number or an id.
+    seen: hashbrown::HashSet<u64>,
 }
 
 /// The metadata in the first line.
@@ -104,6 +106,7 @@ impl<'c> Rollout<'c> {
             known: false,
             last_has_ordinal: false,
             first_is_meta: None,
+            seen: hashbrown::HashSet::new(),
         }
     }
 
@@ -161,7 +164,7 @@ impl<'c> Rollout<'c> {
             self.meta = Some(Meta { id: text_of(payload, "id"), instructions, paginated });
             self.raw(line);
             // Codex itself reads it in this mode only.
-            let base = payload.given("history_base").filter(|base| base.kind() == Kind::Object);
+            let base = payload.given("history_base").filter(|base| base.kind() == ValueKind::Object);
             if let Some(base) = base.filter(|_| paginated) {
                 self.inherit(line, base);
             }
@@ -213,7 +216,7 @@ impl<'c> Rollout<'c> {
     fn compacted(&mut self, line: &Line, payload: Value<'_>) {
         let message = text_of(payload, "message").unwrap_or_else(|| Text::new(""));
         self.raw(line);
-        match payload.given("replacement_history").filter(|list| list.kind() == Kind::Array) {
+        match payload.given("replacement_history").filter(|list| list.kind() == ValueKind::Array) {
             Some(list) => {
                 self.assembler.replace(line.place);
                 for item in list.items() {
@@ -237,6 +240,20 @@ impl<'c> Rollout<'c> {
         let source = Source { buffer: &line.text, start: 0, end: line.text.len(), place: line.place, time };
         if !self.assembler.add(item, &source) {
             self.unknown(line);
+        }
+    }
+
+    /// Reports a line that repeats an earlier one, number or id included. Codex itself sends such an item twice, so it stays.
+    fn report_doubled(&mut self, line: &Line, root: Value<'_>, payload: Value<'_>) {
+        let number = || root.given("ordinal").map(|number| Text::new(number.raw()));
+        // CodeBuddy's items have neither, but the time in milliseconds.
+        let time = || root.given("timestamp").filter(|_| root.get("sessionId").is_some()).map(time_of);
+        // Without any of these, two lines may say the same because it was said twice.
+        let Some(name) = text_of(payload, "id").or_else(number).or_else(time) else { return };
+        let hash = self.seen.hasher().hash_one(&*line.text);
+        if !self.seen.insert(hash) {
+            let finding = lines::doubled(line.place, Action::Kept, &name);
+            self.assembler.session.findings.push(finding);
         }
     }
 
@@ -271,13 +288,13 @@ impl LineReader for Rollout<'_> {
     fn value(&mut self, line: &Line, root: Value<'_>) {
         self.lines = line.place.index + 1;
         self.last_has_ordinal = root.given("ordinal").is_some();
-        if root.kind() != Kind::Object {
+        if root.kind() != ValueKind::Object {
             let finding = Finding::new(Rule::DamagedEntry, at(line.place), Action::SetAside);
             return self.damaged(line, finding.because("it is not an object"));
         }
         let kind = root.get("type").and_then(Value::as_str).unwrap_or_default();
         let time = ["timestamp", "created_at"].iter().find_map(|name| root.given(name)).map(time_of);
-        let payload = root.get("payload").filter(|payload| payload.kind() == Kind::Object);
+        let payload = root.get("payload").filter(|payload| payload.kind() == ValueKind::Object);
         let enveloped = payload.is_some() && ENVELOPES.contains(&&*kind);
         self.known |= enveloped || is_rollout_line(root);
         // Lines of the first versions have no type.
@@ -291,7 +308,10 @@ impl LineReader for Rollout<'_> {
         }
         match (payload.filter(|_| enveloped), &*kind) {
             (Some(payload), "session_meta") => self.meta(line, payload),
-            (Some(payload), "response_item") => self.item(line, payload, time),
+            (Some(payload), "response_item") => {
+                self.report_doubled(line, root, payload);
+                self.item(line, payload, time);
+            }
             (Some(payload), "compacted") => self.compacted(line, payload),
             (Some(payload), "turn_context") => {
                 self.turn(payload);
@@ -316,7 +336,10 @@ impl LineReader for Rollout<'_> {
             }
             // A line of an unknown type, or an item without its envelope.
             (None, _) if root.get("payload").is_some() => self.unknown(line),
-            (None, _) => self.item(line, root, time),
+            (None, _) => {
+                self.report_doubled(line, root, root);
+                self.item(line, root, time);
+            }
         }
     }
 
@@ -351,7 +374,8 @@ fn doubt_event(what: &mut Aside) {
 
 /// Why Codex would refuse a session's metadata.
 fn refused_meta(line: Value<'_>, payload: Value<'_>) -> Option<String> {
-    let text = |value: Value<'_>, name: &str| value.get(name).is_some_and(|text| text.kind() == Kind::String);
+    let text =
+        |value: Value<'_>, name: &str| value.get(name).is_some_and(|text| text.kind() == ValueKind::String);
     if !text(line, "timestamp") {
         return Some(String::from("the first line has no time"));
     }

@@ -10,7 +10,7 @@ use std::{
 
 use rejoin_record::{
     EntryId, Timestamp,
-    json::{Doc, Kind, Object, Value, list, quoted},
+    json::{Doc, Object, Value, ValueKind, list, quoted},
 };
 use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 
@@ -39,9 +39,12 @@ const NOT_CARRIED: &[&str] =
     &["user_message", "agent_message", "thread_name_updated", "thread_rolled_back", "context_compacted"];
 const TOKEN_COUNT: &str = "token_count";
 
+/// The dialect of the items of a rollout.
+const DIALECT: Dialect = Dialect::OpenAiResponses;
+
 /// Writes the view of a session as a rollout.
 pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
-    let encoded = writing.encode(session, view, Dialect::OpenAiResponses)?;
+    let encoded = writing.encode(session, view, DIALECT)?;
     let doc = Doc::parse(&encoded.body);
     let body = doc.as_ref().ok().and_then(Doc::root);
     let items: Vec<Value<'_>> =
@@ -55,7 +58,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
     };
     rollout.meta(session, body, writing);
     let model = writing.model.map(str::to_owned).or_else(|| session.context.model());
-    if let Some(model) = model.filter(|_| session.context.dialect == Some(Dialect::OpenAiResponses)) {
+    if let Some(model) = model.filter(|_| session.context.dialect == Some(DIALECT)) {
         rollout.turn_context(session, &model, writing);
     }
     if let Some(text) = body.and_then(|body| body.get("input")?.as_str()) {
@@ -338,8 +341,8 @@ impl Rollout {
         let kind = if custom { "custom_tool_call_output" } else { "function_call_output" };
         let output = item.get("output");
         let output = match output.map(|output| (output, output.kind())) {
-            Some((output, Kind::String)) => output.raw().to_owned(),
-            Some((output, Kind::Array)) if call.tool.is_none() => self.output_parts(output),
+            Some((output, ValueKind::String)) => output.raw().to_owned(),
+            Some((output, ValueKind::Array)) if call.tool.is_none() => self.output_parts(output),
             Some((output, _)) => quoted(output.raw()),
             None => quoted(""),
         };

@@ -9,7 +9,7 @@ mod read;
 mod write;
 
 pub(super) use read::read_stream;
-use rejoin_record::json::{Kind, Value};
+use rejoin_record::json::{Value, ValueKind};
 pub(super) use write::write;
 
 use super::sample::{Claim, Sample};
@@ -28,7 +28,7 @@ pub(super) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
     let is_line = |root: Value<'_>| {
         root.get("timestamp").is_some()
             && root.get("item").is_some_and(|item| {
-                item.holds("data", Kind::Object) && KINDS.split(' ').any(|kind| item.says("type", kind))
+                item.holds("data", ValueKind::Object) && KINDS.split(' ').any(|kind| item.says("type", kind))
             })
     };
     Claim::sure(sample.any_line(LOOK_AT, is_line), "lines with an `item` that has a `type` and `data`")

@@ -6,7 +6,7 @@ use std::{hash::BuildHasher as _, sync::Arc};
 use hashbrown::{DefaultHashBuilder, HashMap, HashSet};
 use rejoin_record::{
     Block, Origin, Raw, Role, Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Value, ValueKind},
 };
 use rejoin_view::{Action, Finding, Rule, Severity};
 
@@ -14,7 +14,7 @@ use super::{FORMAT, overlap::overlap};
 use crate::{
     context::Context,
     input::Stream,
-    session::{Aside, Place, ReadError, Session},
+    session::{Aside, ReadError, Session, SourcePlace},
     sessions::{
         building::item,
         lines::{self, Line, LineReader, at, text_of, time_of},
@@ -40,7 +40,7 @@ struct Stretch {
     line: Arc<str>,
     start: usize,
     end: usize,
-    place: Place,
+    place: SourcePlace,
     time: Option<Text>,
 }
 
@@ -75,7 +75,7 @@ enum Sign {
 }
 
 struct Row {
-    place: Place,
+    place: SourcePlace,
     kept: Text,
     known: bool,
     sign: Sign,
@@ -124,7 +124,7 @@ impl LineReader for File {
                 self.model = text_of(meta, "model").or(self.model.take());
                 (true, Sign::None)
             }
-            ("turn", Some(turn)) if turn.holds("items", Kind::Array) => {
+            ("turn", Some(turn)) if turn.holds("items", ValueKind::Array) => {
                 self.turn(line, turn, time);
                 // The rest of the line is kept once, with an empty list in place of its items.
                 let turn = render::with_field_of(turn, "items", "[]");
@@ -333,12 +333,12 @@ fn say_event(assembler: &mut Assembler, block: Block, event: &Stretch) {
 struct LostTurn {
     reported: bool,
     /// Where the model failed to answer.
-    failed: Option<Place>,
+    failed: Option<SourcePlace>,
 }
 
 impl LostTurn {
     /// Something of it is left.
-    fn report(&mut self, assembler: &mut Assembler, place: Place) {
+    fn report(&mut self, assembler: &mut Assembler, place: SourcePlace) {
         if !self.reported {
             assembler.flush();
             let why =
@@ -359,7 +359,7 @@ impl LostTurn {
     }
 }
 
-fn lost(place: Place, action: Action, why: &str) -> Finding {
+fn lost(place: SourcePlace, action: Action, why: &str) -> Finding {
     let finding = Finding::new(Rule::DamagedEntry, at(place), action).because(why);
     // Nothing of what is left is damaged.
     Finding { severity: Severity::Warning, ..finding }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rejoin_record::{
     EntryId,
-    json::{Doc, Kind, Object, Value},
+    json::{Doc, Object, Value, ValueKind},
 };
 use rejoin_view::SoundView;
 
@@ -22,6 +22,13 @@ use crate::{
 /// The version of cody that every file names.
 const VERSION: &str = "0.0.1";
 
+/// The names that cody has for the dialects that it speaks: provider and API. The first is for all other dialects.
+const APIS: [(Dialect, &str, &str); 3] = [
+    (Dialect::OpenAiResponses, "openai", "responses"),
+    (Dialect::OpenAiChat, "openai", "chat"),
+    (Dialect::Anthropic, "anthropic", "messages"),
+];
+
 /// Writes the view of a session.
 pub(in crate::sessions) fn write(
     session: &Session,
@@ -30,11 +37,8 @@ pub(in crate::sessions) fn write(
 ) -> Result<Written, TooLarge> {
     let InTurns { turns, model, now, findings } = InTurns::of(session, view, writing)?;
     let time = format!("{now:.3}");
-    let (provider, api) = match session.context.dialect {
-        Some(Dialect::Anthropic) => ("anthropic", "messages"),
-        Some(Dialect::OpenAiChat) => ("openai", "chat"),
-        _ => ("openai", "responses"),
-    };
+    let known = session.context.dialect.and_then(|dialect| APIS.iter().find(|api| api.0 == dialect));
+    let (_, provider, api) = known.unwrap_or(&APIS[0]);
     let line = |kind: &str, data: Object| {
         let item = Object::new().text("type", kind).object("data", data);
         Object::new().text("timestamp", &time).object("item", item).finish() + "\n"
@@ -71,8 +75,8 @@ fn stored(item: &str, failed: &HashSet<&str>) -> String {
     let is_output = |item: Value<'_>| Call::answered_by(item).is_some_and(|call| call.tool.is_none());
     let output = doc.root().filter(|item| is_output(*item)).and_then(|item| item.get("output"));
     let payload = match output {
-        Some(text) if text.kind() == Kind::String => Object::new().raw("content", text.raw()),
-        Some(parts) if parts.kind() == Kind::Array => {
+        Some(text) if text.kind() == ValueKind::String => Object::new().raw("content", text.raw()),
+        Some(parts) if parts.kind() == ValueKind::Array => {
             let texts: Vec<_> = parts.items().filter_map(|part| part.get("text")?.as_str()).collect();
             Object::new().text("content", texts.join("\n")).raw("content_items", parts.raw())
         }

@@ -2,7 +2,7 @@
 
 use rejoin_record::{
     Text,
-    json::{Doc, Kind, Object, Value, write},
+    json::{Doc, Object, Value, ValueKind, write},
 };
 use rusqlite::Row;
 
@@ -12,6 +12,7 @@ use crate::{
     sessions::{
         building,
         database::{Database, Item, Others, columns, parse_each},
+        registry::DatabaseReading,
         sample::Claim,
     },
 };
@@ -29,18 +30,29 @@ const MESSAGES: &[&str] = &[
     "metadata_json",
 ];
 
+const NEEDS: &[(&str, &[&str])] = &[
+    ("sessions", &["id", "working_dir"]),
+    ("messages", &["session_id", "role", "content_json", "created_timestamp"]),
+];
+
+/// How goose's database is read.
+pub(crate) const DATABASE: DatabaseReading = DatabaseReading {
+    sniff,
+    read,
+    needs: NEEDS,
+    tables: "messages schema_version sessions thread_messages threads",
+};
+
 /// Whether a database is goose's.
-pub(crate) fn sniff(database: &Database) -> Option<Claim> {
-    let is_so = database.has("sessions", &["id", "working_dir"])
-        && database.has("messages", &["session_id", "role", "content_json", "created_timestamp"]);
-    Claim::sure(is_so, "a table `messages` with `content_json`")
+fn sniff(database: &Database) -> Option<Claim> {
+    Claim::sure(database.has_all(NEEDS), "a table `messages` with `content_json`")
 }
 
 /// Reads every session.
 ///
 /// # Errors
 /// If the database cannot be read, or holds none.
-pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
+fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
     let named = ["name", "description", "model_config_json", "session_type", "provider_name"];
     let named = named.map(|name| database.or_null("sessions", name)).join(", ");
     let sql = format!("SELECT id, working_dir, {named} FROM sessions ORDER BY rowid");
@@ -72,8 +84,9 @@ pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
         |(_, _, item)| &item.text,
         |(session, number, item), root| {
             let (reading, place) = (&mut readings[session], building::nth(number));
-            let is_list =
-                |root: &Value<'_>| root.holds("content", Kind::Array) && item.is_whole(root.get("content"));
+            let is_list = |root: &Value<'_>| {
+                root.holds("content", ValueKind::Array) && item.is_whole(root.get("content"))
+            };
             match root.filter(is_list) {
                 Some(root) => reading.message(root, &item.text, place),
                 None => {

@@ -11,8 +11,8 @@ mod write;
 use std::sync::Arc;
 
 use rejoin_record::{
-    Block, Raw, Role, Text,
-    json::{Doc, Kind, Value},
+    Arguments, Block, CallId, Raw, Role, Text, ToolCall,
+    json::{Doc, Object, Value, ValueKind},
 };
 use rejoin_view::Finding;
 
@@ -24,11 +24,11 @@ use super::{
 use crate::{
     accounting::Known,
     input::{Input, Stream},
-    session::{Aside, Detail, Place, ReadError, Session, replaced_bytes},
+    session::{Aside, Detail, ReadError, Session, SourcePlace, replaced_bytes},
 };
 
 #[cfg(feature = "sqlite")]
-pub(crate) use database::{read as read_database, sniff as sniff_database};
+pub(crate) use database::DATABASE;
 #[cfg(feature = "sqlite")]
 pub(crate) use write::write;
 
@@ -56,12 +56,12 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
 fn is_header(root: Value<'_>) -> bool {
     root.get("role").is_none()
         && root.get("messages").is_none()
-        && root.holds("working_dir", Kind::String)
+        && root.holds("working_dir", ValueKind::String)
         && ["description", "message_count", "total_tokens"].iter().any(|name| root.get(name).is_some())
 }
 
 fn is_export(root: Value<'_>) -> bool {
-    root.holds("conversation", Kind::Array) && root.holds("working_dir", Kind::String)
+    root.holds("conversation", ValueKind::Array) && root.holds("working_dir", ValueKind::String)
 }
 
 fn is_own_message(root: Value<'_>) -> bool {
@@ -78,7 +78,7 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
         let around = crate::wire::render::with_field_of(root, "conversation", "[]");
         Doc::of(&around).root().into_iter().for_each(|header| reading.header(header, building::nth(0)));
         for (number, message) in root.get("conversation").into_iter().flat_map(Value::items).enumerate() {
-            let place = Place { offset: message.start(), ..building::nth(number) };
+            let place = SourcePlace { offset: message.start(), ..building::nth(number) };
             reading.message(message, &input.text, place);
         }
         let mut session = reading.finish(&input.name);
@@ -135,7 +135,7 @@ impl Reading {
         Self { builder: SessionBuilder::new(FORMAT), id: None, model: None, known: false }
     }
 
-    fn header(&mut self, header: Value<'_>, place: Place) {
+    fn header(&mut self, header: Value<'_>, place: SourcePlace) {
         self.known = true;
         self.id = text_of(header, "id").or(self.id.take());
         let config = header.given("model_config");
@@ -148,7 +148,7 @@ impl Reading {
         }
     }
 
-    fn message(&mut self, root: Value<'_>, buffer: &Arc<str>, place: Place) {
+    fn message(&mut self, root: Value<'_>, buffer: &Arc<str>, place: SourcePlace) {
         self.known = true;
         let raw = Raw::slice(buffer, root.start(), root.end()).unwrap_or_else(|| Raw::new(root.raw()));
         let role = Role::named(&root.word("role"));
@@ -188,7 +188,13 @@ impl Reading {
             "toolRequest" | "frontendToolRequest" => {
                 match part.given("toolCall").and_then(|call| call.given("value").or(Some(call))) {
                     Some(value) if value.given("name").is_some() => {
-                        Some(call(id.as_deref(), text_of(value, "name").as_deref(), value.get("arguments")))
+                        let arguments = value.given("arguments").map_or_else(Arguments::absent, arguments);
+                        let name = text_of(value, "name");
+                        Some(Block::call(ToolCall::read(id.as_deref().map(CallId::from), name, arguments)))
+                    }
+                    // A call that goose could not parse. Its response says so, and belongs to it.
+                    Some(refused) if refused.given("error").is_some() => {
+                        Some(call(id.as_deref(), text_of(refused, "name").as_deref(), refused.get("error")))
                     }
                     _ => Some(opaque(&kind, part)),
                 }
@@ -206,6 +212,14 @@ impl Reading {
     }
 }
 
+/// The arguments of a call. goose puts anything that is not an object into one.
+fn arguments(given: Value<'_>) -> Arguments {
+    if given.kind() == ValueKind::Object {
+        return Arguments::new(as_text(given));
+    }
+    Arguments::new(Object::new().raw("value", given.raw()).finish())
+}
+
 fn image(part: Value<'_>) -> Block {
     let (data, kind) = (part.word("data"), text_of(part, "mimeType"));
     let url = format!("data:{};base64,{data}", kind.as_deref().unwrap_or("image/png"));
@@ -221,7 +235,7 @@ fn response(part: Value<'_>, id: Option<&str>) -> (Option<Block>, Option<Block>)
     let value = given.given("value").unwrap_or(given);
     let is_error = value.get("isError").and_then(Value::as_bool) == Some(true);
     // Older releases keep the list itself as the value.
-    let list = if value.kind() == Kind::Array { Some(value) } else { value.get("content") };
+    let list = if value.kind() == ValueKind::Array { Some(value) } else { value.get("content") };
     let (mut sent, mut shown) = (Vec::new(), Vec::new());
     for content in list.into_iter().flat_map(Value::items) {
         let block = match &*content.word("type") {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use rejoin_record::json::{Doc, Kind, Value};
+use rejoin_record::json::{Doc, Value, ValueKind};
 
 use super::blake2b;
 
@@ -24,7 +24,7 @@ fn canonical(json: &str) -> String {
 
 fn value(out: &mut String, given: Value<'_>) {
     match given.kind() {
-        Kind::Object => {
+        ValueKind::Object => {
             let fields = given.fields().map(|(key, value)| (key.as_str().unwrap_or_default(), value));
             // Of two fields with one name, Python takes the last.
             let sorted: BTreeMap<_, _> = fields.collect();
@@ -34,9 +34,9 @@ fn value(out: &mut String, given: Value<'_>) {
                 value(out, field);
             });
         }
-        Kind::Array => enclosed(out, ['[', ']'], given.items(), value),
-        Kind::String => string(out, &given.as_str().unwrap_or_default()),
-        Kind::Number => out.push_str(&number(given.raw())),
+        ValueKind::Array => enclosed(out, ['[', ']'], given.items(), value),
+        ValueKind::String => string(out, &given.as_str().unwrap_or_default()),
+        ValueKind::Number => out.push_str(&number(given.raw())),
         _ => out.push_str(given.raw()),
     }
 }

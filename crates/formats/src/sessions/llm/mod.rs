@@ -11,7 +11,7 @@ mod write;
 
 use crate::accounting::Known;
 
-pub(crate) use read::{read, sniff};
+pub(crate) use read::DATABASE;
 pub(crate) use write::write;
 
 /// The name of the format.

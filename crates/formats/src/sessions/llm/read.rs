@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use hashbrown::{HashMap, HashSet};
 use rejoin_record::{
     Block, Message, Raw, Role, Text,
-    json::{Doc, Kind, Object, Value, write},
+    json::{Doc, Object, Value, ValueKind, write},
 };
 use rusqlite::types::ValueRef;
 
@@ -17,32 +17,51 @@ use crate::{
             self, SessionBuilder, as_text, beside, call, item, medium, opaque, result, text_in, thought,
         },
         database::{Columns, Database, Key, columns, make_each, sort},
+        registry::DatabaseReading,
         sample::Claim,
     },
     wire::{base64, render},
 };
 
+const THREADS: &[(&str, &[&str])] = &[
+    ("threads", &["id", "name", "tip_message_hash"]),
+    ("messages", &["hash", "parent_hash", "role"]),
+    ("parts", &["message_hash", "position", "type", "text", "payload"]),
+];
+
+const RESPONSES: &[(&str, &[&str])] = &[
+    ("conversations", &["id", "name", "model"]),
+    ("responses", &["id", "prompt", "response", "conversation_id"]),
+];
+
+/// How the database of `llm` is read. The older tables stay in it and are often empty, so only the newer ones tell what it lacks.
+pub(crate) const DATABASE: DatabaseReading = DatabaseReading {
+    sniff,
+    read,
+    needs: THREADS,
+    tables: "attachments conversations fragment_aliases fragments messages part_attachments part_fragments parts \
+             prompt_attachments prompt_fragments responses schemas system_fragments threads tool_calls tool_instances \
+             tool_instantiations tool_responses tool_results tool_results_attachments tools turn_fragments turn_search turn_tools turns",
+};
+
 /// Whether a database is that of `llm`.
-pub(crate) fn sniff(database: &Database) -> Option<Claim> {
+fn sniff(database: &Database) -> Option<Claim> {
     Claim::sure(has_threads(database) || has_responses(database), "the tables of `llm` logs")
 }
 
 fn has_threads(database: &Database) -> bool {
-    database.has("threads", &["id", "name", "tip_message_hash"])
-        && database.has("messages", &["hash", "parent_hash", "role"])
-        && database.has("parts", &["message_hash", "position", "type", "text", "payload"])
+    database.has_all(THREADS)
 }
 
 fn has_responses(database: &Database) -> bool {
-    database.has("conversations", &["id", "name", "model"])
-        && database.has("responses", &["id", "prompt", "response", "conversation_id"])
+    database.has_all(RESPONSES)
 }
 
 /// Reads every conversation.
 ///
 /// # Errors
 /// If the database cannot be read, or holds none.
-pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
+fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
     let mut found = Vec::new();
     let mut known = HashSet::new();
     if has_threads(database) {
@@ -241,7 +260,7 @@ impl Part {
     fn write(&self, out: &mut String) {
         let [kind, text, payload, tool] = self.columns.get();
         let doc = payload.map(Doc::of);
-        let root = doc.as_ref().and_then(Doc::root).filter(|root| root.kind() == Kind::Object);
+        let root = doc.as_ref().and_then(Doc::root).filter(|root| root.kind() == ValueKind::Object);
         out.push('{');
         write::key(out, "type");
         write::string(out, kind.unwrap_or_default());
@@ -341,8 +360,6 @@ fn responses(
     found: &mut Vec<Session>,
     known: &HashSet<String>,
 ) -> Result<(), ReadError> {
-    let [system, reasoning, time] =
-        ["system", "reasoning", "datetime_utc"].map(|name| database.or_null("responses", name));
     for [id, name, model] in database.rows("SELECT id, name, model FROM conversations ORDER BY id", [])? {
         let id = id.unwrap_or_default();
         // A conversation that was continued was taken over into the new tables.
@@ -350,55 +367,101 @@ fn responses(
             continue;
         }
         let mut builder = begin(&id, name);
-        let mut instructions = None;
-        let sql = format!(
-            "SELECT id, prompt, response, {system}, {reasoning}, {time} FROM responses \
-             WHERE conversation_id = ?1 ORDER BY id"
-        );
-        for (number, [response, prompt, said, system, reasoning, time]) in
-            database.rows(&sql, [&id])?.into_iter().enumerate()
-        {
-            let response = response.unwrap_or_default();
-            let row = Row { database, id: &response, model: model.as_deref() };
-            let mut messages = Vec::new();
-            let system = joined(row.fragments("system_fragments")?, system);
-            if system.is_some() && system != instructions {
-                messages.extend(system.clone().map(|text| beside(Role::System, vec![Block::text(text)])));
-                instructions = system;
-            }
-            let results = row.results()?;
-            messages.extend((!results.is_empty()).then(|| beside(Role::Tool, results)));
-            let mut asked: Vec<Block> =
-                row.fragments("prompt_fragments")?.into_iter().map(Block::text).collect();
-            asked.extend(prompt.clone().filter(|text| !text.is_empty()).map(Block::text));
-            asked.extend(attachments(database, "prompt_attachments", "response_id", &response)?);
-            messages.extend((!asked.is_empty()).then(|| beside(Role::User, asked)));
-            let mut answer = Vec::new();
-            answer.extend(
-                reasoning
-                    .filter(|text| !text.is_empty())
-                    .map(|text| thought(Text::from(text), FORMAT, row.model)),
-            );
-            answer.extend(said.clone().filter(|text| !text.is_empty()).map(Block::text));
-            answer.extend(row.calls()?);
-            messages.push(beside(Role::Assistant, answer));
-            let native =
-                Object::new().text("id", &response).text_if("prompt", prompt).text_if("response", said);
-            let native = Raw::new(native.finish());
-            let mut detail =
-                Detail { id: Some(Text::from(response)), time: time.map(Text::from), pieces: Vec::new() };
-            // The row is kept with its answer, which is always there.
-            let last = messages.len() - 1;
-            for (place, mut message) in messages.into_iter().enumerate() {
-                let mut own = Detail { id: None, ..detail.clone() };
-                if place == last {
-                    message = item(FORMAT, message.role, message.blocks, native.clone());
-                    own = std::mem::take(&mut detail);
-                }
-                builder.say(message, building::nth(number), own);
+        let rows = response_rows(database, "conversation_id = ?1", &[&id])?;
+        add_responses(database, &mut builder, model.as_deref(), rows)?;
+        found.push(builder.finish(database.name(), Some(&id), building::context(model.as_deref())));
+    }
+    // The first releases made no conversation of a single prompt, and a conversation may have been deleted without its responses.
+    // `llm logs` lists these responses as well, each by itself; those that name the same conversation belong together.
+    let alone = "conversation_id IS NULL OR conversation_id NOT IN (SELECT id FROM conversations WHERE id IS NOT NULL)";
+    let mut of_conversation: HashMap<String, usize> = HashMap::new();
+    let mut lonely: Vec<(String, Vec<[Option<String>; 8]>)> = Vec::new();
+    for row in response_rows(database, alone, &[])? {
+        let id = row[7].clone().or_else(|| row[0].clone()).unwrap_or_default();
+        if known.contains(&id) {
+            continue;
+        }
+        let at = row[7].as_ref().and_then(|id| of_conversation.get(id).copied());
+        match at {
+            Some(at) => lonely[at].1.push(row),
+            None => {
+                row[7].iter().for_each(|id| {
+                    of_conversation.insert(id.clone(), lonely.len());
+                });
+                lonely.push((id, vec![row]));
             }
         }
+    }
+    for (id, rows) in lonely {
+        let mut builder = begin(&id, None);
+        let model = rows.last().and_then(|row| row[6].clone());
+        add_responses(database, &mut builder, model.as_deref(), rows)?;
         found.push(builder.finish(database.name(), Some(&id), building::context(model.as_deref())));
+    }
+    Ok(())
+}
+
+/// The id, prompt, answer, instructions, reasoning, time, model and conversation of the responses for which a condition holds.
+fn response_rows(
+    database: &Database,
+    condition: &str,
+    params: &[&String],
+) -> Result<Vec<[Option<String>; 8]>, ReadError> {
+    let [system, reasoning, time, model] =
+        ["system", "reasoning", "datetime_utc", "model"].map(|name| database.or_null("responses", name));
+    let sql = format!(
+        "SELECT id, prompt, response, {system}, {reasoning}, {time}, {model}, conversation_id FROM responses \
+         WHERE {condition} ORDER BY id"
+    );
+    database.rows(&sql, rusqlite::params_from_iter(params))
+}
+
+/// Adds what was asked and answered in each of these responses.
+fn add_responses(
+    database: &Database,
+    builder: &mut SessionBuilder,
+    model: Option<&str>,
+    rows: Vec<[Option<String>; 8]>,
+) -> Result<(), ReadError> {
+    let mut instructions = None;
+    for (number, [response, prompt, said, system, reasoning, time, ..]) in rows.into_iter().enumerate() {
+        let response = response.unwrap_or_default();
+        let row = Row { database, id: &response, model };
+        let mut messages = Vec::new();
+        let system = joined(row.fragments("system_fragments")?, system);
+        if system.is_some() && system != instructions {
+            messages.extend(system.clone().map(|text| beside(Role::System, vec![Block::text(text)])));
+            instructions = system;
+        }
+        let results = row.results()?;
+        messages.extend((!results.is_empty()).then(|| beside(Role::Tool, results)));
+        let mut asked: Vec<Block> = row.fragments("prompt_fragments")?.into_iter().map(Block::text).collect();
+        asked.extend(prompt.clone().filter(|text| !text.is_empty()).map(Block::text));
+        asked.extend(attachments(database, "prompt_attachments", "response_id", &response)?);
+        messages.extend((!asked.is_empty()).then(|| beside(Role::User, asked)));
+        let mut answer = Vec::new();
+        answer.extend(
+            reasoning
+                .filter(|text| !text.is_empty())
+                .map(|text| thought(Text::from(text), FORMAT, row.model)),
+        );
+        answer.extend(said.clone().filter(|text| !text.is_empty()).map(Block::text));
+        answer.extend(row.calls()?);
+        messages.push(beside(Role::Assistant, answer));
+        let native = Object::new().text("id", &response).text_if("prompt", prompt).text_if("response", said);
+        let native = Raw::new(native.finish());
+        let mut detail =
+            Detail { id: Some(Text::from(response)), time: time.map(Text::from), pieces: Vec::new() };
+        // The row is kept with its answer, which is always there.
+        let last = messages.len() - 1;
+        for (place, mut message) in messages.into_iter().enumerate() {
+            let mut own = Detail { id: None, ..detail.clone() };
+            if place == last {
+                message = item(FORMAT, message.role, message.blocks, native.clone());
+                own = std::mem::take(&mut detail);
+            }
+            builder.say(message, building::nth(number), own);
+        }
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use rejoin_record::json::{Doc, Kind, Layout, Object, write};
+use rejoin_record::json::{Doc, Layout, Object, ValueKind, write};
 
 use super::read::Reading;
 use crate::{
@@ -12,23 +12,36 @@ use crate::{
     sessions::{
         building,
         database::{Database, Key, columns, sort},
+        registry::DatabaseReading,
         sample::Claim,
     },
 };
 
+const NEEDS: &[(&str, &[&str])] = &[
+    ("session", &["id", "project_id", "directory", "title"]),
+    ("message", &["id", "session_id", "data"]),
+    ("part", &["id", "message_id", "data"]),
+];
+
+/// How opencode's database is read.
+pub(crate) const DATABASE: DatabaseReading = DatabaseReading {
+    sniff,
+    read,
+    needs: NEEDS,
+    tables: "account account_state control_account credential event event_sequence message migration part permission project \
+             session session_context_epoch session_entry session_input session_message session_share todo workspace",
+};
+
 /// Whether a database is opencode's.
-pub(crate) fn sniff(database: &Database) -> Option<Claim> {
-    let is_so = database.has("session", &["id", "project_id", "directory", "title"])
-        && database.has("message", &["id", "session_id", "data"])
-        && database.has("part", &["id", "message_id", "data"]);
-    Claim::sure(is_so, "the tables `session`, `message` and `part`")
+fn sniff(database: &Database) -> Option<Claim> {
+    Claim::sure(database.has_all(NEEDS), "the tables `session`, `message` and `part`")
 }
 
 /// Reads every session.
 ///
 /// # Errors
 /// If the database cannot be read, or holds none.
-pub(crate) fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
+fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
     let [parent, revert] = ["parent_id", "revert"].map(|name| database.or_null("session", name));
     let sql = format!("SELECT id, title, directory, {parent}, {revert} FROM session ORDER BY rowid");
     let (mut readings, mut ids) = (Vec::new(), Vec::new());
@@ -136,7 +149,7 @@ impl Stored {
 /// Writes the object of a row with the ids that are columns, as the export has them. False, and nothing is written, if it is no object.
 fn write_with_ids(out: &mut String, data: &str, ids: &[(&str, &str)]) -> bool {
     let doc = Doc::of(data);
-    let Some(root) = doc.root().filter(|root| root.kind() == Kind::Object) else { return false };
+    let Some(root) = doc.root().filter(|root| root.kind() == ValueKind::Object) else { return false };
     let Some(fields) = root.raw().strip_prefix('{') else { return false };
     out.push('{');
     for (name, id) in ids.iter().filter(|(name, _)| root.get(name).is_none()) {

@@ -13,7 +13,7 @@ mod write;
 use crate::accounting::Known;
 
 #[cfg(feature = "sqlite")]
-pub(crate) use database::{read as read_database, sniff as sniff_database};
+pub(crate) use database::DATABASE;
 pub(crate) use sources::{STORAGE, read, sniff};
 pub(crate) use write::write;
 

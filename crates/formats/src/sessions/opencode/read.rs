@@ -1,7 +1,8 @@
 //! Reads the messages of one session in the form of the export.
 //!
 //! A part of type `tool` is a call and its result in one: the result becomes a message of its own after the model's. opencode
-//! hides everything before the last finished compaction, messages that failed, and what was undone; these are kept beside.
+//! hides everything before the last finished compaction, messages that failed, and what was undone, and it clears the outputs that it
+//! pruned; all of these are kept beside.
 
 use std::sync::Arc;
 
@@ -10,9 +11,11 @@ use rejoin_record::{
     json::{Doc, Value},
 };
 
+use rejoin_view::{Action, Finding, Position, Rule};
+
 use super::FORMAT;
 use crate::{
-    session::{Aside, Detail, Place, Session},
+    session::{Aside, Detail, Session, SourcePlace},
     sessions::{
         building::{
             self, SessionBuilder, as_text, beside, call, item, medium, opaque, result, text_in, thought,
@@ -22,7 +25,13 @@ use crate::{
 };
 
 /// Parts that hold nothing for a model.
-const SILENT: &[&str] = &["step-start", "step-finish", "snapshot", "patch", "retry", "agent", "compaction"];
+const SILENT: &[&str] = &["step-start", "step-finish", "snapshot", "patch", "retry", "agent"];
+
+/// What opencode sends in place of a part of type `compaction`; the answer to it is the summary.
+const COMPACTION: &str = "What did we do so far?";
+
+/// What opencode sends in place of an output that it pruned. The file still has the output.
+const PRUNED: &str = "[Old tool result content cleared]";
 
 /// A session whose messages are added one by one.
 pub(super) struct Reading {
@@ -35,10 +44,12 @@ pub(super) struct Reading {
     system: Option<Text>,
     /// The first message that a compaction in progress keeps.
     tail_from: Option<String>,
+    /// The number of the message that asks for the summary of a compaction in progress.
+    asked: Option<usize>,
     /// The id of the message in the source that each message comes from.
     sources: Vec<Option<String>>,
     /// What follows the summary that is being added, with its place and time.
-    kept: Vec<(Message, Place, Option<Text>)>,
+    kept: Vec<(Message, SourcePlace, Option<Text>)>,
 }
 
 impl Reading {
@@ -50,6 +61,7 @@ impl Reading {
             undone_from: None,
             system: None,
             tail_from: None,
+            asked: None,
             sources: Vec::new(),
             kept: Vec::new(),
         }
@@ -68,7 +80,7 @@ impl Reading {
     }
 
     /// Keeps something that is no message.
-    pub(super) fn beside(&mut self, place: Place, what: Aside) {
+    pub(super) fn beside(&mut self, place: SourcePlace, what: Aside) {
         self.builder.aside(place, what);
     }
 
@@ -78,16 +90,16 @@ impl Reading {
     }
 
     /// Keeps the beginning of a message that was cut off.
-    pub(super) fn cut_off(&mut self, place: Place, text: &str) {
+    pub(super) fn cut_off(&mut self, place: SourcePlace, text: &str) {
         self.builder.aside(place, Aside::Raw(Text::new(text)));
     }
 
-    pub(super) fn damaged(&mut self, place: Place, text: &str, why: &str) {
+    pub(super) fn damaged(&mut self, place: SourcePlace, text: &str, why: &str) {
         self.builder.damaged(place, Text::new(text), Text::new(why));
     }
 
     /// Adds a message that is a text of its own.
-    pub(super) fn message_text(&mut self, text: &str, place: Place) {
+    pub(super) fn message_text(&mut self, text: &str, place: SourcePlace) {
         let buffer: Arc<str> = Arc::from(text);
         match Doc::parse(&buffer) {
             Ok(doc) => {
@@ -99,7 +111,7 @@ impl Reading {
     }
 
     /// Adds a message, `{"info":…,"parts":[…]}`.
-    pub(super) fn message(&mut self, root: Value<'_>, buffer: &Arc<str>, place: Place) {
+    pub(super) fn message(&mut self, root: Value<'_>, buffer: &Arc<str>, place: SourcePlace) {
         let raw =
             Raw::slice(buffer, root.start(), root.end()).unwrap_or_else(|| Raw::new(root.raw().to_owned()));
         let Some(info) = root.given("info").filter(|info| info.given("role").is_some()) else {
@@ -119,11 +131,13 @@ impl Reading {
         }
         let hidden = self.undone_from.as_deref() == Some("");
         let parts: Vec<Value<'_>> = root.get("parts").into_iter().flat_map(Value::items).collect();
-        let mut steps = Vec::new();
+        let (mut steps, mut pruned) = (Vec::new(), Vec::new());
+        let mut asks = false;
         match &*info.word("role") {
             "user" => {
                 self.tail_from = None;
                 if let Some(compaction) = parts.iter().find(|part| part.says("type", "compaction")) {
+                    asks = !hidden;
                     self.tail_from = text_of(*compaction, "tail_start_id").map(|id| id.to_string());
                 }
                 if let Some(system) = text_of(info, "system").filter(|system| !system.is_blank()) {
@@ -148,7 +162,10 @@ impl Reading {
                     self.builder.hide(beside(Role::User, kept), place, Detail::default());
                 }
             }
-            "assistant" => steps = answer(&parts, &raw, model.as_deref()),
+            "assistant" => {
+                steps = answer(&parts, &raw, model.as_deref());
+                pruned = parts.iter().filter(|part| is_pruned(**part)).copied().collect();
+            }
             other => {
                 let blocks = parts.iter().filter_map(|part| block(*part, None)).collect();
                 steps.push(item(FORMAT, Role::named(other), blocks, raw.clone()));
@@ -164,6 +181,9 @@ impl Reading {
             time: detail.time.clone(),
             pieces: Vec::new(),
         }));
+        if asks {
+            self.asked = Some(self.builder.messages.len());
+        }
         for (message, detail) in steps.into_iter().zip(details) {
             if left_out {
                 self.builder.hide(message, place, detail);
@@ -171,18 +191,39 @@ impl Reading {
                 self.push(message, place, detail, id.as_deref());
             }
         }
+        self.keep_pruned(&pruned, place);
         if summary && !left_out {
             self.keep_tail();
         }
     }
 
-    fn push(&mut self, message: Message, place: Place, detail: Detail, source: Option<&str>) {
+    fn push(&mut self, message: Message, place: SourcePlace, detail: Detail, source: Option<&str>) {
         self.builder.say(message, place, detail);
         self.sources.push(source.map(str::to_owned));
     }
 
-    /// Hides everything before a summary. What the compaction keeps word for word follows the summary.
-    fn compact(&mut self, place: Place) {
+    /// Keeps the outputs that opencode does not send any more beside the messages, so that they are found by a search.
+    fn keep_pruned(&mut self, parts: &[Value<'_>], place: SourcePlace) {
+        let outputs: Vec<Block> = parts.iter().filter_map(|part| full_result(*part)).collect();
+        if outputs.is_empty() {
+            return;
+        }
+        let named = |part: &Value<'_>| text_of(*part, "callID").map(|id| id.to_string());
+        let calls: Vec<String> = parts.iter().filter_map(named).collect();
+        let at = Position { message: Some(place.index), ..Position::default() };
+        let finding = Finding::new(Rule::PrunedResult, at, Action::SetAside);
+        self.builder.findings.push(finding.about(calls.join(", ")));
+        self.builder.hide(beside(Role::Tool, outputs), place, Detail::default());
+    }
+
+    /// Hides everything before a summary, except the question that it answers. What the compaction keeps word for word follows the
+    /// summary.
+    fn compact(&mut self, place: SourcePlace) {
+        let question = self.asked.take().filter(|at| *at < self.builder.messages.len()).map(|at| {
+            self.sources.remove(at);
+            let message = self.builder.messages.remove(at);
+            (message, self.builder.places.remove(at), self.builder.details.remove(at))
+        });
         let tail = self
             .tail_from
             .take()
@@ -195,6 +236,9 @@ impl Reading {
         });
         self.builder.replace(place);
         self.sources.clear();
+        if let Some((message, place, detail)) = question {
+            self.push((*message).clone(), place, detail, None);
+        }
     }
 
     fn keep_tail(&mut self) {
@@ -268,13 +312,29 @@ fn block(part: Value<'_>, model: Option<&str>) -> Option<Block> {
             let (id, name) = (text("callID"), text("tool"));
             call(id.as_deref(), name.as_deref(), state.and_then(|state| state.given("input")))
         }
+        "compaction" => Block::text(COMPACTION),
         kind if SILENT.contains(&kind) => return None,
         kind => opaque(kind, part),
     })
 }
 
-/// The result in a part with a call. `None` while the tool runs.
+/// Whether opencode pruned the output of a call.
+fn is_pruned(part: Value<'_>) -> bool {
+    let time = || part.given("state").filter(|state| state.says("status", "completed"))?.given("time");
+    part.says("type", "tool") && time().is_some_and(|time| time.given("compacted").is_some())
+}
+
+/// The result in a part with a call, as opencode sends it. `None` while the tool runs.
 fn tool_result(part: Value<'_>) -> Option<Block> {
+    if is_pruned(part) {
+        let (id, name) = (text_of(part, "callID"), text_of(part, "tool"));
+        return Some(result(id.as_deref(), name.as_deref(), vec![Block::text(PRUNED)], false));
+    }
+    full_result(part)
+}
+
+/// The result in a part with a call, as the tool gave it.
+fn full_result(part: Value<'_>) -> Option<Block> {
     let state = part.given("state")?;
     let (id, name) = (text_of(part, "callID"), text_of(part, "tool"));
     let (field, is_error) = match &*state.word("status") {

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 use rejoin_record::{
     Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Value, ValueKind},
 };
 
 use super::{read::Reading, trajectory};
 use crate::{
     input::{Files, Input},
-    session::{Aside, Place, ReadError, Session, replaced_bytes, unreadable_rest},
+    session::{Aside, ReadError, Session, SourcePlace, replaced_bytes, unreadable_rest},
     sessions::{
         building, lines,
         registry::FilesReading,
@@ -28,10 +28,10 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
         let mut messages = root.get("messages").into_iter().flat_map(Value::items);
         let session = root.given("info").is_some_and(|info| info.word("id").starts_with("ses"));
         let spoken = |message: Value<'_>| {
-            message.holds("parts", Kind::Array)
+            message.holds("parts", ValueKind::Array)
                 && message.get("info").is_some_and(|info| info.word("id").starts_with("msg_"))
         };
-        root.holds("messages", Kind::Array) && (session || messages.next().is_some_and(spoken))
+        root.holds("messages", ValueKind::Array) && (session || messages.next().is_some_and(spoken))
     };
     let export =
         || Claim::sure(sample.whole().0.root().is_some_and(is_export), "`messages` with `info` and `parts`");
@@ -48,7 +48,7 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     }
     let (doc, error) = sample.into_whole();
     let doc = doc.shared_as(&input.text);
-    let Some(root) = doc.root().filter(|root| root.holds("messages", Kind::Array)) else {
+    let Some(root) = doc.root().filter(|root| root.holds("messages", ValueKind::Array)) else {
         let not_json = |error| ReadError::not_json(input, error);
         return Err(error.map_or(ReadError::NoConversation("it is no export of opencode"), not_json));
     };
@@ -61,7 +61,7 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     }
     let mut count = 0;
     for message in root.get("messages").into_iter().flat_map(Value::items) {
-        let place = Place { offset: message.start(), ..building::nth(count) };
+        let place = SourcePlace { offset: message.start(), ..building::nth(count) };
         match message.is_cut() {
             true => reading.cut_off(place, &input.text[message.start()..]),
             false => reading.message(message, &input.text, place),
@@ -70,7 +70,7 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     }
     let rest = root.get("messages").and_then(|list| building::rest_after(list, &input.text));
     if let Some(rest) = rest.filter(|_| error.is_some()) {
-        let place = Place { offset: input.text.len() - rest.len(), ..building::nth(count) };
+        let place = SourcePlace { offset: input.text.len() - rest.len(), ..building::nth(count) };
         reading.cut_off(place, rest);
     }
     let mut session = reading.finish(&input.name);

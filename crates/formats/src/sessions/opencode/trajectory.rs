@@ -11,14 +11,14 @@ use std::{
 
 use rejoin_record::{
     Block, BlockKind, CallId, Message, Raw, Role, Text,
-    json::{Kind, Value},
+    json::{Value, ValueKind},
 };
 use rejoin_view::Finding;
 
 use super::FORMAT;
 use crate::{
     input::Stream,
-    session::{Aside, Detail, Place, ReadError, Session},
+    session::{Aside, Detail, ReadError, Session, SourcePlace},
     sessions::{
         building::{self, SessionBuilder, as_text, call, item, medium, opaque, result, thought},
         lines::{self, Line, LineReader, text_of, time_of},
@@ -56,7 +56,7 @@ const SILENT: &[&str] = &[
 pub(super) fn sniff(sample: &Sample<'_>) -> bool {
     sample.any_line(LOOK_AT, |root| {
         root.word("sessionID").starts_with("ses")
-            && root.holds("timestamp", Kind::Number)
+            && root.holds("timestamp", ValueKind::Number)
             && TYPES.contains(&&*root.word("type"))
     })
 }
@@ -128,7 +128,7 @@ struct Trajectory {
 struct Answer {
     message: String,
     step: u64,
-    place: Place,
+    place: SourcePlace,
     time: Option<Text>,
     said: Vec<Piece>,
     results: Vec<Block>,
@@ -186,7 +186,7 @@ impl Trajectory {
         self.places = (answers.iter().map(Answer::key)).zip(0..).collect();
         self.add(before);
         let list = root.given("input").and_then(|input| input.given("messages"));
-        let Some(list) = list.filter(|list| list.kind() == Kind::Array) else {
+        let Some(list) = list.filter(|list| list.kind() == ValueKind::Array) else {
             self.answers = answers;
             return self.builder.aside(line.place, Aside::Unknown(Text::new(Arc::clone(&line.text))));
         };

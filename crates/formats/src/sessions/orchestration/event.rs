@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Block, Origin, Text,
-    json::{Kind, Value},
+    json::{Value, ValueKind},
 };
 
 use crate::{
-    session::{Place, instant},
+    session::{SourcePlace, instant},
     sessions::{
         building::{as_text, call, result},
         lines::{Line, text_of, time_of},
@@ -33,7 +33,7 @@ const DELEGATING: &str = "delegate Task task";
 
 pub(super) struct Event {
     pub line: Arc<str>,
-    pub place: Place,
+    pub place: SourcePlace,
     /// The time as written.
     pub written: Option<Text>,
     /// In microseconds. A line without a time has that of the line before it.
@@ -128,8 +128,8 @@ impl Event {
     pub fn read(line: &Line, root: Value<'_>, before: i64) -> Self {
         let written = root.given("timestamp").map(time_of);
         let time = written.as_ref().and_then(|time| instant(time)).map(|time| time.as_microsecond());
-        let metadata = root.given("metadata").filter(|metadata| metadata.kind() == Kind::Object);
-        let data = root.given("data").filter(|data| data.kind() == Kind::Object);
+        let metadata = root.given("metadata").filter(|metadata| metadata.kind() == ValueKind::Object);
+        let data = root.given("data").filter(|data| data.kind() == ValueKind::Object);
         Self {
             written,
             time: time.unwrap_or(before),
@@ -192,11 +192,11 @@ fn what(kind: &str, data: Value<'_>) -> What {
 /// What a tool gave, and whether it failed: a text, an object with the content, or one with an error.
 fn outcome(result: Value<'_>) -> (Vec<Block>, bool) {
     let error = result.given("error").filter(|error| error.as_bool() != Some(false));
-    let content = result.given("content").filter(|_| result.kind() == Kind::Object);
+    let content = result.given("content").filter(|_| result.kind() == ValueKind::Object);
     let others = result.fields().any(|(key, _)| !key.is_str("content") && !key.is_str("error"));
     match (content, error) {
         (Some(content), None) => (texts(content), false),
-        (None, Some(error)) if !others && error.kind() == Kind::String => {
+        (None, Some(error)) if !others && error.kind() == ValueKind::String => {
             (vec![Block::text(as_text(error))], true)
         }
         (_, error) => (vec![Block::text(as_text(result))], error.is_some()),
@@ -205,8 +205,9 @@ fn outcome(result: Value<'_>) -> (Vec<Block>, bool) {
 
 /// The texts of a content: several if it is a list of text blocks.
 fn texts(content: Value<'_>) -> Vec<Block> {
-    let is_text = |block: Value<'_>| block.says("type", "text") && block.holds("text", Kind::String);
-    if content.kind() == Kind::Array && content.items().next().is_some() && content.items().all(is_text) {
+    let is_text = |block: Value<'_>| block.says("type", "text") && block.holds("text", ValueKind::String);
+    if content.kind() == ValueKind::Array && content.items().next().is_some() && content.items().all(is_text)
+    {
         let texts = content.items().filter_map(|block| block.get("text"));
         return texts.map(|text| Block::text(as_text(text))).collect();
     }

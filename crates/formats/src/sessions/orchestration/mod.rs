@@ -8,7 +8,7 @@ mod read;
 mod runs;
 
 pub(super) use read::read_stream;
-use rejoin_record::json::{Kind, Value};
+use rejoin_record::json::{Value, ValueKind};
 
 use super::sample::{Claim, Sample};
 use crate::accounting::Known;
@@ -27,7 +27,7 @@ pub(super) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
     let is_event = |root: Value<'_>| {
         let kind = root.word("type");
         let told = event::SAID.split(' ').chain(event::NOTED.split(' ')).any(|known| known == kind);
-        told && root.holds("timestamp", Kind::Number) && root.holds("data", Kind::Object)
+        told && root.holds("timestamp", ValueKind::Number) && root.holds("data", ValueKind::Object)
     };
     Claim::sure(
         sample.any_line(LOOK_AT, is_event),

@@ -3,13 +3,15 @@
 use rejoin_view::Rule;
 
 use super::{has_columns, rows::Rows};
-use crate::session::Place;
+use crate::session::SourcePlace;
 
 /// Whether the first line names the columns of one of the tables.
 pub(super) fn is_dump(text: &str) -> bool {
     let names = text.lines().next().unwrap_or_default().split(',').map(|name| name.trim().trim_matches('"'));
     let names: Vec<&str> = names.collect();
-    has_columns(|name| names.contains(&name))
+    // The first line of an SQL dump can name the same columns: `COPY conversation_history (id, user_id, …`.
+    let is_name = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    names.iter().all(is_name) && has_columns(|name| names.contains(&name))
 }
 
 /// The rows of a dump.
@@ -20,7 +22,7 @@ pub(super) fn rows(text: &str) -> Rows {
     let columns: Vec<String> = columns.iter().map(|name| name.trim().to_owned()).collect();
     for (index, record) in records.enumerate() {
         let Record { values, start, end, line, closed } = record;
-        let place = Place { index, offset: start, line: Some(line) };
+        let place = SourcePlace { index, offset: start, line: Some(line) };
         if !closed || values.len() != columns.len() {
             let torn = end == text.len() && !text.ends_with('\n');
             let rule = if torn { Rule::TornTail } else { Rule::DamagedEntry };

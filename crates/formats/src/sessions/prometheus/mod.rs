@@ -8,7 +8,9 @@ mod read;
 mod rows;
 mod sql;
 
-use rejoin_record::json::{Kind, Value};
+use std::sync::Arc;
+
+use rejoin_record::json::{Doc, Value, ValueKind};
 
 use super::sample::{Claim, Sample};
 use crate::{
@@ -77,11 +79,16 @@ pub(super) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
 /// Reads every conversation in a dump that comes as a stream.
 pub(super) fn read_stream(stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     let input = stream.into_input()?;
-    let text = std::sync::Arc::clone(&input.text);
+    let text = Arc::clone(&input.text);
     read(&input, Sample::new(&text))
+}
+
+/// The columns `function_calls` and `function_results` of a row that was kept beside a message, as JSON.
+pub(super) fn function_columns(row: &str) -> [Option<Arc<str>>; 2] {
+    Doc::of(row).root().map_or([None, None], read::function_columns)
 }
 
 /// Whether a value is of this kind or, in a dump of another form, a text.
 fn is_list_or_text(value: Value<'_>) -> bool {
-    matches!(value.kind(), Kind::Array | Kind::String)
+    matches!(value.kind(), ValueKind::Array | ValueKind::String)
 }

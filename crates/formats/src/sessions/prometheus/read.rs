@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use rejoin_record::{
     Block, Message, Raw, Role, Scope, Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Value, ValueKind},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
@@ -17,7 +17,7 @@ use crate::{
     context::Context,
     input::Input,
     messages::roles,
-    session::{Aside, Detail, Place, ReadError, Session, instant, replaced_bytes},
+    session::{Aside, Detail, ReadError, Session, SourcePlace, instant, replaced_bytes},
     sessions::{
         building::{self, SessionBuilder, as_text, beside, call, item, result},
         lines::{text_of, time_of},
@@ -72,13 +72,13 @@ pub(super) fn conversations(input: &Input, found: Rows) -> Result<Vec<Session>, 
     Ok(sessions)
 }
 
-fn position(place: Place) -> Position {
+fn position(place: SourcePlace) -> Position {
     Position { message: place.line.is_none().then_some(place.index), block: None, line: place.line }
 }
 
 /// A list or object that may be JSON inside a string.
 fn decoded(value: Value<'_>) -> Option<Arc<str>> {
-    if matches!(value.kind(), Kind::Array | Kind::Object) {
+    if matches!(value.kind(), ValueKind::Array | ValueKind::Object) {
         return Some(value.raw().into());
     }
     let mut text = value.as_str()?.into_owned();
@@ -86,8 +86,8 @@ fn decoded(value: Value<'_>) -> Option<Arc<str>> {
         let doc = Doc::parse(&text).ok()?;
         let root = doc.root()?;
         match root.kind() {
-            Kind::Array | Kind::Object => return Some(text.into()),
-            Kind::String => {
+            ValueKind::Array | ValueKind::Object => return Some(text.into()),
+            ValueKind::String => {
                 let inside = root.as_str()?.into_owned();
                 text = inside;
             }
@@ -99,7 +99,7 @@ fn decoded(value: Value<'_>) -> Option<Arc<str>> {
 
 /// What a row says.
 pub(super) enum What {
-    Message(Said),
+    Message(PlacelessMessage),
     /// A thread: its row without its messages, and these.
     Thread {
         around: Text,
@@ -108,17 +108,17 @@ pub(super) enum What {
 }
 
 impl Row {
-    pub(super) fn read(root: Value<'_>, raw: Raw, place: Place) -> Self {
+    pub(super) fn read(root: Value<'_>, raw: Raw, place: SourcePlace) -> Self {
         let name = |name: &str| root.given(name).map(as_text).unwrap_or_else(|| Text::new(""));
         let [user, channel, thread] =
             ["user_id", "channel_id", "thread_id"].map(|part| name(part).to_string());
         if root.get("message_type").is_some() {
             let own_id = format!("{user}\n{channel}");
             let scope = Scope { user, channel, thread: String::new() };
-            let what = What::Message(Said::row(raw.clone(), root, place));
+            let what = What::Message(PlacelessMessage::row(raw.clone(), root, place));
             return Self { what, raw, place, own_id, scope };
         }
-        let around = match root.holds("conversation_history", Kind::Array) {
+        let around = match root.holds("conversation_history", ValueKind::Array) {
             true => Text::from(render::with_field_of(root, "conversation_history", "[]")),
             false => Text::new(raw.as_str()),
         };
@@ -134,9 +134,9 @@ impl Row {
 }
 
 /// One message, before it is known where it stands.
-pub(super) struct Said {
+pub(super) struct PlacelessMessage {
     raw: Raw,
-    place: Place,
+    place: SourcePlace,
     role: Role,
     id: Option<Text>,
     time: Option<Text>,
@@ -156,8 +156,8 @@ enum Calls {
     Older(Box<[OlderColumn]>),
 }
 
-impl Said {
-    fn row(raw: Raw, root: Value<'_>, place: Place) -> Self {
+impl PlacelessMessage {
+    fn row(raw: Raw, root: Value<'_>, place: SourcePlace) -> Self {
         let role = roles::named(&root.word("message_type"));
         let time = root.given("created_at").map(time_of);
         let id = root.given("id").map(as_text);
@@ -165,7 +165,7 @@ impl Said {
     }
 
     /// Reads what a message says. Its place in its conversation decides what a call means.
-    fn read(raw: Raw, root: Value<'_>, place: Place, role: Role) -> Self {
+    fn read(raw: Raw, root: Value<'_>, place: SourcePlace, role: Role) -> Self {
         let calls = root.given("tool_calls").filter(|calls| !calls.is_str(""));
         let older = || if role == Role::Assistant { older(root) } else { Calls::None };
         Self {
@@ -196,19 +196,19 @@ impl Said {
 struct Channel {
     own_id: String,
     scope: Scope,
-    messages: Vec<Said>,
-    beside: Vec<(Place, Aside)>,
+    messages: Vec<PlacelessMessage>,
+    beside: Vec<(SourcePlace, Aside)>,
     findings: Vec<Finding>,
 }
 
 impl Channel {
     /// Adds the messages of a thread, which are a list in its row.
-    fn thread(&mut self, around: Text, place: Place, history: &Arc<str>) {
+    fn thread(&mut self, around: Text, place: SourcePlace, history: &Arc<str>) {
         self.beside.push((place, Aside::Raw(around)));
         let doc = Doc::of(history).shared_as(history);
         for (index, element) in doc.root().into_iter().flat_map(Value::items).enumerate() {
-            let place = Place { index, ..place };
-            if element.kind() != Kind::Object {
+            let place = SourcePlace { index, ..place };
+            if element.kind() != ValueKind::Object {
                 self.beside.push((place, Aside::Unknown(Text::new(element.raw()))));
                 let finding = Finding::new(Rule::DamagedEntry, position(place), Action::SetAside);
                 self.findings.push(finding.because("it is not a message"));
@@ -217,13 +217,13 @@ impl Channel {
             let role = roles::named(&element.word("role"));
             let raw = Raw::slice(history, element.start(), element.end());
             let raw = raw.unwrap_or_else(|| Raw::new(element.raw()));
-            self.messages.push(Said::read(raw, element, place, role));
+            self.messages.push(PlacelessMessage::read(raw, element, place, role));
         }
     }
 
     fn into_session(mut self, name: &str) -> Session {
         let mut last = i64::MIN;
-        let mut keyed: Vec<(i64, Said)> = Vec::with_capacity(self.messages.len());
+        let mut keyed: Vec<(i64, PlacelessMessage)> = Vec::with_capacity(self.messages.len());
         for said in self.messages.drain(..) {
             // A row without a time stays behind the one before it.
             let time = said.time.as_ref().and_then(|time| instant(time)).map(|time| time.as_microsecond());
@@ -255,7 +255,7 @@ impl Channel {
     }
 }
 
-impl Said {
+impl PlacelessMessage {
     fn put(self, builder: &mut SessionBuilder, answered: &HashSet<Text>) {
         let mut blocks: Vec<Block> = self.content.map(Block::text).into_iter().collect();
         if self.role == Role::Tool {
@@ -264,7 +264,7 @@ impl Said {
         if matches!(self.calls, Calls::Given(_) | Calls::Unreadable) {
             let list = if let Calls::Given(list) = &self.calls { Some(&**list) } else { None };
             let doc = list.map(Doc::of);
-            let list = doc.as_ref().and_then(Doc::root).filter(|list| list.kind() == Kind::Array);
+            let list = doc.as_ref().and_then(Doc::root).filter(|list| list.kind() == ValueKind::Array);
             if list.is_none() {
                 let finding = Finding::new(Rule::DamagedEntry, position(self.place), Action::SetAside);
                 builder.findings.push(finding.because("its `tool_calls` cannot be read"));
@@ -281,7 +281,7 @@ impl Said {
             };
             let doc = Doc::of(&values);
             let Some(root) = doc.root() else { continue };
-            let one = Some(root).filter(|root| root.kind() == Kind::Object);
+            let one = Some(root).filter(|root| root.kind() == ValueKind::Object);
             let values = root.items().filter(|_| one.is_none()).chain(one);
             if column == OLDER[0] {
                 blocks.extend(values.map(|call| called(call, answered)));
@@ -291,6 +291,7 @@ impl Said {
         }
         let is_blank = blocks.iter().all(|block| block.as_text().is_some_and(|text| text.is_blank()));
         let skipped = is_blank && matches!(self.role, Role::User | Role::Assistant);
+        let of_row = Detail { time: self.time.clone(), ..Detail::default() };
         let detail = Detail { id: self.id, time: self.time, ..Detail::default() };
         let message: Message = item(FORMAT, self.role, blocks, self.raw);
         if skipped {
@@ -300,7 +301,7 @@ impl Said {
             builder.say(message, self.place, detail);
         }
         if !results.is_empty() {
-            builder.say(beside(Role::Tool, results), self.place, Detail::default());
+            builder.say(beside(Role::Tool, results), self.place, of_row);
         }
     }
 }
@@ -317,11 +318,20 @@ fn older(root: Value<'_>) -> Calls {
     Calls::Older(OLDER.iter().filter_map(|column| Some((*column, decoded(filled(column)?)))).collect())
 }
 
+/// The values of the older columns of a row, as JSON, if any of them is filled.
+pub(super) fn function_columns(row: Value<'_>) -> [Option<Arc<str>>; 2] {
+    let Calls::Older(columns) = older(row) else { return [None, None] };
+    OLDER.map(|name| {
+        let (_, value) = columns.iter().find(|(column, _)| *column == name)?;
+        value.clone()
+    })
+}
+
 /// A result of the older column. Without an id it answers the calls of its row in their order.
 fn returned(given: Value<'_>) -> Block {
     let id = text_of(given, "tool_call_id").or_else(|| text_of(given, "id"));
     let inside = ["result", "output", "content", "response"].iter().find_map(|name| given.given(name));
-    let text = as_text(inside.filter(|_| given.kind() == Kind::Object).unwrap_or(given));
+    let text = as_text(inside.filter(|_| given.kind() == ValueKind::Object).unwrap_or(given));
     result(id.as_deref(), None, vec![Block::text(text)], false)
 }
 

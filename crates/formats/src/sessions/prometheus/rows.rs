@@ -4,14 +4,14 @@ use std::{borrow::Cow, sync::Arc};
 
 use rejoin_record::{
     Raw, Scope, Text,
-    json::{Doc, Kind, Object, Value},
+    json::{Doc, Object, Value, ValueKind},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::{has_columns, is_list_or_text, read::What};
 use crate::{
     input::{Input, Stream},
-    session::{Aside, Place, ReadError, unreadable_rest},
+    session::{Aside, ReadError, SourcePlace, unreadable_rest},
     sessions::{
         lines::{self, Line, LineReader, at},
         sample::Sample,
@@ -22,7 +22,7 @@ use crate::{
 /// A row, as a JSON object, and what it says. It is read while the dump around it is parsed.
 pub(super) struct Row {
     pub raw: Raw,
-    pub place: Place,
+    pub place: SourcePlace,
     /// What tells its conversation from others.
     pub own_id: String,
     pub scope: Scope,
@@ -33,19 +33,19 @@ pub(super) struct Row {
 #[derive(Default)]
 pub(super) struct Rows {
     pub rows: Vec<Row>,
-    pub beside: Vec<(Place, Aside)>,
+    pub beside: Vec<(SourcePlace, Aside)>,
     pub findings: Vec<Finding>,
 }
 
 /// Whether a value is a row of one of the tables.
 pub(super) fn is_row(value: Value<'_>) -> bool {
     let threads = value.get("conversation_history").is_none_or(is_list_or_text);
-    value.kind() == Kind::Object && threads && has_columns(|name| value.get(name).is_some())
+    value.kind() == ValueKind::Object && threads && has_columns(|name| value.get(name).is_some())
 }
 
 impl Rows {
     /// Adds a row with these columns; an empty one has no value.
-    pub fn add(&mut self, columns: &[String], values: &[Option<String>], place: Place) {
+    pub fn add(&mut self, columns: &[String], values: &[Option<String>], place: SourcePlace) {
         let given = columns.iter().zip(values).filter_map(|(name, value)| Some((name, value.as_ref()?)));
         let row = given.fold(Object::new(), |row, (name, value)| row.text(name, value)).finish();
         let row = Arc::from(row);
@@ -54,18 +54,23 @@ impl Rows {
     }
 
     /// Sets a piece of the dump aside that cannot be read.
-    pub fn damaged(&mut self, text: &str, place: Place, rule: Rule, why: &str) {
+    pub fn damaged(&mut self, text: &str, place: SourcePlace, rule: Rule, why: &str) {
         self.beside.push((place, Aside::Raw(Text::new(text))));
         self.findings.push(Finding::new(rule, at(place), Action::SetAside).because(why));
     }
 
     /// Adds the rows in a value of the text in `buffer`.
-    fn value(&mut self, value: Value<'_>, buffer: &Arc<str>, place: impl Fn(usize, Value<'_>) -> Place) {
+    fn value(
+        &mut self,
+        value: Value<'_>,
+        buffer: &Arc<str>,
+        place: impl Fn(usize, Value<'_>) -> SourcePlace,
+    ) {
         // A row, a list of rows, or an object with a list of rows for each table.
-        let list = |list: &Value<'_>| list.kind() == Kind::Array && list.items().any(is_row);
+        let list = |list: &Value<'_>| list.kind() == ValueKind::Array && list.items().any(is_row);
         let mut around = None;
         let lists: Vec<Value<'_>> = match value.kind() {
-            Kind::Object if !is_row(value) => {
+            ValueKind::Object if !is_row(value) => {
                 let mut rest = Object::new();
                 let mut lists = Vec::new();
                 for (key, field) in value.fields() {
@@ -78,7 +83,7 @@ impl Rows {
                 around = Some(rest.finish()).filter(|_| value.fields().count() > lists.len());
                 lists
             }
-            Kind::Array => vec![value],
+            ValueKind::Array => vec![value],
             _ => Vec::new(),
         };
         let single = lists.is_empty().then_some(value);
@@ -111,13 +116,13 @@ pub(super) fn of_json(input: &Input, sample: Sample<'_>) -> Result<Rows, ReadErr
         lines::read(&mut stream, &mut rows)?;
         return Ok(rows);
     };
-    rows.value(root, &input.text, |index, value| Place { index, offset: value.start(), line: None });
+    rows.value(root, &input.text, |index, value| SourcePlace { index, offset: value.start(), line: None });
     if let Some(error) = error {
         // What follows the last whole row.
         let last = rows.rows.last().map(|row| row.place.offset + row.raw.as_str().len());
         let from = last.unwrap_or(0);
         let index = rows.rows.len() + rows.beside.len();
-        let place = Place { index, offset: from, line: None };
+        let place = SourcePlace { index, offset: from, line: None };
         rows.beside
             .push((place, Aside::Raw(Text::new(input.text[from..].trim_start_matches([',', ' ', '\n'])))));
         let at = Position { message: Some(index), ..Position::default() };
@@ -129,7 +134,7 @@ pub(super) fn of_json(input: &Input, sample: Sample<'_>) -> Result<Rows, ReadErr
 impl LineReader for Rows {
     fn value(&mut self, line: &Line, root: Value<'_>) {
         let place = line.place;
-        Rows::value(self, root, &line.text, |_, value| Place {
+        Rows::value(self, root, &line.text, |_, value| SourcePlace {
             offset: place.offset + value.start(),
             ..place
         });

@@ -4,7 +4,7 @@ use rejoin_record::Text;
 use rejoin_view::Rule;
 
 use super::{TABLES, rows::Rows};
-use crate::session::{Aside, Place};
+use crate::session::{Aside, SourcePlace};
 
 /// The columns of the tables, for an `INSERT` that does not name them.
 const COLUMNS: [&str; 2] = [
@@ -73,18 +73,18 @@ impl<'t> Dump<'t> {
     }
 
     /// The place of a byte, which never goes back.
-    fn place(&mut self, offset: usize) -> Place {
+    fn place(&mut self, offset: usize) -> SourcePlace {
         let passed = &self.text.as_bytes()[self.counted.min(offset)..offset];
         self.line += passed.iter().filter(|byte| **byte == b'\n').count();
         self.counted = self.counted.max(offset);
-        Place { index: self.rows.rows.len() + self.rows.beside.len(), offset, line: Some(self.line) }
+        SourcePlace { index: self.rows.rows.len() + self.rows.beside.len(), offset, line: Some(self.line) }
     }
 
     fn keep(&mut self, from: usize, to: usize) {
         let text = self.text[from..to].trim();
         if !text.is_empty() {
             let index = self.rows.rows.len() + self.rows.beside.len();
-            let place = Place { index, offset: from, line: None };
+            let place = SourcePlace { index, offset: from, line: None };
             self.rows.beside.push((place, Aside::Raw(Text::new(text))));
         }
     }

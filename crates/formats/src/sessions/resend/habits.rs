@@ -7,32 +7,35 @@ use std::ops::Range;
 use hashbrown::{HashMap, HashSet};
 use rejoin_record::{Block, Message, Role, ToolResult};
 
-use super::{
-    Resent,
-    plain::{self, Pair, Turn},
+use super::Resent;
+use crate::{
+    session::Session,
+    wire::{
+        plain::{Pair, PlainList, Turn},
+        registry::Dialect,
+    },
 };
-use crate::{session::Session, wire::registry::Dialect};
 
 /// What an agent does about calls and results that do not match.
 #[derive(Debug, Clone, Copy)]
 pub struct Habits {
     /// Where it looks for the other half of a pair.
-    pub looks: Looks,
+    pub search: SearchRange,
     /// What it does with a call that has no result there.
     pub unanswered: Unanswered,
     /// What it does with a result that has no call there.
     pub orphans: Orphans,
     /// What it does with a second result of a call.
-    pub doubles: Doubles,
+    pub duplicates: DuplicateResults,
     /// What it does with a result that something stands between its call and itself.
-    pub late: Late,
+    pub late_results: LateResults,
     /// What it does with a call whose id an earlier call has.
     pub reused: Reused,
 }
 
 /// How far an agent looks for the result of a call, or for the call of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Looks {
+pub enum SearchRange {
     /// Through the whole session, whichever comes first.
     Everywhere,
     /// From the call to the end of the session.
@@ -75,7 +78,7 @@ pub enum Orphans {
 
 /// What becomes of a second result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doubles {
+pub enum DuplicateResults {
     /// It is left out.
     LeftOut,
     /// It is sent.
@@ -84,7 +87,7 @@ pub enum Doubles {
 
 /// What becomes of a result that does not directly follow its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Late {
+pub enum LateResults {
     /// It is moved to its call.
     Moved,
     /// It is sent where it stands.
@@ -96,15 +99,15 @@ pub enum Late {
 pub enum Reused {
     /// It is left out, with its result.
     LeftOut,
-    /// In Chat Completions it gets another id, and so does its result. In other dialects it is sent.
-    RenamedInChat,
+    /// In this dialect it gets another id, and so does its result. In other dialects it is sent.
+    RenamedIn(Dialect),
     /// It is sent.
     Sent,
 }
 
 /// The API that an agent sends a session to.
 #[derive(Debug, Clone, Copy)]
-pub enum Speaks {
+pub enum TargetDialect {
     /// Always this one.
     Only(Dialect),
     /// A service of its own, which takes calls and results in the order that this one asks for. What else it takes is not known.
@@ -115,7 +118,7 @@ pub enum Speaks {
     ByModel(Dialect),
 }
 
-impl Speaks {
+impl TargetDialect {
     /// The dialect of the next request.
     pub fn dialect(self, session: &Session) -> Option<Dialect> {
         match self {
@@ -140,17 +143,19 @@ impl Habits {
         self.settle_calls(&mut turns);
         turns.push(Turn { says: true, ..Turn::default() });
         turns.retain(|turn| !turn.is_empty());
-        let mut resent = plain::write(&turns, dialect)?;
-        resent.bytes = session.messages.iter().map(|message| message.native_text().len()).sum();
-        Some(resent)
+        let write = dialect.wire().plain?;
+        let mut list = PlainList::default();
+        turns.iter().for_each(|turn| write(turn, &mut list));
+        let bytes = session.messages.iter().map(|message| message.native_text().len()).sum();
+        Some(Resent { list: list.items, places: list.places, bytes })
     }
 
     /// Leaves out calls whose id an earlier call has, or gives them another one.
     fn tell_apart(&self, turns: &mut [Turn], dialect: Dialect) {
         let renames = match self.reused {
             Reused::LeftOut => false,
-            Reused::RenamedInChat if dialect == Dialect::OpenAiChat => true,
-            Reused::RenamedInChat | Reused::Sent => return,
+            Reused::RenamedIn(only) if only == dialect => true,
+            Reused::RenamedIn(_) | Reused::Sent => return,
         };
         // How often each id was called so far. From its second call on, results with it are those of that call.
         let mut calls: HashMap<String, usize> = HashMap::new();
@@ -179,22 +184,22 @@ impl Habits {
         let mut later = everywhere.clone();
         for turn in turns {
             if turn.by_model {
-                if !matches!(self.looks, Looks::Everywhere | Looks::Onwards) {
+                if !matches!(self.search, SearchRange::Everywhere | SearchRange::Onwards) {
                     called.clear();
                 }
                 for call in &turn.calls {
                     later.remove(&call.id);
                     called.insert(call.id.clone());
-                    if self.looks != Looks::Everywhere {
+                    if self.search != SearchRange::Everywhere {
                         answered.remove(&call.id);
                     }
                 }
                 continue;
             }
             turn.results.retain(|result| {
-                let known = match self.looks {
-                    Looks::Everywhere => everywhere.contains(&result.id),
-                    Looks::BesideOrBefore if later.contains(&result.id) => true,
+                let known = match self.search {
+                    SearchRange::Everywhere => everywhere.contains(&result.id),
+                    SearchRange::BesideOrBefore if later.contains(&result.id) => true,
                     _ => called.contains(&result.id),
                 };
                 let orphan = match self.orphans {
@@ -203,9 +208,9 @@ impl Habits {
                     Orphans::Sent => false,
                 };
                 let first = !known || answered.insert(result.id.clone());
-                !orphan && (first || self.doubles == Doubles::Sent)
+                !orphan && (first || self.duplicates == DuplicateResults::Sent)
             });
-            if matches!(self.looks, Looks::Beside | Looks::BesideOrBefore) && turn.says {
+            if matches!(self.search, SearchRange::Beside | SearchRange::BesideOrBefore) && turn.says {
                 called.clear();
             }
         }
@@ -229,7 +234,7 @@ impl Habits {
             let missing =
                 || calls.iter().zip(&places).filter(|(_, place)| place.is_none()).map(|(call, _)| call);
             let mut follows = Vec::new();
-            if self.late == Late::Moved {
+            if self.late_results == LateResults::Moved {
                 for (call, place) in calls.iter().zip(&places) {
                     let Some(place) = place else { continue };
                     let from = &mut turns[*place].results;
@@ -272,18 +277,18 @@ impl Habits {
     /// The turns in which the results of a message's calls are looked for.
     fn reach(&self, at: usize, turns: &[Turn]) -> Range<usize> {
         let after = &turns[at + 1..];
-        let length = match self.looks {
-            Looks::Everywhere => return 0..turns.len(),
-            Looks::Onwards => after.len(),
-            Looks::ToNextAnswer => after.iter().take_while(|turn| !turn.by_model).count(),
-            Looks::Beside | Looks::BesideOrBefore => {
+        let length = match self.search {
+            SearchRange::Everywhere => return 0..turns.len(),
+            SearchRange::Onwards => after.len(),
+            SearchRange::ToNextAnswer => after.iter().take_while(|turn| !turn.by_model).count(),
+            SearchRange::Beside | SearchRange::BesideOrBefore => {
                 let beside =
                     after.iter().take_while(|turn| !turn.by_model && !turn.results.is_empty()).count();
                 // Whatever follows words of the user is not beside the call any more.
                 after[..beside].iter().position(|turn| turn.says).map_or(beside, |says| says + 1)
             }
         };
-        let start = if self.looks == Looks::BesideOrBefore { 0 } else { at + 1 };
+        let start = if self.search == SearchRange::BesideOrBefore { 0 } else { at + 1 };
         start..at + 1 + length
     }
 }

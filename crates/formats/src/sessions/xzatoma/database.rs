@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use rejoin_record::{
     Text,
-    json::{Doc, Kind, Object, Value},
+    json::{Doc, Object, Value, ValueKind},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 use rusqlite::Row;
@@ -14,7 +14,7 @@ use super::{FORMAT, message};
 use crate::{
     context::Context,
     messages::{MessageReader, ReadMessage, Style},
-    session::{Aside, Detail, Place, ReadError, Session, SetAside},
+    session::{Aside, Detail, ReadError, Session, SetAside, SourcePlace},
     sessions::{
         building::SessionBuilder,
         database::{self, Database, Key, sort},
@@ -24,7 +24,12 @@ use crate::{
     wire::registry::Dialect,
 };
 
-pub(super) const READING: DatabaseReading = DatabaseReading { sniff, read };
+pub(super) const READING: DatabaseReading = DatabaseReading {
+    sniff,
+    read,
+    needs: &[("conversations", &CONVERSATIONS)],
+    tables: "acp_run_events acp_runs acp_sessions acp_stdio_sessions conversations schema_version",
+};
 
 const CONVERSATIONS: [&str; 6] = ["id", "title", "created_at", "updated_at", "model", "messages"];
 
@@ -100,8 +105,8 @@ fn by<'r>(rows: &'r [Columns], name: &str) -> HashMap<&'r str, Vec<&'r Columns>>
     found
 }
 
-fn nowhere() -> Place {
-    Place { index: 0, offset: 0, line: None }
+fn nowhere() -> SourcePlace {
+    SourcePlace { index: 0, offset: 0, line: None }
 }
 
 struct Found<'d> {
@@ -126,7 +131,7 @@ impl Found<'_> {
             let messages = shared(&row, "messages").map_or_else(|| Arc::from(""), Arc::clone);
             let (doc, error) = Doc::parse_prefix(&messages);
             let doc = doc.shared_as(&messages);
-            let Some(list) = doc.root().filter(|list| list.kind() == Kind::Array) else {
+            let Some(list) = doc.root().filter(|list| list.kind() == ValueKind::Array) else {
                 self.spoil(&row, id, "its `messages` are no list");
                 continue;
             };
@@ -143,7 +148,7 @@ impl Found<'_> {
             let mut reader = MessageReader::new(Style::OpenAi, model.map(Text::new));
             let mut end = 0;
             for (index, value) in list.items().enumerate() {
-                let place = Place { index, offset: value.start(), line: None };
+                let place = SourcePlace { index, offset: value.start(), line: None };
                 let read = Some(value).filter(|value| !value.is_cut());
                 match read.and_then(|value| message::stored(&mut reader, value, &messages, index)) {
                     Some(ReadMessage { message, findings }) => {
@@ -162,7 +167,7 @@ impl Found<'_> {
                 end = value.end();
             }
             if let Some(error) = error {
-                let place = Place { index: list.items().count(), offset: end, line: None };
+                let place = SourcePlace { index: list.items().count(), offset: end, line: None };
                 builder.aside(place, Aside::Raw(Text::new(&messages[end..])));
                 let at = Position::message(place.index);
                 let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
@@ -210,7 +215,7 @@ impl Found<'_> {
                 let (doc, error) = Doc::parse_prefix(json);
                 let root = doc.root().filter(|_| error.is_none());
                 let list = root.map(|root| root.get("messages").unwrap_or(root));
-                let Some(list) = list.filter(|list| list.kind() == Kind::Array) else {
+                let Some(list) = list.filter(|list| list.kind() == ValueKind::Array) else {
                     builder.aside(nowhere(), Aside::Raw(Text::new(json)));
                     let finding = Finding::new(Rule::DamagedEntry, Position::default(), Action::SetAside);
                     builder.findings.push(finding.about(name).because("it is no list of messages"));
@@ -244,7 +249,7 @@ impl Found<'_> {
 
 fn run_message(builder: &mut SessionBuilder, value: Value<'_>) {
     let index = builder.messages.len() + builder.set_aside.len();
-    let place = Place { index, offset: value.start(), line: None };
+    let place = SourcePlace { index, offset: value.start(), line: None };
     match message::of_run(value) {
         Some(message) => builder.say(message, place, Detail::default()),
         None => {

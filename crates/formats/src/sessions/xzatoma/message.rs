@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Block, BlockKind, Media, MediaSource, Message, Raw, Text,
-    json::{Kind, Value},
+    json::{Value, ValueKind},
 };
 
 use super::FORMAT;
@@ -26,7 +26,7 @@ pub(super) fn stored(
     index: usize,
 ) -> Option<ReadMessage> {
     let ReadMessage { mut message, findings } = reader.read(value, buffer, index)?;
-    let parts = value.given("content_parts").filter(|parts| parts.kind() == Kind::Array);
+    let parts = value.given("content_parts").filter(|parts| parts.kind() == ValueKind::Array);
     if let Some(parts) = parts {
         // The content repeats the texts of the parts.
         message.blocks.retain(|block| block.as_text().is_none());
@@ -77,7 +77,7 @@ fn image(part: Value<'_>) -> Block {
 
 /// Reads a message of a run. None if it has no parts.
 pub(super) fn of_run(value: Value<'_>) -> Option<Message> {
-    let parts = value.given("parts").filter(|parts| parts.kind() == Kind::Array)?;
+    let parts = value.given("parts").filter(|parts| parts.kind() == ValueKind::Array)?;
     let word = value.word("role");
     let role = roles::named(word.split('/').next().unwrap_or_default());
     let block = |part: Value<'_>| {

@@ -59,7 +59,7 @@ pub(super) fn marks_on(block: Value<'_>) -> usize {
 pub(super) fn without_marks(block: Value<'_>, count: usize) -> String {
     let mut left = count;
     let result = block.says("type", "tool_result");
-    let inner = block.get("content").filter(|content| result && content.kind() == Kind::Array);
+    let inner = block.get("content").filter(|content| result && content.kind() == ValueKind::Array);
     let inner = inner.map(|content| {
         list(content.items().map(|block| {
             let marked = left > 0 && block.given("cache_control").is_some();
@@ -70,7 +70,7 @@ pub(super) fn without_marks(block: Value<'_>, count: usize) -> String {
     copy(block, left > 0, inner.as_deref())
 }
 
-/// A block with another content if there is one, and without its own mark if that has to go.
+/// Copies a block, with `content` in place of its own if given, and without its cache mark if `unmarked`.
 fn copy(block: Value<'_>, unmarked: bool, content: Option<&str>) -> String {
     let fields = block.fields().filter(|(key, _)| !unmarked || !key.is_str("cache_control"));
     let fields = fields.map(|(key, value)| {

@@ -3,6 +3,7 @@
 mod around;
 mod marks;
 mod pieces;
+mod plain;
 mod results;
 mod stream;
 mod write;
@@ -26,10 +27,10 @@ pub static WIRE: Wire = Wire {
     fields: Fields { system: &["system"], ..Fields::COMMON },
     ends_with_user: true,
     has_cache_marks: true,
-    limits: Limits {
+    limits: RequestLimits {
         messages: Some(("ANT-28", 100_000)),
         body: Some(("ANT-28", 32_000_000)),
-        ..Limits::NONE
+        ..RequestLimits::NONE
     },
     media: Accepts {
         images: Some(media::PICTURES),
@@ -50,6 +51,11 @@ pub static WIRE: Wire = Wire {
         reasoning: &[],
     },
     stops: STOPS,
+    plain: Some(plain::write),
+    continues: |_, item| {
+        let mut blocks = item.given("content").into_iter().flat_map(Value::items);
+        blocks.any(|block| block.given("type").is_some_and(|kind| kind.is_str("tool_result")))
+    },
     encoder: write::encoder,
     decoder: Decoder::<stream::MessagesAssembly>::boxed,
     answers: include_str!("answers.txt"),

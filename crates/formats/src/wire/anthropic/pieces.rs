@@ -73,25 +73,25 @@ impl Encoder {
             (BlockKind::Text(text), _) if text.is_blank() => {
                 // Of a transcript, the agent did not send it either: nothing changes for the model.
                 if is_transcript(message) {
-                    self.sheet.ledger.note(Rule::EmptyMessage, at, Action::LeftOut);
+                    self.state.ledger.note(Rule::EmptyMessage, at, Action::LeftOut);
                 } else {
-                    self.sheet.ledger.nothing_left(at);
+                    self.state.ledger.nothing_left(at);
                 }
                 return None;
             }
             (BlockKind::Reasoning(_), _) => {
-                self.sheet.ledger.foreign_reasoning(at);
+                self.state.ledger.foreign_reasoning(at);
                 return None;
             }
             (_, Some(raw)) => return Some(self.marked(raw, at)),
             (BlockKind::Text(text), None) => {
-                self.sheet.ledger.lossy(text, at);
+                self.state.ledger.lossy(text, at);
                 // A content that is a string stays a string: see `push_pieces`.
                 return Some(Piece { json: Json::Said(text), exact: !text.is_lossy() });
             }
             (kind, None) => match media_block(kind, WIRE.is_own(message)) {
                 Some(block) => Json::Block(block.into()),
-                None => Json::text(self.sheet.ledger.as_text(kind, at)),
+                None => Json::text(self.state.ledger.as_text(kind, at)),
             },
         };
         Some(Piece { json, exact: false })
@@ -109,14 +109,14 @@ impl Encoder {
         if gone == 0 {
             return as_it_is;
         }
-        if self.sheet.target.marks == Marks::AsWritten {
+        if self.state.target.marks == Marks::AsWritten {
             self.surplus_marks -= gone;
         }
-        let why = match self.sheet.target.marks {
+        let why = match self.state.target.marks {
             Marks::AsWritten => "more marks than the provider takes",
             Marks::LeftOut | Marks::Placed => "marks are set for every request anew",
         };
-        self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about("cache_control").because(why);
+        self.state.ledger.note(Rule::UnknownField, at, Action::LeftOut).about("cache_control").because(why);
         Piece { json: Json::Block(without_marks(block, gone).into()), exact: false }
     }
 }

@@ -41,17 +41,17 @@ impl Encoder {
         let mut pending = Pending { pieces: Vec::new(), source: None, exact: Some(0), last };
         let mut media = Vec::new();
         for (exchange, call, id) in calls.iter().map(|(exchange, call, id)| (*exchange, *call, id)) {
-            let before = self.sheet.ledger.findings.len();
+            let before = self.state.ledger.findings.len();
             let (json, exact) = self.result(exchange, call, id, &mut media);
             if let Some(result) = exchange.in_place().filter(|result| WIRE.is_own(result.message()) && !exact)
             {
                 // It is rewritten; if no finding says why, its form was not the API's.
-                if self.sheet.ledger.findings.len() == before
+                if self.state.ledger.findings.len() == before
                     && exchange.renamed().is_none()
                     && id == call.id.as_str()
                 {
                     let at = render::position(result);
-                    self.sheet.ledger.irregular(at);
+                    self.state.ledger.irregular(at);
                 }
             }
             pending.pieces.push(json);
@@ -63,7 +63,7 @@ impl Encoder {
                         // A transcript has one line per result; the agent joins them before it sends them.
                         if WIRE.is_own(result.message()) && !is_transcript(result.message()) {
                             let why = "results of one batch go in one message";
-                            self.sheet.ledger.role_order(Position::message(index), Action::Joined, why);
+                            self.state.ledger.role_order(Position::message(index), Action::Joined, why);
                         }
                         pending.exact = None;
                     }
@@ -93,7 +93,7 @@ impl Encoder {
         if WIRE.is_own(message) {
             self.irregular(message, index);
         } else {
-            self.sheet.ledger.left_out_fields(message, index);
+            self.state.ledger.left_out_fields(message, index);
         }
     }
 
@@ -131,10 +131,10 @@ impl Encoder {
                 if is_text || !is_error {
                     pieces.push(piece.json);
                 } else if render::is_media(block) {
-                    self.sheet.ledger.change(Rule::MovedMedia, at, Action::Moved);
+                    self.state.ledger.change(Rule::MovedMedia, at, Action::Moved);
                     media.push(piece.json.into_block());
                 } else {
-                    pieces.push(Json::text(self.sheet.ledger.as_text(&block.kind, at)));
+                    pieces.push(Json::text(self.state.ledger.as_text(&block.kind, at)));
                 }
             }
         }
@@ -175,7 +175,7 @@ impl Encoder {
     /// Writes the message with results, if one is open.
     pub(super) fn flush(&mut self) {
         let Some(pending) = self.pending.take() else { return };
-        let source = std::mem::replace(&mut self.sheet.list.source, pending.last);
+        let source = std::mem::replace(&mut self.state.list.source, pending.last);
         if let Some((_, message)) = pending
             .source
             .as_ref()
@@ -185,6 +185,6 @@ impl Encoder {
         } else {
             self.push_new("user", pending.pieces.into_iter().map(|json| Json::Block(json.into())));
         }
-        self.sheet.list.source = source;
+        self.state.list.source = source;
     }
 }

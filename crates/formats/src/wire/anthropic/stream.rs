@@ -135,7 +135,7 @@ impl Assembly for MessagesAssembly {
                 seen.count(&WIRE.usage, event.given("usage"));
             }
             "message_stop" => {
-                seen.stop.get_or_insert(Stop::Done);
+                seen.stop.get_or_insert(StopReason::Done);
                 seen.done = true;
             }
             "message" | "" => {
@@ -144,7 +144,7 @@ impl Assembly for MessagesAssembly {
                 self.whole(content, out);
                 seen.model(event, "model");
                 seen.count(&WIRE.usage, event.given("usage"));
-                seen.stop.get_or_insert(Stop::Done);
+                seen.stop.get_or_insert(StopReason::Done);
                 seen.done = true;
             }
             other => return other == "ping",

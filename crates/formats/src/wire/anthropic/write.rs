@@ -23,7 +23,7 @@ pub(super) fn encoder(settings: &Arc<Target>, view: &SoundView) -> Box<dyn Encod
         Marks::LeftOut | Marks::Placed => usize::MAX,
     };
     Box::new(Encoder {
-        sheet: Sheet::new(&WIRE, settings),
+        state: EncoderState::new(&WIRE, settings),
         pending: None,
         ends_with_assistant: None,
         tool_loop: None,
@@ -35,7 +35,7 @@ pub(super) fn encoder(settings: &Arc<Target>, view: &SoundView) -> Box<dyn Encod
 
 #[derive(Clone)]
 pub(super) struct Encoder {
-    pub(super) sheet: Sheet,
+    pub(super) state: EncoderState,
     /// The unwritten user message with the results of the last assistant message.
     pub(super) pending: Option<Pending>,
     /// The source index of the last message, if it is the assistant's.
@@ -51,7 +51,7 @@ pub(super) struct Encoder {
 }
 
 impl Pass for Encoder {
-    on_sheet!();
+    with_state!();
 
     fn surroundings(&mut self) -> Surroundings {
         self.around()
@@ -59,7 +59,7 @@ impl Pass for Encoder {
 
     fn last(&self) -> Last {
         match self.ends_with_assistant {
-            _ if self.sheet.list.is_empty() => Last::Nobody,
+            _ if self.state.list.is_empty() => Last::Nobody,
             Some(index) => Last::Model(Some(index)),
             None => Last::User,
         }
@@ -99,7 +99,7 @@ impl Pass for Encoder {
         let message = item.message();
         let whole = item.is_complete() && WIRE.is_regular(message);
         // Only a block can have a mark, so where marks come and go, a text is always a block.
-        let unmarked = self.sheet.target.marks == Marks::AsWritten || message.form != Form::Text;
+        let unmarked = self.state.target.marks == Marks::AsWritten || message.form != Form::Text;
         if whole
             && unmarked
             && pieces.len() == message.blocks.len()
@@ -138,14 +138,14 @@ impl Pass for Encoder {
                             let own = WIRE.own_bytes(message, content);
                             // The message that is inserted before a leading assistant message is a change, too.
                             let intact =
-                                self.sheet.ledger.is_intact(place, part_place) && !self.sheet.list.is_empty();
+                                self.state.ledger.is_intact(place, part_place) && !self.state.list.is_empty();
                             let as_it_was = pieces.len() == block && pieces.iter().all(|piece| piece.exact);
                             match own.filter(|_| self.replays(reasoning, intact, as_it_was)) {
                                 Some(raw) => {
                                     begins_with_thinking |= pieces.is_empty();
                                     pieces.push(Piece { json: Json::Block(raw.into()), exact: true });
                                 }
-                                None => self.sheet.ledger.foreign_reasoning(at),
+                                None => self.state.ledger.foreign_reasoning(at),
                             }
                         }
                         BlockKind::Text(_) => pieces.extend(self.content_piece(message, content, at)),
@@ -153,7 +153,7 @@ impl Pass for Encoder {
                             pieces.extend(self.content_piece(message, content, at));
                         }
                         kind => {
-                            let text = self.sheet.ledger.as_text(kind, at);
+                            let text = self.state.ledger.as_text(kind, at);
                             pieces.push(Piece { json: Json::text(text), exact: false });
                         }
                     }
@@ -167,10 +167,10 @@ impl Pass for Encoder {
             }
         }
         if pieces.is_empty() {
-            self.sheet.ledger.nothing_left(Position::message(item.index()));
+            self.state.ledger.nothing_left(Position::message(item.index()));
             return;
         }
-        if self.sheet.list.is_empty() {
+        if self.state.list.is_empty() {
             self.open(Position::message(item.index()), "a conversation begins with a user message");
         }
         let whole = item.is_complete() && WIRE.is_regular(message) && pieces.len() == message.blocks.len();
@@ -214,7 +214,7 @@ impl Encoder {
         // A message may be split over many items, but its native item is read once.
         let looked_at = self.looked_at.replace(index) == Some(index);
         let said = |finding: &Finding| finding.at.message == Some(index);
-        if looked_at || self.sheet.ledger.findings.last().is_some_and(said) {
+        if looked_at || self.state.ledger.findings.last().is_some_and(said) {
             return;
         }
         let extra = Doc::parse(native.raw.as_str()).ok().and_then(|doc| {
@@ -225,9 +225,9 @@ impl Encoder {
         let at = Position::message(index);
         match extra {
             Some(field) => {
-                self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about(field);
+                self.state.ledger.note(Rule::UnknownField, at, Action::LeftOut).about(field);
             }
-            None => self.sheet.ledger.irregular(at),
+            None => self.state.ledger.irregular(at),
         }
     }
 
@@ -260,7 +260,7 @@ impl Encoder {
                 }
                 (_, Some(id)) if result => {
                     if let Some(call) = open.remove(&(id.clone(), mcp))
-                        && self.sheet.spelling.reserve(&id)
+                        && self.state.spelling.reserve(&id)
                     {
                         stay.extend([call, block]);
                     }
@@ -281,7 +281,7 @@ impl Encoder {
         call: &'i ToolCall,
     ) -> (Piece<'i>, String) {
         let at = Position::block(item.index(), exchange.block());
-        let Spelled { id, name, as_written: spelled_so } = self.sheet.spell(item, exchange, call);
+        let Spelled { id, name, as_written: spelled_so } = self.state.spell(item, exchange, call);
         let as_written =
             exchange.arguments() == ArgumentsUse::AsWritten && !call.arguments.has_lone_surrogate();
         let block = &item.message().blocks[exchange.block()];
@@ -291,7 +291,7 @@ impl Encoder {
         {
             return (self.marked(raw, at), id);
         }
-        let input = calls::object(exchange, call, at, &mut self.sheet.ledger);
+        let input = calls::object(exchange, call, at, &mut self.state.ledger);
         let block = Object::new().text("type", "tool_use").text("id", &id).text("name", &name);
         (Piece { json: Json::Block(block.raw("input", &input).finish().into()), exact: false }, id)
     }
@@ -302,16 +302,16 @@ impl Encoder {
 
     fn push_json(&mut self, role: &str, write: impl FnOnce(&mut String)) {
         match role {
-            "user" => self.sheet.list.push_by_user(write),
+            "user" => self.state.list.push_by_user(write),
             _ => {
-                self.sheet.list.push_with(write);
+                self.state.list.push_with(write);
             }
         }
         self.ends_with_assistant = None;
     }
 
     fn push_text(&mut self, role: &str, text: Json<'_>) {
-        if role == "user" && self.sheet.target.marks != Marks::AsWritten {
+        if role == "user" && self.state.target.marks != Marks::AsWritten {
             return self.push_new(role, [text]);
         }
         self.push_content(role, |out| text.write_bare(out));

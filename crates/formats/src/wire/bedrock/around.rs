@@ -11,20 +11,20 @@ use crate::wire::prelude::*;
 impl Encoder {
     pub(super) fn around(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
-        if !self.sheet.system.is_empty() {
-            around.put("system", render::list(self.sheet.system.iter().map(|text| text_block(text))));
+        if !self.state.system.is_empty() {
+            around.put("system", render::list(self.state.system.iter().map(|text| text_block(text))));
         }
-        let target = Arc::clone(&self.sheet.target);
+        let target = Arc::clone(&self.state.target);
         let context = &target.context;
-        let Declared { mut names, tools: mut specs, .. } = tools::declared(&mut self.sheet, |name, tool| {
+        let Declared { mut names, tools: mut specs, .. } = tools::declared(&mut self.state, |name, tool| {
             let description = tool.description.as_deref().filter(|text| !is_blank(text));
             tool_spec(name, description, &tools::schema(tool))
         });
         if specs.is_empty() {
             let stub = |name: &str| tool_spec(name, None, "{\"type\":\"object\"}");
-            specs = tools::stubs(&mut self.sheet, &mut names, stub);
+            specs = tools::stubs(&mut self.state, &mut names, stub);
         }
-        let choice = tools::choice(&mut self.sheet, &names);
+        let choice = tools::choice(&mut self.state, &names);
         let choice = choice.as_ref().and_then(tool_choice);
         if !specs.is_empty() {
             let config = Object::new().list("tools", specs).raw_if("toolChoice", choice.as_deref());

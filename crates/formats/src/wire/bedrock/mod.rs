@@ -22,7 +22,7 @@ pub static WIRE: Wire = Wire {
     },
     body_names_model: false,
     ends_with_user: true,
-    limits: Limits::NONE,
+    limits: RequestLimits::NONE,
     media: Accepts { images: Some(PICTURES), documents: Some(DOCUMENTS), schemes: WEB },
     legal_id,
     usage: UsageFields {
@@ -32,6 +32,10 @@ pub static WIRE: Wire = Wire {
         reasoning: &[],
     },
     stops: StopWords { refused: "guardrail_intervened content_filtered", paused: "", ..anthropic::STOPS },
+    continues: |_, item| {
+        let mut blocks = item.given("content").into_iter().flat_map(Value::items);
+        blocks.any(|block| block.given("toolResult").is_some())
+    },
     encoder: write::encoder,
     decoder: Decoder::<stream::ConverseAssembly>::boxed,
     answers: include_str!("answers.txt"),

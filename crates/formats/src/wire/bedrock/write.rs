@@ -11,12 +11,12 @@ use super::{WIRE, media::Shelf};
 use crate::wire::prelude::*;
 
 pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
-    pass::begun(Encoder { sheet: Sheet::new(&WIRE, settings), turn: None, last: None })
+    pass::begun(Encoder { state: EncoderState::new(&WIRE, settings), turn: None, last: None })
 }
 
 #[derive(Clone)]
 pub(super) struct Encoder {
-    pub(super) sheet: Sheet,
+    pub(super) state: EncoderState,
     turn: Option<Turn>,
     /// The index of the last source message.
     last: Option<usize>,
@@ -52,7 +52,7 @@ impl Blocks<'_> {
 }
 
 impl Pass for Encoder {
-    on_sheet!();
+    with_state!();
 
     fn surroundings(&mut self) -> Surroundings {
         self.around()
@@ -68,33 +68,33 @@ impl Pass for Encoder {
 
     fn say(&mut self, text: &str, index: usize) {
         self.begin(Speaker::User, index);
-        self.sheet.list.part(&text_block(text));
+        self.state.list.part(&text_block(text));
         self.last_turn().has_text = true;
     }
 
     /// The address of the request names the model, so the body must not.
     fn framed(&mut self, _: &SoundView) -> Surroundings {
         let around = self.around();
-        if self.sheet.target.model.is_some() && self.sheet.target.context.get("model").is_none() {
-            let note = self.sheet.note_field(Rule::ForeignField, Action::LeftOut, "model");
+        if self.state.target.model.is_some() && self.state.target.context.get("model").is_none() {
+            let note = self.state.note_field(Rule::ForeignField, Action::LeftOut, "model");
             note.because("the address of the request names it");
         }
         around
     }
 
     fn settings(&self) -> Arc<Target> {
-        let target = &self.sheet.target;
+        let target = &self.state.target;
         Arc::new(Target { closes: target.closes, ..Target::of(&target.context) })
     }
 
     fn user(&mut self, _: usize, item: ItemRef<'_>) {
         let at = Position::message(item.index());
-        let said = fragments::of_item(item, &mut self.sheet.ledger);
-        let said = fragments::without_blanks(said, &mut self.sheet.ledger);
+        let said = fragments::of_item(item, &mut self.state.ledger);
+        let said = fragments::without_blanks(said, &mut self.state.ledger);
         if said.is_empty() {
             let nothing = fragments::is_nothing(item, &said);
             let action = if nothing { Action::LeftOut } else { Action::Replaced };
-            self.sheet.ledger.change(Rule::EmptyMessage, at, action);
+            self.state.ledger.change(Rule::EmptyMessage, at, action);
             if !nothing {
                 self.say(render::EMPTY, item.index());
             }
@@ -110,28 +110,28 @@ impl Pass for Encoder {
         let mut sent = Vec::new();
         for part in item.parts() {
             let PartRef::Exchange(exchange, call) = part else {
-                let said = fragments::of_part(part, item.index(), &mut self.sheet.ledger);
-                for piece in fragments::without_blanks(said, &mut self.sheet.ledger) {
-                    blocks.push(text_block(&piece.into_text(&mut self.sheet.ledger)));
+                let said = fragments::of_part(part, item.index(), &mut self.state.ledger);
+                for piece in fragments::without_blanks(said, &mut self.state.ledger) {
+                    blocks.push(text_block(&piece.into_text(&mut self.state.ledger)));
                 }
                 continue;
             };
             let at = Position::block(item.index(), exchange.block());
-            let Spelled { id, name, .. } = self.sheet.spell(item, exchange, call);
-            let input = calls::object(exchange, call, at, &mut self.sheet.ledger);
+            let Spelled { id, name, .. } = self.state.spell(item, exchange, call);
+            let input = calls::object(exchange, call, at, &mut self.state.ledger);
             let call = Object::new().text("toolUseId", &id).text("name", &name).raw("input", &input);
             blocks.push(Object::new().object("toolUse", call).finish());
             sent.push((exchange, id));
         }
         if blocks.is_empty() {
-            self.sheet.ledger.nothing_left(at);
+            self.state.ledger.nothing_left(at);
             return;
         }
         if self.turn.is_none() {
             self.open(at, "a conversation begins with a user message");
         }
         self.begin(Speaker::Assistant, item.index());
-        blocks.iter().for_each(|json| self.sheet.list.part(json));
+        blocks.iter().for_each(|json| self.state.list.part(json));
         self.results(&sent, item.index());
     }
 }
@@ -142,7 +142,7 @@ impl Encoder {
         said.into_iter().for_each(|piece| self.place(&mut blocks, piece));
         // This is decided now and not when the message is complete, since later blocks must not change it.
         self.settle(&mut blocks);
-        blocks.list.iter().for_each(|json| self.sheet.list.part(json));
+        blocks.list.iter().for_each(|json| self.state.list.part(json));
         self.last_turn().has_text = blocks.has_text;
     }
 
@@ -158,7 +158,7 @@ impl Encoder {
             let content = self.result_content(&results, failed, &mut after);
             let result = Object::new().text("toolUseId", id).list("content", content);
             let result = result.text_if("status", failed.then_some("error"));
-            self.sheet.list.part(&Object::new().object("toolResult", result).finish());
+            self.state.list.part(&Object::new().object("toolResult", result).finish());
             // Text beside the results belongs to the same message.
             self.last = results.last().map(|result| result.at().0).or(self.last);
         }
@@ -176,10 +176,10 @@ impl Encoder {
     ) -> Vec<String> {
         let mut blocks = Blocks::default();
         for result in results {
-            let said = fragments::of_result(*result, &mut self.sheet.ledger);
-            for piece in fragments::without_blanks(said, &mut self.sheet.ledger) {
+            let said = fragments::of_result(*result, &mut self.state.ledger);
+            for piece in fragments::without_blanks(said, &mut self.state.ledger) {
                 if failed && matches!(piece.kind, FragmentKind::Media(_)) {
-                    self.sheet.ledger.change(Rule::MovedMedia, piece.at, Action::Moved);
+                    self.state.ledger.change(Rule::MovedMedia, piece.at, Action::Moved);
                     after.push(piece);
                 } else {
                     self.place(&mut blocks, piece);
@@ -191,7 +191,7 @@ impl Encoder {
             None => blocks.text(sound::NO_RESULT),
             Some(first) if blocks.list.is_empty() => {
                 let at = render::position(*first);
-                self.sheet.ledger.change(Rule::EmptyMessage, at, Action::Replaced);
+                self.state.ledger.change(Rule::EmptyMessage, at, Action::Replaced);
                 blocks.text(render::EMPTY);
             }
             Some(_) => {}
@@ -202,20 +202,20 @@ impl Encoder {
     /// Adds a fragment; a medium that cannot be sent becomes a label.
     fn place<'i>(&mut self, blocks: &mut Blocks<'i>, piece: Fragment<'i>) {
         let FragmentKind::Media(kind) = piece.kind else {
-            blocks.text(&piece.into_text(&mut self.sheet.ledger));
+            blocks.text(&piece.into_text(&mut self.state.ledger));
             return;
         };
         let shelf = &mut self.turn.as_mut().expect("BUG: a message was begun").media;
-        match shelf.block(kind, piece.at, &mut self.sheet.ledger) {
+        match shelf.block(kind, piece.at, &mut self.state.ledger) {
             Ok(Some(json)) => {
                 blocks.list.push(json);
                 if let BlockKind::Document(media) = kind {
                     blocks.document.get_or_insert((media, piece.at));
                 }
             }
-            Ok(None) => blocks.text(&piece.into_text(&mut self.sheet.ledger)),
+            Ok(None) => blocks.text(&piece.into_text(&mut self.state.ledger)),
             Err(error) => {
-                self.sheet.too_large.get_or_insert(error);
+                self.state.too_large.get_or_insert(error);
             }
         }
     }
@@ -223,7 +223,7 @@ impl Encoder {
     /// Adds the text that the API demands beside a document.
     fn settle(&mut self, blocks: &mut Blocks<'_>) {
         let Some((media, at)) = blocks.document.filter(|_| !blocks.has_text) else { return };
-        let inserted = self.sheet.ledger.change(Rule::IrregularContent, at, Action::Inserted);
+        let inserted = self.state.ledger.change(Rule::IrregularContent, at, Action::Inserted);
         inserted.because("a document needs a text beside it");
         match media.name.as_ref().filter(|name| !name.is_blank()) {
             Some(name) => blocks.text(&format!("[document {name}]")),
@@ -236,14 +236,14 @@ impl Encoder {
         let joins = self.turn.as_ref().is_some_and(|turn| turn.speaker == speaker);
         if joins && self.last != Some(index) {
             let why = "neighbours of one role go in one message";
-            self.sheet.ledger.role_order(Position::message(index), Action::Joined, why);
+            self.state.ledger.role_order(Position::message(index), Action::Joined, why);
         }
         if !joins {
             let head = match speaker {
                 Speaker::User => "{\"role\":\"user\",\"content\":[",
                 Speaker::Assistant => "{\"role\":\"assistant\",\"content\":[",
             };
-            self.sheet.list.open(head, "]}");
+            self.state.list.open(head, "]}");
             self.turn = Some(Turn { speaker, has_text: false, media: Shelf::default() });
         }
         self.last = Some(index);

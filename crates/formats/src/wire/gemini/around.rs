@@ -3,7 +3,7 @@
 use super::{
     WIRE,
     pieces::text_part,
-    read::fields::{Fields, camel},
+    read::fields::{CamelFields, camel},
     write::Encoder,
 };
 use crate::{
@@ -16,39 +16,39 @@ impl Encoder {
     pub(super) fn around(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
         self.system_field(&mut around);
-        if self.sheet.same {
+        if self.state.same {
             self.renamed_tools(&mut around);
             self.offered_tools(&mut around);
         } else {
-            let Declared { names, tools: functions, .. } = tools::declared(&mut self.sheet, declaration);
+            let Declared { names, tools: functions, .. } = tools::declared(&mut self.state, declaration);
             if !functions.is_empty() {
                 let tool = Object::new().list("functionDeclarations", functions).finish();
                 around.put("tools", format!("[{tool}]"));
             }
-            if let Some(choice) = tools::choice(&mut self.sheet, &names) {
+            if let Some(choice) = tools::choice(&mut self.state, &names) {
                 around.put("toolConfig", tool_config(&choice));
             }
             let choice_sent = around.has("toolConfig");
-            around.translated(&self.sheet.target.context, choice_sent);
+            around.translated(&self.state.target.context, choice_sent);
         }
         around
     }
 
     fn system_field(&mut self, around: &mut Surroundings) {
-        let target = Arc::clone(&self.sheet.target);
+        let target = Arc::clone(&self.state.target);
         let context = &target.context;
-        let own = context.system_field().filter(|_| self.sheet.same);
+        let own = context.system_field().filter(|_| self.state.same);
         let twice = own.and_then(|(name, _)| the_other(context, name));
         let taken = twice.is_none() && own.is_none_or(|(_, raw)| is_instruction(raw.as_str()));
         let instructions = context.own_instructions();
-        if self.sheet.same && self.sheet.system.is_empty() && taken && instructions.is_none() {
+        if self.state.same && self.state.system.is_empty() && taken && instructions.is_none() {
             return;
         }
         if let Some((name, _)) = own.filter(|_| !taken) {
-            self.sheet.note_field(Rule::IrregularContent, Action::Replaced, name);
+            self.state.note_field(Rule::IrregularContent, Action::Replaced, name);
         }
-        if !self.sheet.same {
-            self.sheet.ledger.lossy_system(context);
+        if !self.state.same {
+            self.state.ledger.lossy_system(context);
         }
         let mut pieces = context.system();
         if let Some((name, second)) = &twice {
@@ -58,10 +58,10 @@ impl Encoder {
         let said = pieces.iter().filter(|piece| !piece.text.is_blank()).map(|piece| piece.text.as_str());
         let said = instructions.map(|text| text.as_str()).into_iter().chain(said);
         let parts: Vec<String> =
-            said.chain(self.sheet.system.iter().map(String::as_str)).map(text_part).collect();
+            said.chain(self.state.system.iter().map(String::as_str)).map(text_part).collect();
         let name = own.map_or("systemInstruction", |(name, _)| name);
         if parts.is_empty() {
-            if self.sheet.same {
+            if self.state.same {
                 around.leave_out(name);
             }
             return;
@@ -71,12 +71,12 @@ impl Encoder {
 
     /// Keeps tools and tool choice of this very dialect verbatim, apart from illegal names.
     fn renamed_tools(&mut self, around: &mut Surroundings) {
-        let target = Arc::clone(&self.sheet.target);
+        let target = Arc::clone(&self.state.target);
         let context = &target.context;
         let declared = context.tools();
         let functions = declared.iter().filter(|tool| tool.kind != ToolKind::Provider);
         for tool in functions.filter(|tool| gemini_name(&tool.name) != *tool.name) {
-            self.sheet.note_field(Rule::IllegalName, Action::Renamed, tool.name.clone());
+            self.state.note_field(Rule::IllegalName, Action::Renamed, tool.name.clone());
         }
         let tools = context.tools_field().map(|field| (field, ["functionDeclarations", "name"]));
         let choice = context.choice_field();
@@ -84,7 +84,7 @@ impl Encoder {
         for ((name, raw), path) in tools.into_iter().chain(choice) {
             let json = respelled(raw.as_str(), &path);
             if name == "tools" && raw.as_str().starts_with('{') {
-                let note = self.sheet.note_field(Rule::IrregularContent, Action::Replaced, name);
+                let note = self.state.note_field(Rule::IrregularContent, Action::Replaced, name);
                 note.because("it is a list");
                 let tool = render::clean(json.as_deref().unwrap_or(raw.as_str()));
                 around.put(name, format!("[{tool}]"));
@@ -96,13 +96,13 @@ impl Encoder {
 
     /// Adds the conversation's own tools before those of the fields, which lose tools of the same names.
     fn offered_tools(&mut self, around: &mut Surroundings) {
-        let target = Arc::clone(&self.sheet.target);
+        let target = Arc::clone(&self.state.target);
         let context = &target.context;
         let mut names: Vec<String> = Vec::new();
         let mut functions: Vec<String> = Vec::new();
         for tool in &context.offered {
             let name = gemini_name(&tool.name).into_owned();
-            if self.sheet.ledger.declares(tool, &name, false) {
+            if self.state.ledger.declares(tool, &name, false) {
                 functions.push(declaration(&name, tool));
                 names.push(name);
             }
@@ -119,7 +119,7 @@ impl Encoder {
             list.extend(json);
             for name in gone {
                 let tool = format!("tool {name}");
-                let note = self.sheet.note_field(Rule::ForeignField, Action::LeftOut, tool);
+                let note = self.state.note_field(Rule::ForeignField, Action::LeftOut, tool);
                 note.because("it is declared twice");
             }
         }
@@ -231,13 +231,13 @@ fn the_other(context: &Context, name: &str) -> Option<(&'static str, Context)> {
 fn is_instruction(raw: &str) -> bool {
     let doc = Doc::of(raw);
     let Some(root) = doc.root() else { return false };
-    let fields = Fields::of(root);
+    let fields = CamelFields::of(root);
     let text = |part: Value<'_>| {
-        let fields = Fields::of(part);
-        let text = fields.given("text").is_some_and(|text| text.kind() == Kind::String);
+        let fields = CamelFields::of(part);
+        let text = fields.given("text").is_some_and(|text| text.kind() == ValueKind::String);
         text && fields.all().count() == 1
     };
-    let parts = fields.given("parts").filter(|parts| parts.kind() == Kind::Array);
+    let parts = fields.given("parts").filter(|parts| parts.kind() == ValueKind::Array);
     fields.are_among(&["role", "parts"])
         && parts.is_some_and(|parts| parts.items().next().is_some() && parts.items().all(text))
 }

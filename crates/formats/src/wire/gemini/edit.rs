@@ -1,6 +1,6 @@
 //! Changing a part's own bytes: its signature, or a field of its call or result.
 
-use super::read::fields::{Fields, SENTINEL, camel};
+use super::read::fields::{CamelFields, SENTINEL, camel};
 use crate::wire::prelude::*;
 
 /// What happens to a part's signature.
@@ -15,9 +15,9 @@ pub(super) enum Signing {
 /// Changes a part's signature and sets fields of its call or result; `None` removes a field. Everything else stays.
 pub(super) fn edited(raw: &str, signing: Signing, fields: &[(&str, Option<String>)]) -> String {
     let doc = Doc::of(raw);
-    let part = doc.root().filter(|part| part.kind() == Kind::Object);
+    let part = doc.root().filter(|part| part.kind() == ValueKind::Object);
     let Some(part) = part else { return raw.to_owned() };
-    if signing == Signing::Sentinel && fields.is_empty() && !Fields::of(part).has("thoughtSignature") {
+    if signing == Signing::Sentinel && fields.is_empty() && !CamelFields::of(part).has("thoughtSignature") {
         // Only one more field is needed.
         return format!("{},\"thoughtSignature\":\"{SENTINEL}\"}}", &raw[..raw.len() - 1]);
     }
@@ -27,7 +27,9 @@ pub(super) fn edited(raw: &str, signing: Signing, fields: &[(&str, Option<String
         let name = key.as_str().unwrap_or_default();
         match &*camel(&name) {
             "thoughtSignature" if signing != Signing::Kept => {}
-            "functionCall" | "functionResponse" if !fields.is_empty() && value.kind() == Kind::Object => {
+            "functionCall" | "functionResponse"
+                if !fields.is_empty() && value.kind() == ValueKind::Object =>
+            {
                 write::key(&mut out, &name);
                 out.push('{');
                 let mut written: Vec<&str> = Vec::new();
@@ -68,9 +70,9 @@ fn field_of(out: &mut String, name: &str, json: Option<&str>) {
 /// The id of the call or result in a part's own bytes, if it has one.
 pub(super) fn id_in(raw: &str) -> Option<String> {
     let doc = Doc::parse(raw).ok()?;
-    let part = Fields::of(doc.root()?);
+    let part = CamelFields::of(doc.root()?);
     let holder = part.given("functionCall").or_else(|| part.given("functionResponse"))?;
-    let id = Fields::of(holder).given("id")?.as_str()?.into_owned();
+    let id = CamelFields::of(holder).given("id")?.as_str()?.into_owned();
     // An empty id counts as none.
     (!id.is_empty()).then_some(id)
 }

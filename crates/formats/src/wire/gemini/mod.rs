@@ -3,6 +3,7 @@
 mod around;
 mod edit;
 mod pieces;
+mod plain;
 pub(crate) mod read;
 mod results;
 mod stream;
@@ -26,7 +27,7 @@ pub static WIRE: Wire = Wire {
     },
     body_names_model: false,
     ends_with_user: true,
-    limits: Limits::NONE,
+    limits: RequestLimits::NONE,
     // Which types it accepts depends on the model.
     media: Accepts { images: None, documents: None, schemes: &["https://", "http://", "gs://"] },
     tool_name: around::gemini_name,
@@ -51,6 +52,11 @@ pub static WIRE: Wire = Wire {
         refused: "SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT \
                   IMAGE_RECITATION",
         paused: "",
+    },
+    plain: Some(plain::write),
+    continues: |_, item| {
+        let mut parts = item.given("parts").into_iter().flat_map(Value::items);
+        parts.any(|part| part.given("functionResponse").is_some())
     },
     encoder: write::encoder,
     decoder: Decoder::<stream::ContentAssembly>::boxed,

@@ -21,22 +21,22 @@ impl Encoder {
         let own = WIRE.own_bytes(message, block);
         let json = match (&block.kind, own) {
             (BlockKind::Reasoning(_), _) => {
-                self.sheet.ledger.foreign_reasoning(at);
+                self.state.ledger.foreign_reasoning(at);
                 return None;
             }
             (_, Some(raw)) if Signature::in_part(raw) == Signature::Bound && !intact => {
-                self.sheet.ledger.foreign_reasoning(at);
+                self.state.ledger.foreign_reasoning(at);
                 edited(raw, Signing::LeftOut, &[])
             }
             (_, Some(raw)) => return Some(Piece { json: raw.into(), exact: true }),
             // In other dialects, an empty text means no text.
             (BlockKind::Text(text), None) if text.is_empty() => return None,
             (BlockKind::Text(text), None) => {
-                self.sheet.ledger.lossy(text, at);
+                self.state.ledger.lossy(text, at);
                 text_part(text)
             }
             (kind, None) => {
-                media_part(kind).unwrap_or_else(|| text_part(&self.sheet.ledger.as_text(kind, at)))
+                media_part(kind).unwrap_or_else(|| text_part(&self.state.ledger.as_text(kind, at)))
             }
         };
         Some(Piece { json: json.into(), exact: false })

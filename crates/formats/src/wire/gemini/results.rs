@@ -17,7 +17,7 @@ impl Encoder {
         let mut exact = Some(0);
         let ids_agree = self.ids_agree(calls);
         for call in calls {
-            let before = self.sheet.ledger.findings.len();
+            let before = self.state.ledger.findings.len();
             let (json, as_written) = self.result(call, ids_agree, &mut media);
             parts.push(json);
             let Some(result) = call.exchange.in_place() else {
@@ -27,19 +27,19 @@ impl Encoder {
             let (index, block) = result.at();
             if WIRE.is_own(result.message())
                 && !as_written
-                && self.sheet.ledger.findings.len() == before
+                && self.state.ledger.findings.len() == before
                 && call.as_written
             {
                 // It is rewritten, and no finding says why: its form was not the API's.
                 let at = Position::block(index, block);
-                self.sheet.ledger.irregular(at);
+                self.state.ledger.irregular(at);
             }
             if source.as_ref().is_none_or(|(source, _)| *source != index) {
                 if source.is_some() {
                     exact = None;
                     if WIRE.is_own(result.message()) {
                         let why = "results of one content go in one content";
-                        self.sheet.ledger.role_order(Position::message(index), Action::Joined, why);
+                        self.state.ledger.role_order(Position::message(index), Action::Joined, why);
                     }
                 }
                 self.seen_source(result.message(), index);
@@ -61,7 +61,7 @@ impl Encoder {
         if WIRE.is_own(message) {
             self.irregular(message, index);
         } else {
-            self.sheet.ledger.left_out_fields(message, index);
+            self.state.ledger.left_out_fields(message, index);
         }
     }
 
@@ -121,7 +121,7 @@ impl Encoder {
         }
         if !named && call.as_written {
             let at = render::position(result);
-            let renamed = self.sheet.ledger.change(Rule::IrregularContent, at, Action::Renamed);
+            let renamed = self.state.ledger.change(Rule::IrregularContent, at, Action::Renamed);
             renamed.of_tool(&result.result().name).because("it does not name the tool of its call");
         }
         let mut fields = vec![("name", Some(render::quoted(&call.name)))];
@@ -140,18 +140,18 @@ impl Encoder {
                 match &content.kind {
                     BlockKind::Text(text) if text.is_empty() => {}
                     BlockKind::Text(text) => {
-                        self.sheet.ledger.lossy(text, at);
+                        self.state.ledger.lossy(text, at);
                         texts.push(text.to_string());
                     }
-                    BlockKind::Reasoning(_) => self.sheet.ledger.foreign_reasoning(at),
+                    BlockKind::Reasoning(_) => self.state.ledger.foreign_reasoning(at),
                     _ if render::is_media(content) && WIRE.media.keeps(content) => {
                         if let Some(piece) = self.piece(result.message(), content, at, false) {
-                            self.sheet.ledger.change(Rule::MovedMedia, at, Action::Moved);
+                            self.state.ledger.change(Rule::MovedMedia, at, Action::Moved);
                             media.parts.push(piece.json.into_owned());
                             media.index = Some(result.at().0);
                         }
                     }
-                    other => texts.push(self.sheet.ledger.as_text(other, at)),
+                    other => texts.push(self.state.ledger.as_text(other, at)),
                 }
             }
         }

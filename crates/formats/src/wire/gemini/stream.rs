@@ -4,7 +4,7 @@
 
 use super::{
     WIRE,
-    read::{ContentReader, fields::Fields},
+    read::{ContentReader, fields::CamelFields},
 };
 use crate::wire::prelude::*;
 
@@ -23,13 +23,14 @@ enum Part {
 
 impl ContentAssembly {
     fn part(&mut self, part: Value<'_>, out: &mut Vec<Delta>) {
-        let fields = Fields::of(part);
+        let fields = CamelFields::of(part);
         let thought = fields.given("thought").and_then(Value::as_bool) == Some(true);
         let kind = if thought { Delta::Reasoning } else { Delta::Text };
-        let words = fields.given("text").filter(|text| text.kind() == Kind::String);
+        let words = fields.given("text").filter(|text| text.kind() == ValueKind::String);
         let Some(words) = words.filter(|_| fields.are_among(&["text", "thought"])) else {
             show(words.and_then(Value::as_str).unwrap_or_default().into_owned(), kind, out);
-            let call = fields.given("functionCall").and_then(|call| Fields::of(call).given("name")?.as_str());
+            let call =
+                fields.given("functionCall").and_then(|call| CamelFields::of(call).given("name")?.as_str());
             out.extend(call.map(|name| Delta::Call(name.into_owned())));
             self.parts.push(Part::Other(part.raw().to_owned()));
             return;
@@ -51,7 +52,7 @@ impl Assembly for ContentAssembly {
         seen.count(&WIRE.usage, counted);
         let blocked = chunk.given("promptFeedback").and_then(|feedback| feedback.given("blockReason"));
         if blocked.is_some() {
-            seen.stop = Some(Stop::Refused);
+            seen.stop = Some(StopReason::Refused);
         }
         let candidates = chunk.given("candidates");
         let first =

@@ -22,7 +22,7 @@ use crate::wire::{prelude::*, render::Piece};
 
 pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
     Box::new(Encoder {
-        sheet: Sheet::new(&WIRE, settings),
+        state: EncoderState::new(&WIRE, settings),
         content: None,
         begun: false,
         derived_ids: HashSet::new(),
@@ -54,7 +54,7 @@ struct Content {
 
 #[derive(Clone)]
 pub(super) struct Encoder {
-    pub(super) sheet: Sheet,
+    pub(super) state: EncoderState,
     content: Option<Content>,
     /// Whether there is a content by a user or a tool.
     begun: bool,
@@ -73,7 +73,7 @@ pub(super) struct Call<'i> {
 }
 
 impl Pass for Encoder {
-    on_sheet!();
+    with_state!();
 
     fn surroundings(&mut self) -> Surroundings {
         self.around()
@@ -89,7 +89,7 @@ impl Pass for Encoder {
 
     fn close(&mut self) {
         self.write_own();
-        self.sheet.list.close();
+        self.state.list.close();
     }
 
     fn unwritten(&self) -> Option<Arc<Message>> {
@@ -150,19 +150,19 @@ impl Pass for Encoder {
                     match &content.kind {
                         BlockKind::Reasoning(reasoning) if names_issuer(content, reasoning) => {
                             if stand != Some(true) {
-                                self.sheet.ledger.foreign_reasoning(at);
+                                self.state.ledger.foreign_reasoning(at);
                             }
                         }
                         BlockKind::Reasoning(reasoning) => {
-                            let goes = match self.sheet.target.bond(reasoning, WIRE.dialect) {
+                            let goes = match self.state.target.bond(reasoning, WIRE.dialect) {
                                 Bond::Elsewhere => false,
                                 Bond::Issuer => true,
                                 Bond::Prefix(_) => intact,
-                                Bond::Source => self.sheet.keeps_reasoning && (intact || !reasoning.sealed),
+                                Bond::Source => self.state.keeps_reasoning && (intact || !reasoning.sealed),
                             };
                             match WIRE.own_bytes(message, content).filter(|_| goes) {
                                 Some(raw) => pieces.push(Piece { json: raw.into(), exact: true }),
-                                None => self.sheet.ledger.foreign_reasoning(at),
+                                None => self.state.ledger.foreign_reasoning(at),
                             }
                         }
                         _ => {
@@ -182,7 +182,7 @@ impl Pass for Encoder {
             }
         }
         if pieces.is_empty() {
-            self.sheet.ledger.nothing_left(Position::message(item.index()));
+            self.state.ledger.nothing_left(Position::message(item.index()));
             return;
         }
         // A model may speak first as long as it calls nothing, so the first content never changes later.
@@ -205,7 +205,7 @@ impl Encoder {
             _ => None,
         });
         let sealed = Reasoning { sealed: true, ..issued?.clone() };
-        match self.sheet.target.bond(&sealed, WIRE.dialect) {
+        match self.state.target.bond(&sealed, WIRE.dialect) {
             Bond::Prefix(prefix) => Some(self.prefix() == prefix),
             _ => Some(false),
         }
@@ -213,7 +213,7 @@ impl Encoder {
 
     /// Whether the model saw everything before a part unchanged. Joining the previous content is a change.
     fn is_intact(&self, speaker: Speaker, place: usize, part: usize) -> bool {
-        self.sheet.ledger.is_intact(place, part) && !self.joins(speaker)
+        self.state.ledger.is_intact(place, part) && !self.joins(speaker)
     }
 
     fn call<'i>(
@@ -226,7 +226,7 @@ impl Encoder {
     ) -> (Piece<'i>, Call<'i>) {
         let at = Position::block(item.index(), exchange.block());
         let own = WIRE.own_bytes(item.message(), &item.message().blocks[exchange.block()]);
-        let (name, named) = self.sheet.spelling.tool(call, own, at, &mut self.sheet.ledger);
+        let (name, named) = self.state.spelling.tool(call, own, at, &mut self.state.ledger);
         let own_id = own.and_then(id_in);
         // Without an id in the source there is none to rename.
         let renamed = exchange.renamed().filter(|_| own_id.is_some()).map(ToString::to_string);
@@ -238,7 +238,7 @@ impl Encoder {
         let signature = own.map_or(Signature::Absent, Signature::in_part);
         let foreign = signature == Signature::Bound && !(intact && as_written);
         if foreign {
-            self.sheet.ledger.foreign_reasoning(at);
+            self.state.ledger.foreign_reasoning(at);
         }
         let signing = match (foreign, first && (foreign || signature == Signature::Absent)) {
             (_, true) => Signing::Sentinel,
@@ -250,7 +250,7 @@ impl Encoder {
             Some(raw) if as_written && signing == Signing::Kept => (raw.into(), true),
             Some(raw) if as_written => {
                 if signing == Signing::Sentinel && !foreign {
-                    let note = self.sheet.ledger.note(Rule::IrregularContent, at, Action::Inserted);
+                    let note = self.state.ledger.note(Rule::IrregularContent, at, Action::Inserted);
                     note.because("the first call of a content carries a signature");
                 }
                 (edited(raw, signing, &[]).into(), false)
@@ -269,7 +269,7 @@ impl Encoder {
 
     /// Writes a call, with the sentinel if it is the first of its content.
     fn new_call(&mut self, call: &ToolCall, wire: &Call<'_>, first: bool, at: Position) -> String {
-        let args = calls::object(wire.exchange, call, at, &mut self.sheet.ledger);
+        let args = calls::object(wire.exchange, call, at, &mut self.state.ledger);
         let call = Object::new().text_if("id", wire.id.as_ref()).text("name", &wire.name);
         let part = Object::new().object("functionCall", call.raw("args", &args));
         part.text_if("thoughtSignature", first.then_some(SENTINEL)).finish()
@@ -282,16 +282,16 @@ impl Encoder {
         else {
             return;
         };
-        if self.sheet.ledger.findings.last().is_some_and(|finding| finding.at.message == Some(index)) {
+        if self.state.ledger.findings.last().is_some_and(|finding| finding.at.message == Some(index)) {
             return;
         }
         let doc = Doc::of(native.raw.as_str());
         let unknown = doc.root().map_or_else(Vec::new, unknown_fields);
         let at = Position::message(index);
         if unknown.is_empty() {
-            self.sheet.ledger.irregular(at);
+            self.state.ledger.irregular(at);
         } else {
-            self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about(unknown.join(", "));
+            self.state.ledger.note(Rule::UnknownField, at, Action::LeftOut).about(unknown.join(", "));
         }
     }
 
@@ -328,13 +328,13 @@ impl Encoder {
             // Parts of one message belong together anyway.
             if last.index.replace(index) != Some(index) {
                 let at = Position::message(index);
-                self.sheet.ledger.role_order(at, Action::Joined, "roles alternate");
+                self.state.ledger.role_order(at, Action::Joined, "roles alternate");
             }
             if let Some(own) = last.own.take() {
-                self.sheet.list.open(head(speaker), END);
-                Parts::Own(own).into_list().iter().for_each(|part| self.sheet.list.part(part));
+                self.state.list.open(head(speaker), END);
+                Parts::Own(own).into_list().iter().for_each(|part| self.state.list.part(part));
             }
-            parts.into_list().iter().for_each(|part| self.sheet.list.part(part));
+            parts.into_list().iter().for_each(|part| self.state.list.part(part));
             return;
         }
         self.begin(speaker, parts, Some(index), false);
@@ -347,8 +347,8 @@ impl Encoder {
         let own = match parts {
             Parts::Own(message) => Some(message),
             Parts::New(parts) => {
-                self.sheet.list.open(head(speaker), END);
-                parts.iter().for_each(|part| self.sheet.list.part(part));
+                self.state.list.open(head(speaker), END);
+                parts.iter().for_each(|part| self.state.list.part(part));
                 None
             }
         };
@@ -358,7 +358,7 @@ impl Encoder {
     /// Writes the last content, if it was held back.
     fn write_own(&mut self) {
         if let Some(own) = self.content.as_mut().and_then(|last| last.own.take()) {
-            self.sheet.list.push(own.native_text());
+            self.state.list.push(own.native_text());
         }
     }
 }

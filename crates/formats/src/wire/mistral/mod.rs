@@ -12,7 +12,7 @@ pub static WIRE: Wire = Wire {
     provider: "Mistral",
     repeats: &[],
     ends_with_user: true,
-    limits: Limits::NONE,
+    limits: RequestLimits::NONE,
     legal_id: |id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
     id_length: 9,
     encoder: write::encoder,

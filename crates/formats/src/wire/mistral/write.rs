@@ -5,18 +5,18 @@
 //! with the user message, so that results at the end of a history do not change.
 
 use super::WIRE;
-use crate::wire::{prelude::*, render::Content};
+use crate::wire::{prelude::*, render::ChatContent};
 
 /// The assistant message between results and a user message.
 const BRIDGE: &str = "Understood.";
 
 pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
-    pass::begun(Encoder { sheet: Sheet::new(&WIRE, settings), last: Last::Nobody, after_tool: false })
+    pass::begun(Encoder { state: EncoderState::new(&WIRE, settings), last: Last::Nobody, after_tool: false })
 }
 
 #[derive(Clone)]
 struct Encoder {
-    sheet: Sheet,
+    state: EncoderState,
     last: Last,
     /// Whether the last message is a tool's.
     after_tool: bool,
@@ -25,7 +25,7 @@ struct Encoder {
 const CHOICE: ChoiceSyntax = ChoiceSyntax { any: "\"any\"", ..ChoiceSyntax::CHAT };
 
 impl Pass for Encoder {
-    on_sheet!();
+    with_state!();
 
     fn last(&self) -> Last {
         self.last
@@ -36,26 +36,26 @@ impl Pass for Encoder {
     }
 
     fn instruct(&mut self, texts: Vec<String>) {
-        let content = Content::of(&texts).json();
+        let content = ChatContent::of(&texts).json();
         self.push("system", &content.unwrap_or_default());
     }
 
     fn late_system(&mut self, texts: Vec<String>, index: usize) {
-        let content = Content::of(&texts).json();
+        let content = ChatContent::of(&texts).json();
         self.push_user(&content.unwrap_or_default(), Position::message(index));
     }
 
     fn user(&mut self, _: usize, item: ItemRef<'_>) {
         let at = Position::message(item.index());
-        let Some(fragments) = self.sheet.user_fragments(item) else { return };
-        let mut content = Content::default();
+        let Some(fragments) = self.state.user_fragments(item) else { return };
+        let mut content = ChatContent::default();
         for piece in fragments {
             match piece.kind {
                 FragmentKind::Text(text) if text.is_empty() => {}
                 FragmentKind::Text(text) => content.text(&text),
                 FragmentKind::Media(kind) => match media_chunk(kind) {
                     Some(chunk) => content.part(chunk),
-                    None => content.text(&self.sheet.ledger.as_text(kind, piece.at)),
+                    None => content.text(&self.state.ledger.as_text(kind, piece.at)),
                 },
             }
         }
@@ -64,18 +64,18 @@ impl Pass for Encoder {
 
     fn assistant(&mut self, _: usize, item: ItemRef<'_>) {
         let at = Position::message(item.index());
-        let mut content = Content::default();
+        let mut content = ChatContent::default();
         let mut list = Vec::new();
         let mut sent = Vec::new();
         for part in item.parts() {
-            if let Some(thought) = fragments::thought(part, &self.sheet.target, WIRE.dialect) {
+            if let Some(thought) = fragments::thought(part, &self.state.target, WIRE.dialect) {
                 let text = render::text_block(thought);
                 content.part(format!("{{\"type\":\"thinking\",\"thinking\":[{text}]}}"));
                 continue;
             }
             let PartRef::Exchange(exchange, call) = part else {
-                for piece in fragments::of_part(part, item.index(), &mut self.sheet.ledger) {
-                    let text = piece.into_text(&mut self.sheet.ledger);
+                for piece in fragments::of_part(part, item.index(), &mut self.state.ledger) {
+                    let text = piece.into_text(&mut self.state.ledger);
                     if !text.is_empty() {
                         content.text(&text);
                     }
@@ -83,13 +83,13 @@ impl Pass for Encoder {
                 continue;
             };
             let at = Position::block(item.index(), exchange.block());
-            let spelled = self.sheet.spell(item, exchange, call);
-            list.push(calls::function_call(&spelled, exchange, call, at, &mut self.sheet.ledger));
+            let spelled = self.state.spell(item, exchange, call);
+            list.push(calls::function_call(&spelled, exchange, call, at, &mut self.state.ledger));
             sent.push((exchange, spelled));
         }
         let content = content.json();
         if content.is_none() && sent.is_empty() {
-            self.sheet.ledger.nothing_left(at);
+            self.state.ledger.nothing_left(at);
             return;
         }
         let content = content.unwrap_or_else(|| render::quoted(""));
@@ -100,20 +100,20 @@ impl Pass for Encoder {
         if self.last == Last::Nobody {
             self.open(at, "a conversation begins with a user message");
         }
-        self.sheet.push(&message.finish());
+        self.state.push(&message.finish());
         (self.last, self.after_tool) = (Last::Model(Some(item.index())), false);
         self.results(&sent, at);
     }
 
     fn surroundings(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
-        let target = Arc::clone(&self.sheet.target);
+        let target = Arc::clone(&self.state.target);
         let context = &target.context;
-        let Declared { names, tools, .. } = tools::declared(&mut self.sheet, tools::function_with_schema);
+        let Declared { names, tools, .. } = tools::declared(&mut self.state, tools::function_with_schema);
         if !tools.is_empty() {
             around.put("tools", render::list(tools));
         }
-        let choice = tools::choice(&mut self.sheet, &names);
+        let choice = tools::choice(&mut self.state, &names);
         if let Some(choice) = &choice {
             around.put("tool_choice", CHOICE.write(choice));
         }
@@ -125,16 +125,16 @@ impl Pass for Encoder {
 impl Encoder {
     /// Writes the results of a batch, one message each, then a user message with their media.
     fn results(&mut self, sent: &[(ExchangeRef<'_>, Spelled)], at: Position) {
-        let mut media = Content::default();
+        let mut media = ChatContent::default();
         for (exchange, Spelled { id, name, .. }) in sent {
-            let mut content = Content::default();
+            let mut content = ChatContent::default();
             if exchange.results().len() == 0 {
                 content.text(sound::NO_RESULT);
             }
             for result in exchange.results() {
-                let said = fragments::of_result(result, &mut self.sheet.ledger);
+                let said = fragments::of_result(result, &mut self.state.ledger);
                 if result.result().is_error {
-                    self.sheet.ledger.error_flag(render::position(result));
+                    self.state.ledger.error_flag(render::position(result));
                 }
                 for piece in said {
                     match piece.kind {
@@ -142,13 +142,13 @@ impl Encoder {
                         FragmentKind::Text(text) => content.text(&text),
                         FragmentKind::Media(kind) => match media_chunk(kind) {
                             Some(chunk) => {
-                                let ledger = &mut self.sheet.ledger;
+                                let ledger = &mut self.state.ledger;
                                 ledger.change(Rule::MovedMedia, piece.at, Action::Moved).about(id.as_str());
                                 content.text(render::shown_next(kind));
                                 media.text(&format!("[from the result of call {id}]"));
                                 media.part(chunk);
                             }
-                            None => content.text(&self.sheet.ledger.as_text(kind, piece.at)),
+                            None => content.text(&self.state.ledger.as_text(kind, piece.at)),
                         },
                     }
                 }
@@ -156,10 +156,10 @@ impl Encoder {
             // The hosted API accepts a single text as a result.
             let texts: Vec<&str> = content.parts.iter().filter_map(|(_, text)| text.as_deref()).collect();
             if texts.len() > 1 {
-                self.sheet.ledger.note(Rule::IrregularContent, at, Action::Joined).about(id.as_str());
+                self.state.ledger.note(Rule::IrregularContent, at, Action::Joined).about(id.as_str());
             }
             let message = Object::new().text("role", "tool").text("content", texts.join("\n\n"));
-            self.sheet.push(&message.text("tool_call_id", id).text("name", name).finish());
+            self.state.push(&message.text("tool_call_id", id).text("name", name).finish());
             (self.last, self.after_tool) = (Last::User, true);
         }
         if let Some(json) = media.json() {
@@ -171,7 +171,7 @@ impl Encoder {
     fn push_user(&mut self, content: &str, at: Position) {
         if self.after_tool {
             let why = "a user may not speak directly after a tool";
-            self.sheet.ledger.role_order(at, Action::Inserted, why);
+            self.state.ledger.role_order(at, Action::Inserted, why);
             self.push("assistant", &render::quoted(BRIDGE));
         }
         self.push("user", content);
@@ -179,7 +179,7 @@ impl Encoder {
     }
 
     fn push(&mut self, role: &str, content: &str) {
-        self.sheet.push(&format!("{{\"role\":\"{role}\",\"content\":{content}}}"));
+        self.state.push(&format!("{{\"role\":\"{role}\",\"content\":{content}}}"));
     }
 }
 

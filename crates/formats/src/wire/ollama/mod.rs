@@ -12,7 +12,7 @@ pub static WIRE: Wire = Wire {
     provider: "Ollama",
     repeats: &[],
     fields: Fields { max_tokens: ("options", Some("num_predict")), ..Fields::COMMON },
-    limits: Limits::NONE,
+    limits: RequestLimits::NONE,
     tool_name: |name| Cow::Borrowed(if name.is_empty() { "unknown_tool" } else { name }),
     legal_id: |_| true,
     streams_lines: true,

@@ -34,7 +34,7 @@ impl Assembly for LinesAssembly {
         let done = event.given("done").and_then(Value::as_bool);
         if done == Some(true) {
             let reason = word(event, "done_reason");
-            seen.stop = Some(if reason.is_empty() { Stop::Done } else { WIRE.stops.read(&reason) });
+            seen.stop = Some(if reason.is_empty() { StopReason::Done } else { WIRE.stops.read(&reason) });
             seen.done = true;
         }
         message.is_some() || done.is_some()

@@ -11,16 +11,16 @@ use crate::wire::prelude::*;
 const FAILED: &str = "[error]";
 
 pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
-    pass::begun(Encoder { sheet: Sheet::new(&WIRE, settings) })
+    pass::begun(Encoder { state: EncoderState::new(&WIRE, settings) })
 }
 
 #[derive(Clone)]
 struct Encoder {
-    sheet: Sheet,
+    state: EncoderState,
 }
 
 impl Pass for Encoder {
-    on_sheet!();
+    with_state!();
 
     fn say(&mut self, text: &str, index: usize) {
         self.push("user", &Content::of(text), Position::message(index));
@@ -32,9 +32,9 @@ impl Pass for Encoder {
 
     fn system(&mut self, item: ItemRef<'_>) {
         let at = Position::message(item.index());
-        let content = Content { texts: self.sheet.instructions(item), images: Vec::new() };
+        let content = Content { texts: self.state.instructions(item), images: Vec::new() };
         if content.texts.is_empty() {
-            self.sheet.ledger.nothing_left(at);
+            self.state.ledger.nothing_left(at);
         } else {
             self.push("system", &content, at);
         }
@@ -42,14 +42,14 @@ impl Pass for Encoder {
 
     fn user(&mut self, _: usize, item: ItemRef<'_>) {
         let at = Position::message(item.index());
-        let Some(fragments) = self.sheet.user_fragments(item) else { return };
+        let Some(fragments) = self.state.user_fragments(item) else { return };
         let mut content = Content::default();
         for piece in fragments {
             match piece.kind {
                 FragmentKind::Text(text) => content.text(text),
                 FragmentKind::Media(kind) => match image_data(kind) {
                     Some(data) => content.images.push(data),
-                    None => content.text(self.sheet.ledger.as_text(kind, piece.at)),
+                    None => content.text(self.state.ledger.as_text(kind, piece.at)),
                 },
             }
         }
@@ -63,13 +63,13 @@ impl Pass for Encoder {
         let mut list = Vec::new();
         let mut sent = Vec::new();
         for part in item.parts() {
-            if let Some(thought) = fragments::thought(part, &self.sheet.target, WIRE.dialect) {
+            if let Some(thought) = fragments::thought(part, &self.state.target, WIRE.dialect) {
                 thoughts.push(thought);
                 continue;
             }
             let PartRef::Exchange(exchange, call) = part else {
-                for piece in fragments::of_part(part, item.index(), &mut self.sheet.ledger) {
-                    content.text(piece.into_text(&mut self.sheet.ledger));
+                for piece in fragments::of_part(part, item.index(), &mut self.state.ledger) {
+                    content.text(piece.into_text(&mut self.state.ledger));
                 }
                 continue;
             };
@@ -78,7 +78,7 @@ impl Pass for Encoder {
             sent.push((exchange, name));
         }
         if content.texts.is_empty() && sent.is_empty() {
-            self.sheet.ledger.nothing_left(at);
+            self.state.ledger.nothing_left(at);
             return;
         }
         self.joined(&content, at);
@@ -89,16 +89,16 @@ impl Pass for Encoder {
         if !list.is_empty() {
             message = message.list("tool_calls", list);
         }
-        self.sheet.push(&message.finish());
+        self.state.push(&message.finish());
         self.results(&sent);
     }
 
     /// Tools are declared as in Chat Completions; there is no tool choice.
     fn surroundings(&mut self) -> Surroundings {
         let mut around = Surroundings::default();
-        let target = Arc::clone(&self.sheet.target);
+        let target = Arc::clone(&self.state.target);
         let context = &target.context;
-        let tools = tools::declared(&mut self.sheet, tools::function_with_schema).tools;
+        let tools = tools::declared(&mut self.state, tools::function_with_schema).tools;
         if !tools.is_empty() {
             around.put("tools", render::list(tools));
         }
@@ -140,8 +140,8 @@ impl Content {
 impl Encoder {
     /// Writes a call; also returns the name of its tool.
     fn call(&mut self, exchange: ExchangeRef<'_>, call: &ToolCall, at: Position) -> (String, String) {
-        let (name, _) = self.sheet.spelling.tool(call, None, at, &mut self.sheet.ledger);
-        let arguments = calls::object(exchange, call, at, &mut self.sheet.ledger);
+        let (name, _) = self.state.spelling.tool(call, None, at, &mut self.state.ledger);
+        let arguments = calls::object(exchange, call, at, &mut self.state.ledger);
         let function = Object::new().text("name", &name).raw("arguments", &arguments);
         (Object::new().object("function", function).finish(), name)
     }
@@ -161,35 +161,35 @@ impl Encoder {
             }
             self.joined(&content, last);
             let message = Object::new().text("role", "tool").text("tool_name", name);
-            self.sheet.push(&content.add_to(message).finish());
+            self.state.push(&content.add_to(message).finish());
         }
         if !shown.images.is_empty() {
             // One line per image, in the order of the images.
-            self.sheet.push(&shown.add_to(Object::new().text("role", "user")).finish());
+            self.state.push(&shown.add_to(Object::new().text("role", "user")).finish());
         }
     }
 
     /// Adds a result to the content of its message; its images go into the user message after the results.
     fn result(&mut self, result: ResultRef<'_>, name: &str, content: &mut Content, shown: &mut Content) {
         let mut texts = Vec::new();
-        for piece in fragments::of_result(result, &mut self.sheet.ledger) {
+        for piece in fragments::of_result(result, &mut self.state.ledger) {
             match piece.kind {
                 FragmentKind::Text(text) if text.is_empty() => {}
                 FragmentKind::Text(text) => texts.push(text.into_owned()),
                 FragmentKind::Media(kind) => match image_data(kind) {
                     Some(data) => {
-                        self.sheet.ledger.change(Rule::MovedMedia, piece.at, Action::Moved).about(name);
+                        self.state.ledger.change(Rule::MovedMedia, piece.at, Action::Moved).about(name);
                         texts.push(render::shown_next(kind).to_owned());
                         shown.text(format!("[from the result of tool {name}]"));
                         shown.images.push(data);
                     }
-                    None => texts.push(self.sheet.ledger.as_text(kind, piece.at)),
+                    None => texts.push(self.state.ledger.as_text(kind, piece.at)),
                 },
             }
         }
         if result.result().is_error {
             let at = render::position(result);
-            let replaced = self.sheet.ledger.change(Rule::ForeignField, at, Action::Replaced);
+            let replaced = self.state.ledger.change(Rule::ForeignField, at, Action::Replaced);
             replaced.about("is_error").because(format!("its text begins with {FAILED}"));
             match texts.first_mut() {
                 Some(first) => *first = format!("{FAILED} {first}"),
@@ -201,13 +201,13 @@ impl Encoder {
 
     fn push(&mut self, role: &str, content: &Content, at: Position) {
         self.joined(content, at);
-        self.sheet.push(&content.add_to(Object::new().text("role", role)).finish());
+        self.state.push(&content.add_to(Object::new().text("role", role)).finish());
     }
 
     /// Reports that several texts were joined.
     fn joined(&mut self, content: &Content, at: Position) {
         if content.texts.len() > 1 {
-            let joined = self.sheet.ledger.change(Rule::IrregularContent, at, Action::Replaced);
+            let joined = self.state.ledger.change(Rule::IrregularContent, at, Action::Replaced);
             joined.because(format!("{} texts in one string", content.texts.len()));
         }
     }

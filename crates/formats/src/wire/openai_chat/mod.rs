@@ -1,6 +1,7 @@
 //! OpenAI Chat Completions, and the many services that speak it.
 
 mod around;
+mod plain;
 pub(crate) mod stream;
 mod stream_calls;
 mod write;
@@ -12,7 +13,7 @@ use super::{
 use crate::messages::Style;
 
 /// The descriptor of the Chat Completions dialect.
-pub static WIRE: Wire = CHAT;
+pub static WIRE: Wire = Wire { plain: Some(plain::write), ..CHAT };
 
 /// The defaults of every descriptor: the other dialects list only their differences.
 pub(crate) const CHAT: Wire = Wire {
@@ -24,7 +25,11 @@ pub(crate) const CHAT: Wire = Wire {
     body_names_model: true,
     ends_with_user: false,
     has_cache_marks: false,
-    limits: Limits { tools: Some(("OAC-11", 128)), text: Some(("OAC-12", 10_485_760)), ..Limits::NONE },
+    limits: RequestLimits {
+        tools: Some(("OAC-11", 128)),
+        text: Some(("OAC-12", 10_485_760)),
+        ..RequestLimits::NONE
+    },
     media: Accepts { images: Some(media::PICTURES), documents: None, schemes: media::WEB },
     tool_name: |name| wire_name(name, 64),
     legal_id: |id| !id.is_empty() && id.chars().count() <= 40,
@@ -46,6 +51,8 @@ pub(crate) const CHAT: Wire = Wire {
         refused: "content_filter",
         paused: "",
     },
+    plain: None,
+    continues: |_, item| item.given("role").is_some_and(|role| role.is_str("tool")),
     encoder: write::encoder,
     decoder: Decoder::<stream::ChatAssembly>::boxed,
     answers: include_str!("answers.txt"),

@@ -53,7 +53,7 @@ impl ChatAssembly {
 
     /// Adds to a field, unless the piece is empty.
     fn add(&mut self, name: &str, value: Value<'_>) -> String {
-        let empty_list = value.kind() == Kind::Array && value.items().next().is_none();
+        let empty_list = value.kind() == ValueKind::Array && value.items().next().is_none();
         if value.is_null() || value.is_str("") || empty_list {
             return String::new();
         }
@@ -64,7 +64,7 @@ impl ChatAssembly {
     fn reasoning(&mut self, delta: Value<'_>, out: &mut Vec<Delta>) {
         let mut words = String::new();
         for &(name, sealed) in REASONING_FIELDS {
-            if let Some(value) = delta.given(name).filter(|value| value.kind() == Kind::String) {
+            if let Some(value) = delta.given(name).filter(|value| value.kind() == ValueKind::String) {
                 let piece = self.add(name, value);
                 if words.is_empty() && !sealed {
                     words = piece;
@@ -91,10 +91,11 @@ impl Assembly for ChatAssembly {
             let reason = word(choice, "finish_reason");
             if !reason.is_empty() {
                 let stop = WIRE.stops.read(&reason);
-                seen.stop = Some(if self.refused && stop == Stop::Done { Stop::Refused } else { stop });
+                seen.stop =
+                    Some(if self.refused && stop == StopReason::Done { StopReason::Refused } else { stop });
             }
             if whole.is_some() {
-                seen.stop.get_or_insert(Stop::Done);
+                seen.stop.get_or_insert(StopReason::Done);
                 seen.done = true;
                 break;
             }
@@ -143,11 +144,11 @@ enum Part {
 impl Content {
     fn add(&mut self, content: Value<'_>, out: &mut Vec<Delta>) {
         match content.kind() {
-            Kind::String => {
+            ValueKind::String => {
                 self.given = true;
                 show(self.text(content), Delta::Text, out);
             }
-            Kind::Array => content.items().for_each(|part| self.part(part, out)),
+            ValueKind::Array => content.items().for_each(|part| self.part(part, out)),
             _ => {}
         }
     }
@@ -175,7 +176,7 @@ impl Content {
                 }
                 let Some(Part::Thought(thought)) = self.parts.last_mut() else { return };
                 let texts = thinking.items().filter_map(|text| text.given("text"));
-                let alone = (thinking.kind() == Kind::String).then_some(thinking);
+                let alone = (thinking.kind() == ValueKind::String).then_some(thinking);
                 for text in alone.into_iter().chain(texts) {
                     show(thought.push(text), Delta::Reasoning, out);
                 }

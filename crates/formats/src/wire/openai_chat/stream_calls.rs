@@ -34,7 +34,7 @@ impl Calls {
 
     /// Adds a piece of a call, or a whole one.
     pub(super) fn add(&mut self, piece: Value<'_>, out: &mut Vec<Delta>) {
-        if piece.kind() != Kind::Object {
+        if piece.kind() != ValueKind::Object {
             return;
         }
         let custom = piece.given("custom");
@@ -130,11 +130,11 @@ impl Call {
 
     fn arguments(&mut self, value: Option<Value<'_>>) {
         match value {
-            Some(text) if text.kind() == Kind::String => {
+            Some(text) if text.kind() == ValueKind::String => {
                 self.arguments.push(text);
             }
             // Some servers send arguments as JSON instead of text.
-            Some(value) if matches!(value.kind(), Kind::Object | Kind::Array) => {
+            Some(value) if matches!(value.kind(), ValueKind::Object | ValueKind::Array) => {
                 self.arguments.push_str(value.raw());
             }
             _ => {}

@@ -6,21 +6,21 @@ use rejoin_record::{Role, limits};
 use super::WIRE;
 use crate::{
     messages::{REASONING_FIELDS, roles::is_among},
-    wire::{prelude::*, render::Content},
+    wire::{prelude::*, render::ChatContent},
 };
 
 const CALLS: usize = 128;
 
 pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
-    let mut sheet = Sheet::new(&WIRE, settings);
+    let mut state = EncoderState::new(&WIRE, settings);
     // In this dialect, reasoning does not depend on the names of tools.
-    sheet.ledger = Ledger::new(sheet.keeps_reasoning, WIRE.media);
-    pass::begun(Encoder { sheet, fields_of: None, voice: None, calls_lack_reasoning: false })
+    state.ledger = Ledger::new(state.keeps_reasoning, WIRE.media);
+    pass::begun(Encoder { state, fields_of: None, voice: None, calls_lack_reasoning: false })
 }
 
 #[derive(Clone)]
 pub(super) struct Encoder {
-    pub(super) sheet: Sheet,
+    pub(super) state: EncoderState,
     /// The last message whose other fields were written.
     fields_of: Option<usize>,
     /// The fields beside the content of the last message.
@@ -30,19 +30,19 @@ pub(super) struct Encoder {
 }
 
 impl Pass for Encoder {
-    on_sheet!();
+    with_state!();
 
     fn surroundings(&mut self) -> Surroundings {
         self.around()
     }
 
     fn say(&mut self, text: &str, _: usize) {
-        self.sheet.push(&format!("{{\"role\":\"user\",\"content\":{}}}", render::quoted(text)));
+        self.state.push(&format!("{{\"role\":\"user\",\"content\":{}}}", render::quoted(text)));
     }
 
     fn instruct(&mut self, texts: Vec<String>) {
-        let content = Content::of(&texts).json().unwrap_or_default();
-        self.sheet.push(&format!("{{\"role\":\"system\",\"content\":{content}}}"));
+        let content = ChatContent::of(&texts).json().unwrap_or_default();
+        self.state.push(&format!("{{\"role\":\"system\",\"content\":{content}}}"));
     }
 
     fn system(&mut self, item: ItemRef<'_>) {
@@ -56,7 +56,7 @@ impl Pass for Encoder {
     fn assistant(&mut self, place: usize, item: ItemRef<'_>) {
         let message: &Message = item.message();
         let own = WIRE.is_own(message);
-        let mut content = Content::default();
+        let mut content = ChatContent::default();
         let mut calls: Vec<Call<'_>> = Vec::new();
         // Whether plain and sealed reasoning of the message is sent with this item.
         let mut kept_reasoning = [false; 2];
@@ -75,15 +75,15 @@ impl Pass for Encoder {
                     let at = Position::block(item.index(), block);
                     match &kind.kind {
                         BlockKind::Reasoning(reasoning) => {
-                            let intact = self.sheet.ledger.is_intact(place, part_place);
+                            let intact = self.state.ledger.is_intact(place, part_place);
                             let ours = reasoning.origin.dialect.as_deref() == Some(WIRE.name);
-                            let keeps = ours && self.sheet.keeps_reasoning;
+                            let keeps = ours && self.state.keeps_reasoning;
                             let intact = keeps && (intact || !reasoning.sealed);
                             if own && self.replays(reasoning, intact, true) {
                                 kept_reasoning[usize::from(reasoning.sealed)] = true;
                             } else {
                                 left_out_reasoning = true;
-                                self.sheet.ledger.foreign_reasoning(at);
+                                self.state.ledger.foreign_reasoning(at);
                             }
                         }
                         // A refusal beside the content stays there.
@@ -93,7 +93,7 @@ impl Pass for Encoder {
                             speaks_otherwise = true;
                         }
                         BlockKind::Text(_) => self.part(&mut content, message, kind, "assistant", at),
-                        other => content.text(&self.sheet.ledger.as_text(other, at)),
+                        other => content.text(&self.state.ledger.as_text(other, at)),
                     }
                 }
                 PartRef::Exchange(exchange, call) => calls.push(self.call(item, exchange, call)),
@@ -109,15 +109,15 @@ impl Pass for Encoder {
         }
         let content_json = content.json();
         if content_json.is_none() && calls.is_empty() && !speaks_otherwise {
-            self.sheet.ledger.nothing_left(Position::message(item.index()));
+            self.state.ledger.nothing_left(Position::message(item.index()));
             return;
         }
         if item.is_complete() && own && !self.is_regular(message) {
-            self.sheet.ledger.irregular(Position::message(item.index()));
+            self.state.ledger.irregular(Position::message(item.index()));
         }
         if calls.len() > CALLS {
             let at = Position::message(item.index());
-            let split = self.sheet.ledger.change(Rule::SplitBatch, at, Action::Replaced);
+            let split = self.state.ledger.change(Rule::SplitBatch, at, Action::Replaced);
             split.because(format!("{} calls", calls.len()));
         }
         let mut fields: Vec<(&str, Option<String>)> = vec![("role", Some(String::from("\"assistant\"")))];
@@ -171,7 +171,7 @@ impl Encoder {
             self.push_raw(message);
             return;
         }
-        let mut content = Content::default();
+        let mut content = ChatContent::default();
         for (at, spoken) in item.parts().flat_map(|part| render::spoken(part, item.index())) {
             match spoken {
                 Spoken::Block(block) => self.part(&mut content, message, block, role, at),
@@ -183,7 +183,7 @@ impl Encoder {
         }
         let json = content.json().unwrap_or_else(|| String::from("\"\""));
         if item.is_complete() && WIRE.is_own(message) && !content.parts.is_empty() {
-            self.sheet.ledger.irregular(Position::message(item.index()));
+            self.state.ledger.irregular(Position::message(item.index()));
         }
         // Other fields of the source's message stay, unless it was split.
         let whole = item.is_complete() && WIRE.is_own(message);
@@ -195,84 +195,93 @@ impl Encoder {
         ];
         // Only the model refuses: under another role, the text of the field is part of the content now.
         let refuses = whole
-            && Doc::of(message.native_text()).root().is_some_and(|root| root.holds("refusal", Kind::String));
+            && Doc::of(message.native_text())
+                .root()
+                .is_some_and(|root| root.holds("refusal", ValueKind::String));
         fields.extend(refuses.then_some(("refusal", None)));
         self.push_fields(whole.then_some(message), &fields);
     }
 
     /// Adds a block to the content of a message.
-    fn part(&mut self, content: &mut Content, message: &Message, block: &Block, role: &str, at: Position) {
+    fn part(
+        &mut self,
+        content: &mut ChatContent,
+        message: &Message,
+        block: &Block,
+        role: &str,
+        at: Position,
+    ) {
         let user = role == "user";
         match &block.kind {
             BlockKind::Text(text) => {
-                self.sheet.ledger.lossy(text, at);
+                self.state.ledger.lossy(text, at);
                 match WIRE.own_bytes(message, block).filter(|raw| raw.starts_with('{')) {
                     Some(raw) => content.parts.push((raw.to_owned(), Some(text.to_string()))),
                     None => content.text(text),
                 }
             }
             BlockKind::Reasoning(_) => {
-                self.sheet.ledger.foreign_reasoning(at);
+                self.state.ledger.foreign_reasoning(at);
             }
             kind @ (BlockKind::Image(_) | BlockKind::Document(_)) if user => {
                 let own = WIRE.own_bytes(message, block).map(str::to_owned);
                 match own.or_else(|| media_part(kind, WIRE.is_own(message))) {
                     Some(part) => content.part(part),
-                    None => content.text(&self.sheet.ledger.as_text(kind, at)),
+                    None => content.text(&self.state.ledger.as_text(kind, at)),
                 }
             }
             BlockKind::Opaque(_) if user => match WIRE.own_bytes(message, block).map(str::to_owned) {
                 Some(raw) => content.part(raw),
-                None => content.text(&self.sheet.ledger.as_text(&block.kind, at)),
+                None => content.text(&self.state.ledger.as_text(&block.kind, at)),
             },
-            kind => content.text(&self.sheet.ledger.as_text(kind, at)),
+            kind => content.text(&self.state.ledger.as_text(kind, at)),
         }
     }
 
     fn call<'i>(&mut self, item: ItemRef<'i>, exchange: ExchangeRef<'i>, call: &'i ToolCall) -> Call<'i> {
         let at = Position::block(item.index(), exchange.block());
-        let spelled = self.sheet.spell(item, exchange, call);
+        let spelled = self.state.spell(item, exchange, call);
         let block = &item.message().blocks[exchange.block()];
         let as_written = spelled.as_written && exchange.arguments() == ArgumentsUse::AsWritten;
         let own = WIRE.own_bytes(item.message(), block).filter(|_| as_written);
         let json = match own {
             Some(raw) => raw.to_owned(),
-            None => calls::function_call(&spelled, exchange, call, at, &mut self.sheet.ledger),
+            None => calls::function_call(&spelled, exchange, call, at, &mut self.state.ledger),
         };
         Call { exchange, call, id: spelled.id, json, exact: own.is_some() }
     }
 
     /// Writes the results of a batch, one message each, then a user message with their media.
     fn results(&mut self, calls: &[Call<'_>]) {
-        let mut media = Content::default();
+        let mut media = ChatContent::default();
         for Call { exchange, call, id, .. } in calls {
             let results: Vec<ResultRef<'_>> = exchange.results().collect();
             if let Some(result) = exchange.in_place() {
                 let message = result.message();
                 if !WIRE.is_own(message) {
-                    self.sheet.ledger.left_out_fields(message, result.at().0);
+                    self.state.ledger.left_out_fields(message, result.at().0);
                 }
                 if message.blocks.len() == 1 && self.is_regular(message) && id == call.id.as_str() {
                     self.push_raw(message);
                     continue;
                 }
             }
-            let mut content = Content::default();
+            let mut content = ChatContent::default();
             if results.is_empty() {
                 content.text(sound::NO_RESULT);
             }
             for result in &results {
                 let at = render::position(*result);
                 if result.result().is_error && !WIRE.is_own(result.message()) {
-                    self.sheet.ledger.error_flag(at);
+                    self.state.ledger.error_flag(at);
                 }
                 for block in &result.result().content {
                     if render::is_media(block) {
                         let Some(part) = media_part(&block.kind, WIRE.is_own(result.message())) else {
-                            content.text(&self.sheet.ledger.as_text(&block.kind, at));
+                            content.text(&self.state.ledger.as_text(&block.kind, at));
                             continue;
                         };
-                        self.sheet.ledger.change(Rule::MovedMedia, at, Action::Moved).about(id.as_str());
+                        self.state.ledger.change(Rule::MovedMedia, at, Action::Moved).about(id.as_str());
                         content.text("[shown in the next user message]");
                         media.text(&format!("[from the result of call {id}]"));
                         media.part(part);
@@ -295,12 +304,12 @@ impl Encoder {
             };
             let source = source.filter(|message| WIRE.is_own(message));
             if source.is_some_and(|message| !self.is_regular(message)) {
-                self.sheet.ledger.irregular(Position::message(results[0].at().0));
+                self.state.ledger.irregular(Position::message(results[0].at().0));
             }
             self.push_fields(source.map(|message| &**message), &fields);
         }
         if let Some(json) = media.json() {
-            self.sheet.push(&format!("{{\"role\":\"user\",\"content\":{json}}}"));
+            self.state.push(&format!("{{\"role\":\"user\",\"content\":{json}}}"));
         }
     }
 
@@ -311,12 +320,12 @@ impl Encoder {
     /// Whether the messages come from a file that a program stored. That program's own fields are not part of a request; in a
     /// request body, all fields are the caller's.
     fn is_stored(&self) -> bool {
-        let context = &self.sheet.target.context;
+        let context = &self.state.target.context;
         context.dialect == Some(WIRE.dialect) && !context.whole_body && !context.bare_list
     }
 
     fn push_raw(&mut self, message: &Message) {
-        self.sheet.push(message.native_text());
+        self.state.push(message.native_text());
     }
 
     /// Writes a message with these fields; every other field of the source's message stays.
@@ -341,13 +350,13 @@ impl Encoder {
                 None if name == "tool_use_id"
                     || (name == "id" && source.is_some_and(|m| m.role == Role::Tool)) => {}
                 None if value.is_deeper_than(limits::NESTING) => {
-                    let at = Position::message(self.sheet.current);
-                    let note = self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut);
+                    let at = Position::message(self.state.current);
+                    let note = self.state.ledger.note(Rule::UnknownField, at, Action::LeftOut);
                     note.about(&*name).because("it is nested too deep");
                 }
                 None if self.is_stored() && is_own_field(&name) => {
-                    let at = Position::message(self.sheet.current);
-                    self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about(&*name);
+                    let at = Position::message(self.state.current);
+                    self.state.ledger.note(Rule::UnknownField, at, Action::LeftOut).about(&*name);
                 }
                 None => {
                     write::key(&mut out, &name);
@@ -362,7 +371,7 @@ impl Encoder {
             }
         }
         out.push('}');
-        self.sheet.push(&out);
+        self.state.push(&out);
     }
 }
 
@@ -382,9 +391,10 @@ fn voice_of(message: &Message) -> Voice {
     let field = |name| root.and_then(|root| root.given(name)).map(Value::kind);
     let (refusal, audio) = (field("refusal"), field("audio"));
     Voice {
-        speaks: message.form != Form::Text && (audio == Some(Kind::Object) || refusal == Some(Kind::String)),
-        refusal: refusal.is_some_and(|kind| kind != Kind::String),
-        audio: audio.is_some_and(|kind| kind != Kind::Object),
+        speaks: message.form != Form::Text
+            && (audio == Some(ValueKind::Object) || refusal == Some(ValueKind::String)),
+        refusal: refusal.is_some_and(|kind| kind != ValueKind::String),
+        audio: audio.is_some_and(|kind| kind != ValueKind::Object),
     }
 }
 

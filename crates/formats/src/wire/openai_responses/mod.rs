@@ -2,6 +2,7 @@
 
 mod around;
 mod pieces;
+mod plain;
 pub(crate) mod read;
 mod stream;
 mod write;
@@ -20,7 +21,7 @@ pub static WIRE: Wire = Wire {
         max_tokens: ("max_output_tokens", None),
         ..Fields::COMMON
     },
-    limits: Limits { least_answer: 16, ..CHAT.limits },
+    limits: RequestLimits { least_answer: 16, ..CHAT.limits },
     legal_id: |id| !id.is_empty() && id.chars().count() <= 64,
     tools: ToolSyntax { custom_is_free_text: true, ..ToolSyntax::COMMON },
     usage: UsageFields {
@@ -28,6 +29,11 @@ pub static WIRE: Wire = Wire {
         output: &["output_tokens"],
         cached: &["input_tokens_details.cached_tokens"],
         reasoning: &["output_tokens_details.reasoning_tokens"],
+    },
+    plain: Some(plain::write),
+    continues: |before, item| {
+        let is = |item: Value<'_>, end: &str| item.word("type").ends_with(end);
+        is(item, "_output") || (is(item, "_call") && is(before, "_call"))
     },
     encoder: write::encoder,
     decoder: Decoder::<stream::ResponseAssembly>::boxed,

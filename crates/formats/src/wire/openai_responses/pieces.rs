@@ -9,7 +9,7 @@ pub(super) fn streams(results: &[ResultRef<'_>]) -> Option<String> {
     for result in results {
         let [block] = &result.result().content[..] else { return None };
         let doc = Doc::parse(block.as_text()?).ok()?;
-        let list = doc.root().filter(|root| root.kind() == Kind::Array && root.is_clean())?;
+        let list = doc.root().filter(|root| root.kind() == ValueKind::Array && root.is_clean())?;
         if list.items().any(|chunk| chunk.get("outcome").is_none()) {
             return None;
         }

@@ -10,7 +10,7 @@ use super::{
     read::{Assembler, FORMAT, Source},
 };
 use crate::{
-    session::Place,
+    session::SourcePlace,
     wire::{
         arriving::{fault_in, without_item},
         prelude::*,
@@ -127,14 +127,14 @@ impl ResponseAssembly {
         let status = if status.is_empty() { ended_as } else { &status };
         let reason = response.given("incomplete_details").map(|details| word(details, "reason"));
         seen.stop = match (status, reason.as_deref()) {
-            ("completed", _) if self.refused => Some(Stop::Refused),
-            ("completed", _) => Some(Stop::Done),
-            ("incomplete", Some("max_output_tokens" | "max_tokens")) => Some(Stop::Length),
-            ("incomplete", Some("content_filter")) => Some(Stop::Refused),
-            ("incomplete", Some(other)) if !other.is_empty() => Some(Stop::Other(other.to_owned())),
+            ("completed", _) if self.refused => Some(StopReason::Refused),
+            ("completed", _) => Some(StopReason::Done),
+            ("incomplete", Some("max_output_tokens" | "max_tokens")) => Some(StopReason::Length),
+            ("incomplete", Some("content_filter")) => Some(StopReason::Refused),
+            ("incomplete", Some(other)) if !other.is_empty() => Some(StopReason::Other(other.to_owned())),
             // It still runs at the provider, but we do not wait for it.
             ("in_progress" | "queued" | "failed", _) => None,
-            (other, _) => Some(Stop::Other(other.to_owned())),
+            (other, _) => Some(StopReason::Other(other.to_owned())),
         };
         if let Some(error) = response.given("error") {
             seen.fault.get_or_insert_with(|| fault_in(error));
@@ -210,7 +210,7 @@ impl Assembly for ResponseAssembly {
         let mut assembler = Assembler::new(FORMAT);
         assembler.set_model(seen.model_text());
         for (index, item) in list.items().enumerate() {
-            let place = Place { index, offset: item.start(), line: None };
+            let place = SourcePlace { index, offset: item.start(), line: None };
             assembler.add(item, &Source::of(item, buffer, place, None));
         }
         assembler.flush();
@@ -227,7 +227,7 @@ impl Assembly for ResponseAssembly {
 }
 
 /// The text of a part of a message.
-fn said(part: Value<'_>) -> Option<String> {
+fn text_of_part(part: Value<'_>) -> Option<String> {
     match &*word(part, "type") {
         "output_text" => Some(word(part, "text")),
         "refusal" => Some(word(part, "refusal")),
@@ -243,7 +243,7 @@ impl Growth {
         }
         let is_message = word(item, "type") == "message";
         let parts = item.given("content").into_iter().flat_map(Value::items).filter(|_| is_message);
-        let told: usize = parts.filter_map(said).map(|text| text.len()).sum();
+        let told: usize = parts.filter_map(text_of_part).map(|text| text.len()).sum();
         // Text that was shown is kept, whatever the complete item holds.
         if self.streamed() <= told {
             self.texts.clear();
@@ -260,7 +260,8 @@ impl Growth {
         };
         match &*kind {
             "message" => {
-                for text in item.given("content").into_iter().flat_map(Value::items).filter_map(said) {
+                for text in item.given("content").into_iter().flat_map(Value::items).filter_map(text_of_part)
+                {
                     show(text, Delta::Text, out);
                 }
             }

@@ -16,9 +16,9 @@ use crate::wire::prelude::*;
 const PRIVATE: &str = "internal_chat_message_metadata_passthrough";
 
 pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
-    let sheet = Sheet::new(&WIRE, settings);
-    let mut encoder = Encoder { sheet, instructions: None, approvals: HashSet::new() };
-    if !encoder.sheet.same {
+    let state = EncoderState::new(&WIRE, settings);
+    let mut encoder = Encoder { state, instructions: None, approvals: HashSet::new() };
+    if !encoder.state.same {
         encoder.foreign_system();
     }
     Box::new(encoder)
@@ -26,7 +26,7 @@ pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> 
 
 #[derive(Clone)]
 pub(super) struct Encoder {
-    pub(super) sheet: Sheet,
+    pub(super) state: EncoderState,
     /// Another dialect's system prompt, if it is a single text.
     pub(super) instructions: Option<String>,
     /// The ids of the provider's requests for approval.
@@ -34,7 +34,7 @@ pub(super) struct Encoder {
 }
 
 impl Pass for Encoder {
-    on_sheet!();
+    with_state!();
 
     fn surroundings(&mut self) -> Surroundings {
         self.around()
@@ -44,18 +44,18 @@ impl Pass for Encoder {
     fn framed(&mut self, view: &SoundView) -> Surroundings {
         let mut around = self.around();
         let mut alone = view.items();
-        if let (Some(only), None, true) = (alone.next(), alone.next(), self.sheet.same)
+        if let (Some(only), None, true) = (alone.next(), alone.next(), self.state.same)
             && let Some(native) = &only.message().native
             && native.raw.as_str().starts_with('"')
             && Doc::parse(native.raw.as_str()).is_ok_and(|doc| doc.root().is_some_and(Value::is_clean))
             && only.is_complete()
-            && self.sheet.target.context.whole_body
+            && self.state.target.context.whole_body
         {
             around.list = Some(native.raw.as_str().to_owned());
             // Its message is not rewritten after all. A finding about a field around it stays.
             let stays =
                 |finding: &Finding| finding.rule != Rule::IrregularContent || finding.at.message.is_none();
-            self.sheet.ledger.findings.retain(stays);
+            self.state.ledger.findings.retain(stays);
         }
         around
     }
@@ -92,21 +92,21 @@ impl Pass for Encoder {
                     let regular = native.is_some_and(|native| items[native].regular);
                     match &content.kind {
                         BlockKind::Reasoning(reasoning) => {
-                            let intact = self.sheet.ledger.is_intact(place, part_place);
+                            let intact = self.state.ledger.is_intact(place, part_place);
                             let as_it_was = pieces.len() == block && pieces.iter().all(|piece| piece.exact);
                             if regular && self.replays(reasoning, intact, as_it_was) {
                                 let json = String::new();
                                 pieces.push(Piece { native, block, json, exact: true, reasoning: true });
                             } else {
-                                self.sheet.ledger.foreign_reasoning(at);
+                                self.state.ledger.foreign_reasoning(at);
                             }
                         }
                         BlockKind::Text(text) => {
-                            self.sheet.ledger.lossy(text, at);
+                            self.state.ledger.lossy(text, at);
                             let json = answer_item(text);
                             let exact = regular && !text.is_lossy();
                             if own && !regular {
-                                self.sheet.ledger.irregular(at);
+                                self.state.ledger.irregular(at);
                             }
                             pieces.push(Piece { native, block, json, exact, reasoning: false });
                         }
@@ -116,7 +116,7 @@ impl Pass for Encoder {
                             pieces.push(Piece { native, block, json, exact: regular, reasoning: false });
                         }
                         other => {
-                            let json = answer_item(&self.sheet.ledger.as_text(other, at));
+                            let json = answer_item(&self.state.ledger.as_text(other, at));
                             pieces.push(Piece { native, block, json, exact: false, reasoning: false });
                         }
                     }
@@ -134,12 +134,12 @@ impl Pass for Encoder {
         }
         self.drop_dangling(item, &mut pieces, &ranges);
         if pieces.is_empty() {
-            self.sheet.ledger.nothing_left(Position::message(item.index()));
+            self.state.ledger.nothing_left(Position::message(item.index()));
             return;
         }
         // Empty items are reported.
         for empty in ranges.iter().filter(|range| range.is_empty()) {
-            self.sheet.ledger.nothing_left(Position::block(item.index(), empty.start));
+            self.state.ledger.nothing_left(Position::block(item.index(), empty.start));
         }
         self.push_answer(item, native, &pieces, &ranges);
         for waiting in &sent {
@@ -172,10 +172,10 @@ struct Sent<'i> {
 impl Encoder {
     /// Takes another dialect's system prompt: a single text goes into a field, several become a message.
     fn foreign_system(&mut self) {
-        let system = self.sheet.target.context.system();
+        let system = self.state.target.context.system();
         let texts: Vec<&str> =
             system.iter().filter(|piece| !piece.text.is_blank()).map(|piece| &*piece.text).collect();
-        self.sheet.ledger.lossy_system(&self.sheet.target.context);
+        self.state.ledger.lossy_system(&self.state.target.context);
         match texts[..] {
             [] => {}
             [only] => self.instructions = Some(only.to_owned()),
@@ -203,7 +203,7 @@ impl Encoder {
         for (at, spoken) in item.parts().flat_map(|part| render::spoken(part, item.index())) {
             let (json, text) = match spoken {
                 Spoken::Block(Block { kind: BlockKind::Reasoning(_), .. }) => {
-                    self.sheet.ledger.foreign_reasoning(at);
+                    self.state.ledger.foreign_reasoning(at);
                     continue;
                 }
                 Spoken::Block(block) => {
@@ -221,7 +221,7 @@ impl Encoder {
             only_text = Some(String::new());
         }
         if item.is_complete() && WIRE.is_own(message) {
-            self.sheet.ledger.irregular(Position::message(item.index()));
+            self.state.ledger.irregular(Position::message(item.index()));
         }
         match only_text.filter(|_| parts.len() <= 1) {
             Some(text) => self.push_content(role, &render::quoted(&text)),
@@ -234,14 +234,14 @@ impl Encoder {
         let own = WIRE.own_bytes(message, block);
         match (&block.kind, own.filter(|raw| raw.starts_with('{'))) {
             // Items that only the API understands cannot be parts.
-            (kind @ BlockKind::Opaque(_), _) => part("input_text", &self.sheet.ledger.as_text(kind, at)),
+            (kind @ BlockKind::Opaque(_), _) => part("input_text", &self.state.ledger.as_text(kind, at)),
             (_, Some(raw)) => raw.to_owned(),
             (BlockKind::Text(text), None) => {
-                self.sheet.ledger.lossy(text, at);
+                self.state.ledger.lossy(text, at);
                 part("input_text", text)
             }
             (kind, None) => media_part(kind, WIRE.is_own(message))
-                .unwrap_or_else(|| part("input_text", &self.sheet.ledger.as_text(kind, at))),
+                .unwrap_or_else(|| part("input_text", &self.state.ledger.as_text(kind, at))),
         }
     }
 
@@ -265,7 +265,7 @@ impl Encoder {
 
     /// Removes the id of an item that only the API understands.
     fn unnamed(&mut self, opaque: &Opaque, at: Position) -> String {
-        self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about("id");
+        self.state.ledger.note(Rule::UnknownField, at, Action::LeftOut).about("id");
         without_field(opaque.raw.as_str(), "id")
     }
 
@@ -280,7 +280,7 @@ impl Encoder {
                 .get(index + 1)
                 .is_some_and(|next| successor.is_some_and(|range| range.contains(&next.block)) && next.exact);
             if !follows {
-                self.sheet.ledger.foreign_reasoning(Position::block(item.index(), pieces[index].block));
+                self.state.ledger.foreign_reasoning(Position::block(item.index(), pieces[index].block));
                 pieces.remove(index);
             }
         }
@@ -316,10 +316,10 @@ impl Encoder {
                     // The API expects reasoning before an item with its own id; without the reasoning, the id is left out.
                     let named = bare[piece.block] && has_id(raw);
                     if named && hosted.is_some_and(|hosted| hosted.needs_id) {
-                        let text = self.sheet.ledger.as_text(&item.message().blocks[piece.block].kind, at);
+                        let text = self.state.ledger.as_text(&item.message().blocks[piece.block].kind, at);
                         self.push(&answer_item(&text));
                     } else if named {
-                        self.sheet.ledger.note(Rule::UnknownField, at, Action::LeftOut).about("id");
+                        self.state.ledger.note(Rule::UnknownField, at, Action::LeftOut).about("id");
                         self.push(&without_field(raw, "id"));
                     } else {
                         self.approvals.extend(hosted.and_then(|_| approval_asked(raw)));
@@ -352,13 +352,13 @@ impl Encoder {
         if own.is_none() {
             kind = Call::FUNCTION;
         }
-        let Spelled { id, name, as_written: spelled_so } = self.sheet.spell(item, exchange, call);
+        let Spelled { id, name, as_written: spelled_so } = self.state.spell(item, exchange, call);
         let as_written = exchange.arguments() == ArgumentsUse::AsWritten;
         if regular && own.is_some() && as_written && spelled_so {
             return (String::new(), true, Sent { exchange, call, id, kind });
         }
         if WIRE.is_own(item.message()) && !regular && spelled_so {
-            self.sheet.ledger.irregular(at);
+            self.state.ledger.irregular(at);
         }
         if let Some(raw) = own.filter(|_| kind != Call::FUNCTION && as_written) {
             // Only ids and names change.
@@ -368,7 +368,7 @@ impl Encoder {
             }
             return (json, false, Sent { exchange, call, id, kind });
         }
-        let arguments = calls::text(exchange, call, at, &mut self.sheet.ledger);
+        let arguments = calls::text(exchange, call, at, &mut self.state.ledger);
         let json = Object::new().text("type", "function_call").text("call_id", &id).text("name", &name);
         let json = json.text("arguments", arguments).finish();
         (json, false, Sent { exchange, call, id, kind: Call::FUNCTION })
@@ -376,11 +376,11 @@ impl Encoder {
 
     fn result(&mut self, Sent { exchange, call, id, kind }: &Sent<'_>) {
         let results: Vec<ResultRef<'_>> = exchange.results().collect();
-        self.sheet.list.source = results.last().map(|result| result.at().0);
+        self.state.list.source = results.last().map(|result| result.at().0);
         if let Some(result) = exchange.only_result() {
             let message = result.message();
             if !WIRE.is_own(message) {
-                self.sheet.ledger.left_out_fields(message, result.at().0);
+                self.state.ledger.left_out_fields(message, result.at().0);
             }
             if let Some(raw) = self.own_result(result, *kind) {
                 // Its position does not matter; only the id may change.
@@ -392,7 +392,7 @@ impl Encoder {
             }
             if WIRE.is_own(message) && is_regular_item(message) {
                 // It answers a call of another kind.
-                self.sheet.ledger.irregular(Position::message(result.at().0));
+                self.state.ledger.irregular(Position::message(result.at().0));
             }
         }
         let mut parts: Vec<String> = Vec::new();
@@ -404,7 +404,7 @@ impl Encoder {
         for result in &results {
             let at = render::position(*result);
             if result.result().is_error && !WIRE.is_own(result.message()) {
-                self.sheet.ledger.error_flag(at);
+                self.state.ledger.error_flag(at);
             }
             for block in &result.result().content {
                 only_text = block.as_text().map(|text| text.to_string()).filter(|_| parts.is_empty());
@@ -412,7 +412,7 @@ impl Encoder {
             }
             let message = result.message();
             if WIRE.is_own(message) && !is_regular_item(message) {
-                self.sheet.ledger.irregular(Position::message(result.at().0));
+                self.state.ledger.irregular(Position::message(result.at().0));
             }
         }
         let output = match only_text.filter(|_| parts.len() == 1) {
@@ -442,9 +442,9 @@ impl Encoder {
         // The API does not know Codex's private field.
         if json.contains(PRIVATE) {
             let json = without_field(json, PRIVATE);
-            return self.sheet.push(&json);
+            return self.state.push(&json);
         }
-        self.sheet.push(json);
+        self.state.push(json);
     }
 
     fn push_content(&mut self, role: &str, content: &str) {

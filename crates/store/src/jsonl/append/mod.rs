@@ -27,7 +27,7 @@ use crate::{
     files,
     open::Access,
     scan,
-    store::Item,
+    store::StoredItem,
 };
 
 /// The remembered end of a file.
@@ -334,7 +334,7 @@ pub(super) fn stored_already(locked: &Locked, after: Option<Tail>, entries: &[En
     let mut reached = after.is_none();
     let span = Span { from: after.map_or(0, |tail| tail.seq), locked: true };
     let read = read::read(&locked.file, span, &mut |read| {
-        if let Item::Entry(entry) = read.item {
+        if let StoredItem::Entry(entry) = read.item {
             match after {
                 Some(after) if entry.envelope().seq <= after.seq => reached |= Tail::of(&entry) == after,
                 _ => later.push((entry.id(), entry.hash())),
@@ -354,7 +354,7 @@ pub(super) fn check_parents(locked: &mut Locked, entries: &[Entry]) -> StoreResu
     let Locked { file, end, .. } = locked;
     let mut read_all = Some(|seen: &mut HashMap<EntryId, (u64, Hash)>| {
         read::read(file, Span { from: 0, locked: true }, &mut |read| {
-            if let Item::Entry(entry) = read.item {
+            if let StoredItem::Entry(entry) = read.item {
                 seen.insert(entry.id(), (entry.envelope().seq, entry.hash()));
             }
             ControlFlow::Continue(())

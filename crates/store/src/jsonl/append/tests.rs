@@ -111,7 +111,7 @@ fn set_aside_twice_is_one_file_that_is_never_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path());
     let damage = crate::store::Damage {
-        place: crate::store::Place::Line(1),
+        place: crate::store::StoragePlace::Line(1),
         why: String::new(),
         bytes: b"torn".to_vec(),
         torn: true,

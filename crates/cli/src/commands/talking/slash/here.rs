@@ -160,7 +160,7 @@ impl Talking {
 
     /// Connects to who is chosen, from the next message on.
     fn answer_with(&mut self, chosen: Talk) -> Result<(), Failure> {
-        let recorded = rejoin::Wanted::of(self.worker.conversation());
+        let recorded = rejoin::ProviderChoice::of(self.worker.conversation());
         let answering = answering::choose_for_turn(&self.desk, &chosen, Some(&recorded))?;
         let summariser = window::summariser(&self.desk, &chosen, self.worker.conversation(), &answering);
         self.worker.set_window(window::fitting(&self.desk, answering.provider.endpoint()));

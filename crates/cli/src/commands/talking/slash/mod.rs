@@ -30,7 +30,7 @@ use crate::{
 const RESULT_CHARS: usize = 40_000;
 
 /// What a line at the prompt comes to.
-pub enum Said {
+pub enum LineOutcome {
     /// It is dealt with.
     Done,
     /// The prompt ends.
@@ -68,22 +68,22 @@ impl Outcome {
 
 impl Talking {
     /// Decides what a line means, and does it if it is no message.
-    pub(super) async fn understand(&mut self, line: &str, stop: &Stop) -> Result<Said, Failure> {
+    pub(super) async fn understand(&mut self, line: &str, stop: &Stop) -> Result<LineOutcome, Failure> {
         if line.trim().is_empty() {
-            return Ok(if self.unfinished { Said::Turn(TurnInput::GoOn) } else { Said::Done });
+            return Ok(if self.unfinished { LineOutcome::Turn(TurnInput::GoOn) } else { LineOutcome::Done });
         }
         // What was pasted may have several lines. It is not run.
         if let Some(command) = line.trim().strip_prefix('!').filter(|command| !command.contains('\n')) {
-            return self.run_by_hand(command, stop).await.map(|()| Said::Done);
+            return self.run_by_hand(command, stop).await.map(|()| LineOutcome::Done);
         }
         match table::understand(line) {
-            Line::Message(text) => Ok(Said::Turn(self.message(text))),
+            Line::Message(text) => Ok(LineOutcome::Turn(self.message(text))),
             Line::Unknown(name, near) => {
                 let name = output::harmless(name);
                 let near = if near.is_empty() { String::new() } else { format!(" Did you mean {near}?") };
                 output::talk(&format!("There is no command /{name}.{near}"));
                 output::talk("/help lists the commands. To send the line as a message, begin it with \\.");
-                Ok(Said::Done)
+                Ok(LineOutcome::Done)
             }
             Line::Command(command, rest) => self.obey(command, rest, line.trim(), stop).await,
         }
@@ -96,7 +96,7 @@ impl Talking {
         rest: &str,
         typed: &str,
         stop: &Stop,
-    ) -> Result<Said, Failure> {
+    ) -> Result<LineOutcome, Failure> {
         output::start_copy();
         let done = match command.runs {
             Runs::As(words, takes) => self.run_as(command, words, takes, rest),
@@ -121,8 +121,8 @@ impl Talking {
         let leaves = matches!(outcome.then, Then::Switch(_));
         self.keep_command(typed, &result, outcome.failed, command.keeps != Keeps::Nothing && !leaves);
         match outcome.then {
-            Then::Stay => Ok(Said::Done),
-            Then::Leave => Ok(Said::Leave),
+            Then::Stay => Ok(LineOutcome::Done),
+            Then::Leave => Ok(LineOutcome::Leave),
             Then::Switch(mut next) => {
                 if !self.has_begun() {
                     // What was typed at this prompt so far belongs to the conversation that goes on.
@@ -134,7 +134,7 @@ impl Talking {
                 *self = *next;
                 // The question that was open when its last process ended is asked again at once.
                 let goes_on = std::mem::take(&mut self.go_on_first);
-                Ok(if goes_on { Said::Turn(TurnInput::GoOn) } else { Said::Done })
+                Ok(if goes_on { LineOutcome::Turn(TurnInput::GoOn) } else { LineOutcome::Done })
             }
         }
     }

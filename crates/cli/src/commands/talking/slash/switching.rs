@@ -19,7 +19,7 @@ use crate::{
         talking::{self, Opening, Talking},
         undo,
     },
-    desk,
+    context,
     failure::Failure,
     output::{self, harmless, local_time, paint, plural},
     picker,
@@ -197,7 +197,7 @@ impl Talking {
 /// Lists the newest conversations.
 fn list(store: &dyn Store) -> Result<Outcome, Failure> {
     let page = store.list(&Query { limit: Some(LISTED), ..Query::default() });
-    let page = page.map_err(|why| desk::unusable(store.location(), why))?;
+    let page = page.map_err(|why| context::unusable(store.location(), why))?;
     for summary in &page.conversations {
         let title = harmless(summary.title.as_deref().unwrap_or("(untitled)"));
         let state = summary.shown_state();

@@ -46,7 +46,7 @@ fn every_service_is_asked_the_same_way() {
 fn ollama_answers_in_one_piece() {
     let line = r#"{"model":"llama2","message":{"role":"assistant","content":"42"},"done":true,"done_reason":"stop","prompt_eval_count":7,"eval_count":2}"#;
     let server = Server::new(vec![Answer::of(200, "application/json", line)]);
-    let choice = crate::Wanted {
+    let choice = crate::ProviderChoice {
         provider: Some(String::from("ollama")),
         model: Some(String::from("llama2")),
         base_url: Some(server.url.clone()),

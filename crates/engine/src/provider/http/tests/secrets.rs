@@ -102,7 +102,7 @@ fn a_key_is_in_no_excerpt() {
 #[test]
 fn a_key_that_cannot_be_sent_is_named_by_its_place() {
     let keys = crate::auth::Keys::in_variables(|_| Some(String::from("sk-line\nbreak-0123456789")));
-    let choice = crate::Wanted { provider: Some(String::from("openai")), ..Default::default() };
+    let choice = crate::ProviderChoice { provider: Some(String::from("openai")), ..Default::default() };
     let error = registry::connect(&choice, &keys, &quick()).map(|_| ()).unwrap_err();
     assert!(matches!(&error, ProviderError::NoKey { .. }));
     let shown = format!("{error} {error:?} {:?}", error.hint());

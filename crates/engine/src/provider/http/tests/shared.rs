@@ -13,7 +13,7 @@ pub use testkit::loopback::scripted::{Answer, Asked, Ending, Server};
 
 use super::super::{Addresses, HttpOptions, HttpProvider};
 use crate::{
-    Wanted,
+    ProviderChoice,
     auth::Keys,
     provider::{Provider, ProviderError, Request, SendProgress, connect::wire, context_of},
 };
@@ -70,11 +70,11 @@ pub fn provider_at(name: &str, server: &Server) -> HttpProvider {
 /// A provider at an address.
 pub fn provider_with(name: &str, url: &str, options: HttpOptions) -> HttpProvider {
     let model = Some(String::from("some-model"));
-    let choice = Wanted {
+    let choice = ProviderChoice {
         provider: Some(name.to_owned()),
         model,
         base_url: Some(url.to_owned()),
-        ..Wanted::default()
+        ..ProviderChoice::default()
     };
     let keys = Keys::in_variables(|_| Some(String::from(SECRET)));
     wire(&choice, &keys, &options).unwrap().reading_with(words)

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rejoin_formats::wire::stream::{Delta, End, Stop};
+use rejoin_formats::wire::stream::{Delta, End, StopReason};
 
 use super::{super::HttpOptions, shared::*};
 use crate::provider::{Provider as _, SendProgress};
@@ -21,7 +21,7 @@ fn deltas_come_in_order_and_the_end_is_the_end() {
     let (answer, told) = ask(&provider_at("custom", &server));
     let answer = answer.unwrap();
     assert_eq!(words_of(&told), ["a", "b", "c"]);
-    assert_eq!(answer.end, End::Complete(Stop::Done));
+    assert_eq!(answer.end, End::Complete(StopReason::Done));
 }
 
 /// Once the end was seen nothing more is waited for, even if the connection stays open.
@@ -31,7 +31,7 @@ fn the_end_does_not_wait_for_the_connection() {
     let options = HttpOptions { read_timeout: Duration::from_secs(60), ..quick() };
     let before = Instant::now();
     let (answer, _) = ask(&provider_with("custom", &server.url, options));
-    assert_eq!(answer.unwrap().end, End::Complete(Stop::Done));
+    assert_eq!(answer.unwrap().end, End::Complete(StopReason::Done));
     assert!(before.elapsed() < Duration::from_secs(30));
 }
 
@@ -151,7 +151,7 @@ fn an_answer_in_one_piece_is_an_answer() {
     let answer = answer.unwrap();
     assert_eq!(text(&answer), "all at once");
     assert_eq!(words_of(&told), ["all at once"]);
-    assert_eq!(answer.end, End::Complete(Stop::Length));
+    assert_eq!(answer.end, End::Complete(StopReason::Length));
     assert_eq!(answer.model.as_deref(), Some("m-1"));
     assert_eq!(answer.usage.map(|usage| (usage.input, usage.output)), Some((3, 4)));
 }
@@ -168,13 +168,13 @@ fn an_answer_is_what_it_is_and_not_what_it_is_called() {
         let received = received.unwrap_or_else(|error| panic!("{answer:?}: {error}"));
         assert_eq!(
             (text(&received).as_str(), &received.end),
-            ("ab", &End::Complete(Stop::Done)),
+            ("ab", &End::Complete(StopReason::Done)),
             "{answer:?}"
         );
     }
     // Cut after its last bracket it is an answer all the same; cut in the middle it is none.
     let server = Server::new(vec![Answer::json(200, whole).ending(Ending::Cut)]);
-    assert_eq!(ask(&provider_at("custom", &server)).0.unwrap().end, End::Complete(Stop::Done));
+    assert_eq!(ask(&provider_at("custom", &server)).0.unwrap().end, End::Complete(StopReason::Done));
     let half = &whole[..whole.len() - 9];
     let server = Server::new(vec![Answer::json(200, half).ending(Ending::Cut)]);
     assert_eq!(error_of(&provider_at("custom", &server)).code(), "GARBAGE");

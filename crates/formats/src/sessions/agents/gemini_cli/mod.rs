@@ -26,14 +26,27 @@ pub(crate) const KNOWN: &[Known] = &[
 
 /// Whether a text is a session of Gemini CLI.
 pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
-    let is_header =
-        |root: Value<'_>| root.holds("sessionId", Kind::String) && root.holds("projectHash", Kind::String);
+    let is_header = |root: Value<'_>| {
+        root.holds("sessionId", ValueKind::String) && root.holds("projectHash", ValueKind::String)
+    };
     let is_message = |root: Value<'_>| {
-        root.says("type", "gemini") && root.holds("id", Kind::String) && root.get("message").is_none()
+        root.says("type", "gemini") && root.holds("id", ValueKind::String) && root.get("message").is_none()
+    };
+    // A document that was cut off before its header, which may stand behind the messages.
+    let is_torn = |root: Value<'_>| {
+        let messages = root.get("messages").filter(|_| root.is_cut()).into_iter().flat_map(Value::items);
+        messages.take(LOOK_AT).any(|message| {
+            message.holds("id", ValueKind::String)
+                && message.holds("timestamp", ValueKind::String)
+                && ["user", "gemini", "info", "warning", "error"]
+                    .iter()
+                    .any(|kind| message.says("type", kind))
+        })
     };
     let whole = sample.beginning().0.root();
     let sure = whole.is_some_and(is_header) || sample.any_line(LOOK_AT, is_header);
     Claim::sure(sure, "a `sessionId` and a `projectHash`").or_else(|| {
-        Claim::likely(sample.any_line(LOOK_AT, is_message), "messages with an `id` and the type `gemini`")
+        let is_so = whole.is_some_and(is_torn) || sample.any_line(LOOK_AT, is_message);
+        Claim::likely(is_so, "messages with an `id` and the type `gemini`")
     })
 }

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use rejoin_record::{
     Block, BlockKind, Message, Origin, Raw, Role, Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Object, Value, ValueKind},
 };
 
 use super::{
@@ -14,7 +14,9 @@ use super::{
 use crate::{
     context::Context,
     input::{Input, Stream},
-    session::{Aside, Detail, Place, ReadError, Session, replaced_bytes, unreadable_rest},
+    session::{
+        Aside, Detail, ReadError, Session, SetAside, SourcePlace, derive_id, replaced_bytes, unreadable_rest,
+    },
     sessions::{
         agents::parts::{around, unplaced},
         building::{SessionBuilder, beside, call, item, result},
@@ -34,22 +36,23 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
 /// Reads a log or a document.
 pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError> {
     let (doc, error) = sample.into_whole();
-    let whole = |root: &Value<'_>| root.holds("messages", Kind::Array) && (error.is_none() || root.is_cut());
+    let whole =
+        |root: &Value<'_>| root.holds("messages", ValueKind::Array) && (error.is_none() || root.is_cut());
     let Some(root) = doc.root().filter(whole) else { return lines::of_text(input, read_stream) };
     let mut replay = Replay::default();
     replay.findings.extend(replaced_bytes(input));
     let list = root.get("messages");
     for (index, message) in list.into_iter().flat_map(Value::items).enumerate() {
-        let place = Place { index, offset: message.start(), line: None };
+        let place = SourcePlace { index, offset: message.start(), line: None };
         if message.is_cut() {
             replay.aside(place, Aside::Raw(Text::new(&input.text[message.start()..])));
-        } else if message.kind() == Kind::Object {
+        } else if message.kind() == ValueKind::Object {
             replay.message(place, message, &Arc::from(message.raw()));
         } else {
             replay.aside(place, Aside::Unknown(Text::new(message.raw())));
         }
     }
-    let place = Place { index: replay.items.len(), offset: root.start(), line: None };
+    let place = SourcePlace { index: replay.items.len(), offset: root.start(), line: None };
     if let Some(text) = list.and_then(|list| around(input, list)) {
         replay.aside(place, Aside::Raw(text));
     }
@@ -84,8 +87,21 @@ fn session(mut replay: Replay, name: &str) -> Result<Vec<Session>, ReadError> {
         telling.visible(&replay.items[number]);
     }
     others.for_each(|number| telling.beside(&replay.items[number]));
+    if let Some(parent) = parent_of(name) {
+        let parent = derive_id(FORMAT, Some(parent), name, None);
+        let link = Object::new().text("delegated_by", parent).finish();
+        let place = SourcePlace { index: 0, offset: 0, line: None };
+        telling.builder.set_aside.insert(0, SetAside { place, after: 0, what: Aside::Raw(Text::from(link)) });
+    }
     let context = Context::of_model(Dialect::Gemini, telling.model.as_deref());
     Ok(vec![telling.builder.finish(name, replay.session.as_deref(), context)])
+}
+
+/// The session that a sub-agent works for: it keeps its own in `chats/<session>/<sub-agent>.jsonl`.
+fn parent_of(path: &str) -> Option<&str> {
+    let mut parts = path.rsplit(['/', '\\']);
+    let (_, parent, folder) = (parts.next()?, parts.next()?, parts.next()?);
+    (folder == "chats").then_some(parent)
 }
 
 /// A session while its messages are read.
@@ -151,7 +167,7 @@ impl Telling {
     }
 
     /// Reads a message. None if it is a note of the program, or nothing known.
-    fn read(&self, text: &Arc<str>, place: Place) -> Option<Spoken> {
+    fn read(&self, text: &Arc<str>, place: SourcePlace) -> Option<Spoken> {
         let doc = Doc::of(text).shared_as(text);
         let root = doc.root()?;
         let role = match &*root.word("type") {

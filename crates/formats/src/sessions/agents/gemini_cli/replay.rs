@@ -7,18 +7,18 @@ use std::{
 
 use rejoin_record::{
     Text,
-    json::{Kind, Value},
+    json::{Value, ValueKind},
 };
 use rejoin_view::Finding;
 
 use crate::{
-    session::{Aside, Place},
+    session::{Aside, SourcePlace},
     sessions::lines::{Line, LineReader, text_of},
 };
 
 /// A line, or a message inside one, in the order of the file.
 pub(super) struct Item {
-    pub place: Place,
+    pub place: SourcePlace,
     pub what: What,
 }
 
@@ -47,12 +47,12 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    pub(super) fn aside(&mut self, place: Place, what: Aside) {
+    pub(super) fn aside(&mut self, place: SourcePlace, what: Aside) {
         self.items.push(Item { place, what: What::Aside(what) });
     }
 
     /// Adds a message, or replaces the one with its id.
-    pub(super) fn message(&mut self, place: Place, root: Value<'_>, text: &Arc<str>) {
+    pub(super) fn message(&mut self, place: SourcePlace, root: Value<'_>, text: &Arc<str>) {
         self.is_known = true;
         let number = self.items.len();
         self.items.push(Item { place, what: What::Message(Arc::clone(text)) });
@@ -111,7 +111,7 @@ impl Replay {
                 self.keep(old, id.as_deref());
                 continue;
             }
-            let place = Place { offset: line.place.offset + message.start(), ..line.place };
+            let place = SourcePlace { offset: line.place.offset + message.start(), ..line.place };
             self.message(place, message, &Arc::from(message.raw()));
         }
         if before.iter().any(|old| !restated.contains(old)) {
@@ -125,7 +125,7 @@ impl Replay {
         if let Some(session) = set.given("sessionId").and_then(Value::as_str) {
             self.session.get_or_insert_with(|| session.into_owned());
         }
-        let messages = set.get("messages").filter(|list| list.kind() == Kind::Array);
+        let messages = set.get("messages").filter(|list| list.kind() == ValueKind::Array);
         if let Some(messages) = messages {
             self.restate(line, messages);
         }
@@ -133,7 +133,7 @@ impl Replay {
     }
 
     /// Takes the fields of a session that are not messages.
-    pub(super) fn header(&mut self, place: Place, root: Value<'_>) {
+    pub(super) fn header(&mut self, place: SourcePlace, root: Value<'_>) {
         if let Some(session) = root.given("sessionId").and_then(Value::as_str) {
             self.is_known = true;
             self.session.get_or_insert_with(|| session.into_owned());
@@ -152,14 +152,14 @@ impl LineReader for Replay {
             self.rewind(&id);
             return self.aside(line.place, raw());
         }
-        if root.holds("id", Kind::String) && root.holds("type", Kind::String) {
+        if root.holds("id", ValueKind::String) && root.holds("type", ValueKind::String) {
             return self.message(line.place, root, &line.text);
         }
-        if let Some(set) = root.given("$set").filter(|set| set.kind() == Kind::Object) {
+        if let Some(set) = root.given("$set").filter(|set| set.kind() == ValueKind::Object) {
             self.aside(line.place, raw());
             return self.set(line, set);
         }
-        if root.holds("sessionId", Kind::String) {
+        if root.holds("sessionId", ValueKind::String) {
             self.aside(line.place, raw());
             return self.header(line.place, root);
         }

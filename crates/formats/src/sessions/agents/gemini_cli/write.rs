@@ -239,10 +239,12 @@ impl Log<'_> {
     }
 }
 
-/// A response of several texts as one: the program takes a list for data, and would show it to the model as JSON.
+/// A response of several texts as one: the program takes a list for data, and would show it to the model as JSON. Any other response
+/// is a tool's own data, and stays as it is.
 fn joined(response: Value<'_>) -> Option<String> {
-    let (key, texts) = response.fields().next()?;
+    let mut fields = response.fields();
+    let (Some((key, texts)), None) = (fields.next(), fields.next()) else { return None };
+    let name = ["output", "error"].into_iter().find(|name| key.is_str(name))?;
     let list: Vec<Cow<'_, str>> = texts.items().map(Value::as_str).collect::<Option<_>>()?;
-    (!list.is_empty())
-        .then(|| Object::new().text(&key.as_str().unwrap_or_default(), list.join("\n\n")).finish())
+    (list.len() > 1).then(|| Object::new().text(name, list.join("\n\n")).finish())
 }

@@ -1,11 +1,14 @@
 //! pi and OpenClaw: one file of lines a session, a tree by `id` and `parentId` whose last line is the end of the conversation.
 //!
 //! The first versions had no ids: there, each line follows the one before it. `read.rs` reads sessions, `write.rs` writes one.
+//! OpenClaw keeps its sessions with pi's code, and adds lines of its own.
 
 mod read;
 mod write;
 
-use crate::sessions::prelude::*;
+use rejoin_record::json::Doc;
+
+use crate::{session::Session, sessions::prelude::*};
 
 pub(crate) use read::read_stream;
 pub(crate) use write::write;
@@ -27,7 +30,7 @@ pub(crate) const KNOWN: &[Known] = &[
 
 /// Whether a text is a session of pi.
 pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
-    let string = |root: Value<'_>, name| root.holds(name, Kind::String);
+    let string = |root: Value<'_>, name| root.holds(name, ValueKind::String);
     let is_header = |root: Value<'_>| {
         let own = root.says("type", "session") && string(root, "id") && string(root, "timestamp");
         own && (string(root, "cwd") || root.get("version").is_some())
@@ -45,4 +48,23 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
     Claim::sure(sample.any_line(LOOK_AT, is_header), "a first line of the type `session`")
         .or_else(|| Claim::sure(sample.any_line(LOOK_AT, is_own), "results of the role `toolResult`"))
         .or_else(|| Claim::likely(sample.any_line(LOOK_AT, is_message), "lines of the type `message`"))
+}
+
+/// Whether OpenClaw wrote a session. It notes the model of every run, marks its own lines, and adds answers in its own name. Its first
+/// versions, from before these notes, cannot be told from pi.
+pub(crate) fn is_of_openclaw(session: &Session) -> bool {
+    let marks = |line: &str| {
+        if !line.contains("openclaw") && !line.contains("model-snapshot") {
+            return false;
+        }
+        let doc = Doc::of(line);
+        doc.root().is_some_and(|root| {
+            let kind = root.word("customType");
+            let own = root.get("message").is_some_and(|message| message.says("provider", "openclaw"));
+            own || kind == "model-snapshot" || kind.starts_with("openclaw")
+        })
+    };
+    let natives = session.all_messages().filter_map(|message| message.native.as_ref());
+    session.set_aside.iter().filter_map(|item| item.raw()).any(|line| marks(line))
+        || natives.into_iter().any(|native| marks(native.raw.as_str()))
 }

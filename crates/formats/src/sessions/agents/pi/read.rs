@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Block, BlockKind, CallId, Media, MediaSource, Origin, Raw, Role, Text,
-    json::{Doc, Kind, Value},
+    json::{Doc, Value, ValueKind},
 };
 use rejoin_view::{Action, Finding, Rule};
 
@@ -32,11 +32,13 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     let own_id = entries.all.iter().find_map(header);
     let link = |entry: &Entry| {
         entry.look(|root| {
-            let inside = root.holds("type", Kind::String) && !root.says("type", "session");
+            let inside = root.holds("type", ValueKind::String) && !root.says("type", "session");
             inside.then(|| Link::of(root, "id", "parentId"))
         })
     };
     let links: Vec<Option<Link>> = entries.all.iter().map(link).collect();
+    // pi looks entries up by their ids, so a line that is there twice is one entry.
+    entries.report_doubled(|index| links[index].as_ref()?.id.as_deref());
     let on_path = path(&mut entries, &links, own_id.as_deref());
     let hidden_by = Compaction::last(&entries, &links, &on_path);
     let mut builder = SessionBuilder::new(FORMAT);
@@ -123,13 +125,17 @@ impl Telling {
 
     /// Adds what a line says, or sets it aside.
     fn tell(&mut self, entry: &Entry, hidden: bool) {
+        if entry.doubled {
+            let line = Text::new(Arc::clone(&entry.text));
+            return self.builder.aside(entry.place, Aside::Raw(line));
+        }
         let doc = Doc::of(&entry.text).shared_as(&entry.text);
         let raw = || Text::new(Arc::clone(&entry.text));
-        let Some(root) = doc.root().filter(|root| root.kind() == Kind::Object && !entry.damaged) else {
+        let Some(root) = doc.root().filter(|root| root.kind() == ValueKind::Object && !entry.damaged) else {
             return self.builder.aside(entry.place, Aside::Raw(raw()));
         };
         let kind = root.word("type");
-        let Some((role, blocks, sent)) = self.said(root, &kind, entry) else {
+        let Some((role, blocks, sent)) = self.role_and_blocks(root, &kind, entry) else {
             let is_known = BOOKKEEPING.split(' ').any(|known| known == kind);
             self.builder.aside(entry.place, if is_known { Aside::Raw(raw()) } else { Aside::Unknown(raw()) });
             let title = text_of(root, "name").filter(|_| kind == "session_info" && !hidden);
@@ -161,13 +167,18 @@ impl Telling {
     }
 
     /// What a line says: who, what, and whether it is sent to a model. None if it is not part of the conversation.
-    fn said(&self, root: Value<'_>, kind: &str, entry: &Entry) -> Option<(Role, Vec<Block>, bool)> {
+    fn role_and_blocks(
+        &self,
+        root: Value<'_>,
+        kind: &str,
+        entry: &Entry,
+    ) -> Option<(Role, Vec<Block>, bool)> {
         let summary = |root: Value<'_>| Some(vec![Block::text(text_in(root, "summary")?)]);
         match kind {
             "compaction" | "branch_summary" => Some((Role::User, summary(root)?, true)),
             "custom_message" => Some((Role::User, content(root.given("content")?, entry, None), true)),
             "message" => {
-                let own = root.given("message").filter(|own| own.kind() == Kind::Object)?;
+                let own = root.given("message").filter(|own| own.kind() == ValueKind::Object)?;
                 let origin = || {
                     let model = text_of(own, "model");
                     let dialect = dialect_of(&own.word("api"))?;

@@ -8,7 +8,7 @@ use rejoin_view::Severity;
 use super::{
     FORMAT,
     call_ids::CallIds,
-    fields::{Fields, Signature},
+    fields::{CamelFields, Signature},
     parts::{self, PartReader},
 };
 use crate::{
@@ -65,17 +65,17 @@ impl ContentReader {
         let base = item.start();
         let reader = PartReader(BlockReader { style: Style::OpenAi, buffer, base, model: model.as_ref() });
         let mut findings = Vec::new();
-        let fields = Fields::of(item);
+        let fields = CamelFields::of(item);
         let named = fields.given("role").and_then(Value::as_str).filter(|role| !role.is_empty());
         // Some programs use another name for it.
         let parts = fields.given("parts").or_else(|| fields.given("content"));
-        let single = item.kind() != Kind::Object || (parts.is_none() && is_part(&fields));
+        let single = item.kind() != ValueKind::Object || (parts.is_none() && is_part(&fields));
         if !single && parts.is_none() && named.is_none() && !fields.has("parts") && unnamed.is_none() {
             return None;
         }
         let holds = |name: &str| match (single, parts) {
             (true, _) => fields.given(name).is_some(),
-            (false, Some(parts)) => items(parts).any(|part| Fields::of(part).given(name).is_some()),
+            (false, Some(parts)) => items(parts).any(|part| CamelFields::of(part).given(name).is_some()),
             (false, None) => false,
         };
         let responds = holds("functionResponse");
@@ -105,7 +105,7 @@ impl ContentReader {
         let mut blocks: Vec<Block> = Vec::new();
         let held = parts.filter(|_| !single).into_iter().flat_map(items).chain(single.then_some(item));
         for part in held {
-            if Signature::of(&Fields::of(part)) == Signature::Corrupt {
+            if Signature::of(&CamelFields::of(part)) == Signature::Corrupt {
                 let at = Position::block(index, blocks.len());
                 let finding = Finding::new(Rule::ForeignReasoning, at, Action::LeftOut);
                 findings.push(finding.because("its signature cannot be read"));
@@ -134,7 +134,7 @@ impl ContentReader {
             && in_place
             && !single
             && !blocks.is_empty()
-            && parts.is_some_and(|parts| parts.kind() == Kind::Array)
+            && parts.is_some_and(|parts| parts.kind() == ValueKind::Array)
             && blocks.iter().all(|block| block.span.is_some())
             && fields.are_among(&["role", "parts"])
             && item.is_clean()
@@ -159,14 +159,14 @@ fn no_role(index: usize, guess: &Role, single: bool) -> Finding {
 impl ReadItem for ContentReader {
     fn read(&mut self, item: Value<'_>, buffer: &Arc<str>, index: usize) -> Option<ReadMessage> {
         match item.kind() {
-            Kind::Object | Kind::String => self.content(item, buffer, index, None),
+            ValueKind::Object | ValueKind::String => self.content(item, buffer, index, None),
             _ => None,
         }
     }
 }
 
 /// Whether an object is a part in place of a content.
-fn is_part(fields: &Fields<'_>) -> bool {
+fn is_part(fields: &CamelFields<'_>) -> bool {
     fields.given("role").is_none()
         && ["text", "inlineData", "fileData", "functionCall", "functionResponse"]
             .iter()
@@ -190,14 +190,14 @@ pub fn unknown_fields(item: Value<'_>) -> Vec<String> {
 }
 
 /// Lists the unknown fields of a content, and the fields that `in_part` selects from its parts.
-fn named_fields(item: Value<'_>, in_part: impl Fn(&Fields<'_>) -> Vec<&'static str>) -> Vec<String> {
-    let fields = Fields::of(item);
+fn named_fields(item: Value<'_>, in_part: impl Fn(&CamelFields<'_>) -> Vec<&'static str>) -> Vec<String> {
+    let fields = CamelFields::of(item);
     // The fields of a bare part are read elsewhere.
     let Some(parts) = fields.given("parts") else { return Vec::new() };
     let own = fields.all().map(|(name, _)| name).filter(|name| !matches!(*name, "role" | "parts"));
     let mut names: BTreeSet<String> = own.map(str::to_owned).collect();
     for part in items(parts) {
-        let part = Fields::of(part);
+        let part = CamelFields::of(part);
         let unknown = parts::unknown_fields(&part).count();
         // A part without any known field is kept as a whole.
         if unknown > 0 && unknown < part.all().count() {

@@ -31,11 +31,11 @@ pub fn camel(name: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-pub struct Fields<'d> {
+pub struct CamelFields<'d> {
     list: Vec<(Cow<'d, str>, Value<'d>)>,
 }
 
-impl<'d> Fields<'d> {
+impl<'d> CamelFields<'d> {
     /// The fields of an object; of any other value there are none.
     pub fn of(value: Value<'d>) -> Self {
         let list = value.fields().map(|(key, value)| {
@@ -109,7 +109,7 @@ pub enum Signature {
 }
 
 impl Signature {
-    pub fn of(part: &Fields<'_>) -> Self {
+    pub fn of(part: &CamelFields<'_>) -> Self {
         match part.given("thoughtSignature").and_then(Value::as_str) {
             Some(text) if UNBOUND.contains(&&*text) => Self::Unbound,
             Some(text) if is_bytes(&text) => Self::Bound,
@@ -124,7 +124,7 @@ impl Signature {
             return Self::Absent;
         }
         let doc = Doc::of(raw);
-        doc.root().map_or(Self::Absent, |part| Self::of(&Fields::of(part)))
+        doc.root().map_or(Self::Absent, |part| Self::of(&CamelFields::of(part)))
     }
 }
 
@@ -139,14 +139,17 @@ mod tests {
             assert_eq!(camel(other), other);
         }
         let doc = Doc::parse(r#"{"function_call":1,"text":null,"x":2}"#).unwrap();
-        let fields = Fields::of(doc.root().unwrap());
+        let fields = CamelFields::of(doc.root().unwrap());
         assert!(
             fields.given("functionCall").is_some() && fields.given("text").is_none() && fields.has("text")
         );
         assert!(!fields.are_among(&["functionCall", "text"]));
         assert!(fields.are_among(&["functionCall", "text", "x"]));
         let doc = Doc::parse(r#"{"function_call":1,"functionCall":2}"#).unwrap();
-        assert!(!Fields::of(doc.root().unwrap()).are_among(&["functionCall", "text"]), "it is there twice");
+        assert!(
+            !CamelFields::of(doc.root().unwrap()).are_among(&["functionCall", "text"]),
+            "it is there twice"
+        );
     }
 
     #[test]

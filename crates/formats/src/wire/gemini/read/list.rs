@@ -1,6 +1,6 @@
 //! Finding contents: under `contents` in a request body, under `history` in a checkpoint, or in a bare list.
 
-use super::{ContentReader, fields::Fields, parts::HELD};
+use super::{ContentReader, fields::CamelFields, parts::HELD};
 use crate::{
     messages::{
         list::{Shape, items},
@@ -15,6 +15,7 @@ pub struct Contents;
 
 impl Shape for Contents {
     type Reader = ContentReader;
+    const IS_KEPT_INSIDE: bool = false;
 
     fn wire(self) -> &'static Wire {
         &WIRE
@@ -25,16 +26,18 @@ impl Shape for Contents {
     }
 
     fn find<'d>(self, root: Value<'d>) -> Option<(Option<Value<'d>>, Value<'d>)> {
-        if root.kind() == Kind::Array {
+        if root.kind() == ValueKind::Array {
             return Some((None, root));
         }
         // The API accepts a single content without brackets.
-        let listed = |list: &Value<'_>| matches!(list.kind(), Kind::Array | Kind::Object | Kind::String);
+        let listed = |list: &Value<'_>| {
+            matches!(list.kind(), ValueKind::Array | ValueKind::Object | ValueKind::String)
+        };
         if let Some(list) = root.get("contents").filter(listed) {
             return Some((Some(root), list));
         }
         // A checkpoint is no request: its other fields are not settings.
-        root.get("history").filter(|list| list.kind() == Kind::Array).map(|list| (None, list))
+        root.get("history").filter(|list| list.kind() == ValueKind::Array).map(|list| (None, list))
     }
 
     fn is_message(self, value: Value<'_>) -> bool {
@@ -46,19 +49,19 @@ impl Shape for Contents {
 pub fn is_content(value: Value<'_>) -> bool {
     let Some(parts) = value.get("parts") else { return false };
     let role = value.given("role").and_then(Value::as_str);
-    let named = value.get("role").is_none_or(|role| role.is_null() || role.kind() == Kind::String);
+    let named = value.get("role").is_none_or(|role| role.is_null() || role.kind() == ValueKind::String);
     let known = |part: Value<'_>| {
         // Other programs have `parts`, too, but with types.
         part.get("type").is_none()
-            && Fields::of(part).all().any(|(name, _)| is_among(name, HELD) || name == "thoughtSignature")
+            && CamelFields::of(part).all().any(|(name, _)| is_among(name, HELD) || name == "thoughtSignature")
     };
     named
         && match parts.kind() {
-            Kind::Array if parts.items().next().is_none() => {
+            ValueKind::Array if parts.items().next().is_none() => {
                 matches!(role.as_deref(), Some("user" | "model"))
             }
-            Kind::Array => parts.items().any(known),
-            Kind::Object => known(parts),
+            ValueKind::Array => parts.items().any(known),
+            ValueKind::Object => known(parts),
             _ => false,
         }
         && value.given("content").is_none()
@@ -89,14 +92,15 @@ fn sniff_value(root: Value<'_>) -> bool {
         return true;
     }
     match root.kind() {
-        Kind::Array => root.items().any(is_content),
-        Kind::Object if root.get("messages").is_none() => {
-            let contents =
-                root.get("contents").filter(|list| matches!(list.kind(), Kind::Array | Kind::Object));
-            let history = root.get("history").filter(|list| list.kind() == Kind::Array);
+        ValueKind::Array => root.items().any(is_content),
+        ValueKind::Object if root.get("messages").is_none() => {
+            let contents = root
+                .get("contents")
+                .filter(|list| matches!(list.kind(), ValueKind::Array | ValueKind::Object));
+            let history = root.get("history").filter(|list| list.kind() == ValueKind::Array);
             // An empty list is a conversation that has not begun.
             let not_begun =
-                contents.is_some_and(|list| list.kind() == Kind::Array && list.items().next().is_none());
+                contents.is_some_and(|list| list.kind() == ValueKind::Array && list.items().next().is_none());
             not_begun || contents.or(history).is_some_and(|list| items(list).any(is_content))
         }
         _ => false,

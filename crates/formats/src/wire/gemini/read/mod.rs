@@ -24,7 +24,7 @@ pub fn is_signed(message: &rejoin_record::Message) -> bool {
     own && parts.into_iter().any(|part| fields::Signature::in_part(part) == fields::Signature::Bound)
 }
 
-/// Fields of a content that hold no text of the conversation.
+/// CamelFields of a content that hold no text of the conversation.
 pub(crate) const KNOWN: &[Known] = &[
     // A signature that cannot be read is reported as such.
     Known::fields("parts.thoughtSignature parts.thought_signature parts.partMetadata parts.part_metadata"),

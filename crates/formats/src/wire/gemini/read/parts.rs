@@ -4,7 +4,7 @@ use rejoin_record::{Arguments, CallId, Media, MediaSource, Role, Span, ToolResul
 
 use super::{
     FORMAT,
-    fields::{Fields, Signature, is_bytes},
+    fields::{CamelFields, Signature, is_bytes},
 };
 use crate::{
     messages::{blocks::BlockReader, document_source, roles::is_among},
@@ -35,7 +35,7 @@ impl PartReader<'_> {
             blocks.push(Block::text(text));
             return;
         }
-        let fields = Fields::of(item);
+        let fields = CamelFields::of(item);
         let held: Vec<(&str, Value<'_>)> = fields.all().filter(|(name, _)| is_among(name, HELD)).collect();
         let signature = Signature::of(&fields);
         let whole = held.len() == 1
@@ -51,7 +51,7 @@ impl PartReader<'_> {
         for (name, value) in &held {
             let (block, fits) = match *name {
                 "text" if thought => self.thought(*value, signature),
-                "text" => self.said(*value),
+                "text" => self.text_block(*value),
                 "inlineData" => self.inline_data(*value),
                 "fileData" => self.file_data(*value),
                 "functionCall" => self.call(*value),
@@ -81,7 +81,7 @@ impl PartReader<'_> {
         Block { span, ..Block::opaque(kind, self.0.raw(item), span.is_some()) }
     }
 
-    fn said(&self, value: Value<'_>) -> (Option<Block>, bool) {
+    fn text_block(&self, value: Value<'_>) -> (Option<Block>, bool) {
         match self.text(value) {
             Some(text) => (Some(Block::text(text)), true),
             None => (Some(Block::text(value.to_raw_text(self.0.base))), false),
@@ -100,7 +100,7 @@ impl PartReader<'_> {
     }
 
     fn inline_data(&self, value: Value<'_>) -> (Option<Block>, bool) {
-        let fields = Fields::of(value);
+        let fields = CamelFields::of(value);
         let field = |name| fields.given(name).and_then(|value| self.text(value));
         let (media_type, data) = (field("mimeType"), field("data"));
         let image = media_type.as_ref().is_some_and(is_image);
@@ -118,7 +118,7 @@ impl PartReader<'_> {
     }
 
     fn file_data(&self, value: Value<'_>) -> (Option<Block>, bool) {
-        let fields = Fields::of(value);
+        let fields = CamelFields::of(value);
         let field = |name| fields.given(name).and_then(|value| self.text(value));
         let media_type = field("mimeType");
         let uri = field("fileUri");
@@ -133,15 +133,15 @@ impl PartReader<'_> {
     }
 
     /// The fields of a call or of its result, with the call's id and the tool's name.
-    fn named<'v>(&self, value: Value<'v>) -> (Fields<'v>, Option<CallId>, Option<Text>) {
-        let fields = Fields::of(value);
+    fn named<'v>(&self, value: Value<'v>) -> (CamelFields<'v>, Option<CallId>, Option<Text>) {
+        let fields = CamelFields::of(value);
         let id = self.0.call_id(fields.given("id"));
         let name = fields.given("name").and_then(|name| self.text(name));
         (fields, id, name)
     }
 
     fn call(&self, value: Value<'_>) -> (Option<Block>, bool) {
-        if value.kind() != Kind::Object {
+        if value.kind() != ValueKind::Object {
             return (None, false);
         }
         let (fields, id, name) = self.named(value);
@@ -151,7 +151,7 @@ impl PartReader<'_> {
             None => Arguments::new("{}"),
             args => self.0.arguments(args),
         };
-        let written = args.is_none_or(|args| args.kind() == Kind::Object);
+        let written = args.is_none_or(|args| args.kind() == ValueKind::Object);
         let whole = written
             && name.as_ref().is_some_and(|name| !name.is_empty())
             && id_fits(&fields)
@@ -160,7 +160,7 @@ impl PartReader<'_> {
     }
 
     fn response(&self, value: Value<'_>) -> (Option<Block>, bool) {
-        if value.kind() != Kind::Object {
+        if value.kind() != ValueKind::Object {
             return (None, false);
         }
         let (fields, call_id, name) = self.named(value);
@@ -176,9 +176,9 @@ impl PartReader<'_> {
             media_fit &= fits;
             content.push(block);
         }
-        let listed = parts.is_none_or(|parts| parts.kind() == Kind::Array);
+        let listed = parts.is_none_or(|parts| parts.kind() == ValueKind::Array);
         let object = fields.given("response").is_some_and(|response| {
-            response.kind() == Kind::Object && !response.is_deeper_than(limits::NESTING)
+            response.kind() == ValueKind::Object && !response.is_deeper_than(limits::NESTING)
         });
         let whole = object
             && listed
@@ -208,7 +208,7 @@ impl PartReader<'_> {
     }
 
     fn response_media(&self, part: Value<'_>) -> (Block, bool) {
-        let fields = Fields::of(part);
+        let fields = CamelFields::of(part);
         let (block, fits) = match (fields.given("inlineData"), fields.given("fileData")) {
             (Some(data), None) => self.inline_data(data),
             (None, Some(file)) => self.file_data(file),
@@ -221,25 +221,25 @@ impl PartReader<'_> {
 }
 
 /// Lists the fields of a part that the API does not know.
-pub(super) fn unknown_fields<'f>(part: &'f Fields<'_>) -> impl Iterator<Item = &'f str> {
+pub(super) fn unknown_fields<'f>(part: &'f CamelFields<'_>) -> impl Iterator<Item = &'f str> {
     part.names().filter(|name| !is_among(name, HELD) && !is_among(name, ABOUT))
 }
 
 /// Whether the other fields of a part have the types that the API demands.
-fn about_fits(fields: &Fields<'_>) -> bool {
+fn about_fits(fields: &CamelFields<'_>) -> bool {
     let is = |name, kind| fields.given(name).is_none_or(|value: Value<'_>| value.kind() == kind);
-    is("thought", Kind::Bool)
-        && is("thoughtSignature", Kind::String)
-        && is("videoMetadata", Kind::Object)
-        && is("partMetadata", Kind::Object)
+    is("thought", ValueKind::Bool)
+        && is("thoughtSignature", ValueKind::String)
+        && is("videoMetadata", ValueKind::Object)
+        && is("partMetadata", ValueKind::Object)
         && ["mediaResolution", "partMetadata"]
             .iter()
             .all(|name| fields.given(name).is_none_or(|value| !value.is_deeper_than(limits::NESTING)))
 }
 
-fn id_fits(fields: &Fields<'_>) -> bool {
+fn id_fits(fields: &CamelFields<'_>) -> bool {
     match fields.given("id") {
-        Some(value) => value.kind() == Kind::String,
+        Some(value) => value.kind() == ValueKind::String,
         None => true,
     }
 }
@@ -250,12 +250,12 @@ fn fits_opaque(name: &str, value: Value<'_>, role: &Role) -> bool {
         "executableCode" => ("language", "code"),
         _ => ("outcome", "output"),
     };
-    let fields = Fields::of(value);
+    let fields = CamelFields::of(value);
     let filled = fields.given(needed).and_then(Value::as_str).is_some_and(|word| !word.is_empty());
     filled
-        && fields.given(text).is_none_or(|text| text.kind() == Kind::String)
+        && fields.given(text).is_none_or(|text| text.kind() == ValueKind::String)
         && matches!(role, Role::User | Role::Assistant)
-        && value.kind() == Kind::Object
+        && value.kind() == ValueKind::Object
         && !value.is_deeper_than(limits::NESTING)
 }
 

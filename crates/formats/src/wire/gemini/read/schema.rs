@@ -1,6 +1,6 @@
 //! Schemas of tools. Gemini's `parameters` spell the types of JSON Schema in capitals, which every other API refuses.
 
-use rejoin_record::json::{Doc, Kind, Value};
+use rejoin_record::json::{Doc, Value, ValueKind};
 
 const TYPES: &[&str] = &["STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"];
 
@@ -14,11 +14,11 @@ pub fn json_schema(schema: Value<'_>) -> String {
         stack.extend(value.items());
         for (key, value) in value.fields() {
             let is_type = key.is_str("type")
-                && value.kind() == Kind::String
+                && value.kind() == ValueKind::String
                 && TYPES.contains(&value.raw().trim_matches('"'));
             if is_type {
                 capitals.push((value.start(), value.end()));
-            } else if matches!(value.kind(), Kind::Array | Kind::Object) {
+            } else if matches!(value.kind(), ValueKind::Array | ValueKind::Object) {
                 stack.push(value);
             }
         }

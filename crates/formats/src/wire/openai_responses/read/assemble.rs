@@ -6,7 +6,7 @@ use super::items::{Call, FORMAT, Item, ItemReader, is_message, lists_calls};
 use crate::{
     context::Context,
     messages::roles,
-    session::{Aside, Detail, Place, Session, SetAside},
+    session::{Aside, Detail, Session, SetAside, SourcePlace},
     sessions::building::SessionBuilder,
     wire::prelude::*,
 };
@@ -17,13 +17,13 @@ pub struct Source<'s> {
     pub start: usize,
     /// The end of the bytes that are kept.
     pub end: usize,
-    pub place: Place,
+    pub place: SourcePlace,
     pub time: Option<Text>,
 }
 
 impl<'s> Source<'s> {
     /// The bytes of an item and nothing else.
-    pub fn of(item: Value<'_>, buffer: &'s Arc<str>, place: Place, time: Option<Text>) -> Self {
+    pub fn of(item: Value<'_>, buffer: &'s Arc<str>, place: SourcePlace, time: Option<Text>) -> Self {
         Self { buffer, start: item.start(), end: item.end(), place, time }
     }
 }
@@ -43,7 +43,7 @@ struct Group {
     blocks: Vec<Block>,
     items: Vec<NativeItem>,
     raw: Kept,
-    place: Place,
+    place: SourcePlace,
     detail: Detail,
 }
 
@@ -197,21 +197,21 @@ impl Assembler {
     }
 
     /// Sets aside something that the model does not see.
-    pub fn aside(&mut self, place: Place, what: Aside) {
+    pub fn aside(&mut self, place: SourcePlace, what: Aside) {
         // An unfinished answer counts as a message before it.
         let after = self.session.messages.len() + usize::from(self.open.is_some());
         self.session.set_aside.push(SetAside { place, after, what });
     }
 
     /// Hides everything so far, except the messages that stay.
-    pub fn compact(&mut self, place: Place, stays: impl Fn(&Message) -> bool, summary: Text) {
+    pub fn compact(&mut self, place: SourcePlace, stays: impl Fn(&Message) -> bool, summary: Text) {
         self.flush();
         self.items.ids.clear();
         self.session.compact(place, stays, summary);
     }
 
     /// Hides everything so far.
-    pub fn replace(&mut self, place: Place) {
+    pub fn replace(&mut self, place: SourcePlace) {
         self.flush();
         self.items.ids.clear();
         self.session.replace(place);
@@ -224,7 +224,7 @@ impl Assembler {
     }
 
     /// Adds a message that has no item in the source.
-    pub fn push_message(&mut self, message: Message, place: Place, time: Option<Text>) {
+    pub fn push_message(&mut self, message: Message, place: SourcePlace, time: Option<Text>) {
         self.flush();
         self.session.push(message, place, Detail { time, ..Detail::default() });
     }
@@ -251,7 +251,7 @@ impl Assembler {
         form: Form,
         items: Vec<NativeItem>,
         raw: Raw,
-        place: Place,
+        place: SourcePlace,
         mut detail: Detail,
     ) {
         let regular = items.iter().all(|item| item.regular);

@@ -4,7 +4,7 @@
 //!
 //! The table lists the API's own types; the API refuses any other.
 
-use rejoin_record::json::{Kind, Value};
+use rejoin_record::json::{Value, ValueKind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
@@ -85,13 +85,13 @@ impl Hosted {
 }
 
 fn has_form(value: Value<'_>, form: &str) -> bool {
-    let every = |kind| value.kind() == Kind::Array && value.items().all(|item| item.kind() == kind);
+    let every = |kind| value.kind() == ValueKind::Array && value.items().all(|item| item.kind() == kind);
     match form {
-        "text" => value.kind() == Kind::String,
-        "texts" => every(Kind::String),
-        "object" => value.kind() == Kind::Object,
-        "objects" => every(Kind::Object),
-        "flag" => value.kind() == Kind::Bool,
+        "text" => value.kind() == ValueKind::String,
+        "texts" => every(ValueKind::String),
+        "object" => value.kind() == ValueKind::Object,
+        "objects" => every(ValueKind::Object),
+        "flag" => value.kind() == ValueKind::Bool,
         "status" => ["in_progress", "completed", "incomplete"].iter().any(|word| value.is_str(word)),
         word => value.is_str(word),
     }

@@ -126,7 +126,7 @@ impl ItemReader {
             let message = Item::Message(Role::User, vec![Block::text(text)], Form::Text);
             return Some(ReadItem { item: message, regular: false, guessed: Some(Role::User) });
         }
-        if item.kind() != Kind::Object {
+        if item.kind() != ValueKind::Object {
             return None;
         }
         let clean = item.is_clean() && !item.is_deeper_than(DEEPEST);
@@ -260,7 +260,7 @@ impl Reader<'_> {
         regular &= known && typed;
         if let Some(calls) = item.given("tool_calls").filter(|calls| calls.items().next().is_some()) {
             // Calls in the form of Chat Completions.
-            let calls = calls.items().filter(|call| call.kind() == Kind::Object);
+            let calls = calls.items().filter(|call| call.kind() == ValueKind::Object);
             blocks.extend(calls.map(|call| irregular(self.blocks.tool_call(call))));
             regular = false;
         }
@@ -271,7 +271,7 @@ impl Reader<'_> {
 
     fn content(&self, content: Option<Value<'_>>, role: &Role, under: Under<'_>) -> (Vec<Block>, Form, bool) {
         match content {
-            Some(list) if list.kind() == Kind::Array => {
+            Some(list) if list.kind() == ValueKind::Array => {
                 let read: Vec<_> = list.items().map(|part| self.part(part, role, under)).collect();
                 let fits = |(block, legal): &(Block, bool)| *legal && block.span.is_some();
                 // An empty list is not regular content.
@@ -294,7 +294,7 @@ impl Reader<'_> {
                 let field = if kind == "refusal" { "refusal" } else { "text" };
                 let text = part.get(field).and_then(|text| self.blocks.text(text));
                 let legal = if answer { kind != "input_text" } else { kind == "input_text" };
-                let listed = part.given("annotations").is_none_or(|list| list.kind() == Kind::Array);
+                let listed = part.given("annotations").is_none_or(|list| list.kind() == ValueKind::Array);
                 let legal = legal && listed;
                 (text.map(|text| Block::text(text).at(self.blocks.span(part))), legal)
             }
@@ -340,17 +340,17 @@ impl Reader<'_> {
         let given = item.given("call_id");
         // Some shell calls have only the id of the item.
         let id = self.blocks.call_id(given.or_else(|| item.given("id")));
-        let id_written = given.is_some_and(|id| id.kind() == Kind::String && !id.is_str(""));
+        let id_written = given.is_some_and(|id| id.kind() == ValueKind::String && !id.is_str(""));
         let function = item.given("function").filter(|_| item.get("name").is_none());
         let named = function.unwrap_or(item).get("name").and_then(|name| self.blocks.text(name));
         let asked = item.get(kind.input);
         let (arguments, written) = match (kind.tool, kind.call) {
             (None, "custom_tool_call") => free_text(asked),
             (None, _) => {
-                (self.blocks.arguments(asked), asked.is_some_and(|asked| asked.kind() == Kind::String))
+                (self.blocks.arguments(asked), asked.is_some_and(|asked| asked.kind() == ValueKind::String))
             }
             (Some(_), _) => {
-                (self.blocks.arguments(asked), asked.is_some_and(|asked| asked.kind() == Kind::Object))
+                (self.blocks.arguments(asked), asked.is_some_and(|asked| asked.kind() == ValueKind::Object))
             }
         };
         let regular = id_written
@@ -368,18 +368,18 @@ impl Reader<'_> {
     fn output(&self, item: Value<'_>, kind: Call) -> (Block, bool) {
         let given = item.given("call_id");
         let call_id = self.blocks.call_id(given.or_else(|| item.given("id")));
-        let id_written = given.is_some_and(|id| id.kind() == Kind::String && !id.is_str(""));
+        let id_written = given.is_some_and(|id| id.kind() == ValueKind::String && !id.is_str(""));
         let searched = kind.tool == Some("tool_search");
         let field = if searched { "tools" } else { "output" };
         let output = item.get(field).or_else(|| item.get("output")).or_else(|| item.get("result"));
         let typed = item.says("type", kind.output);
         let (content, form, regular) = match output {
-            Some(list) if list.kind() == Kind::Array && kind.tool != Some("shell") && !searched => {
+            Some(list) if list.kind() == ValueKind::Array && kind.tool != Some("shell") && !searched => {
                 // A result holds no calls and no other results.
                 self.content(output, &Role::User, Under::Result)
             }
             // The screenshot of a computer.
-            Some(value) if kind.tool == Some("computer") && value.kind() == Kind::Object => {
+            Some(value) if kind.tool == Some("computer") && value.kind() == ValueKind::Object => {
                 let screen = self.image(value).map(irregular);
                 let known = value.says("type", "computer_screenshot");
                 match screen.filter(|_| known) {
@@ -399,7 +399,7 @@ impl Reader<'_> {
                 (blocks, form, false)
             }
             // Shell output and found tools are kept as JSON.
-            Some(value) if matches!(value.kind(), Kind::Array | Kind::Object) => {
+            Some(value) if matches!(value.kind(), ValueKind::Array | ValueKind::Object) => {
                 let text = Block::text(value.to_raw_text(self.blocks.base));
                 (vec![text], Form::Text, kind.tool.is_some())
             }
@@ -412,8 +412,8 @@ impl Reader<'_> {
         let there = item.get(field).is_some() || kind.tool == Some("apply_patch");
         let own_form = match kind.tool {
             Some("shell") => output.is_some_and(is_shell_output),
-            Some("computer") => output.is_some_and(|output| output.kind() == Kind::Object),
-            Some("local_shell") => output.is_some_and(|output| output.kind() == Kind::String),
+            Some("computer") => output.is_some_and(|output| output.kind() == ValueKind::Object),
+            Some("local_shell") => output.is_some_and(|output| output.kind() == ValueKind::String),
             Some("tool_search") => Hosted::of(kind.output).is_some_and(|known| known.fits(item)),
             Some(_) => status_fits(item, true),
             None => item.get("status").is_none_or(Value::is_null) || status_fits(item, false),
@@ -434,8 +434,8 @@ impl Reader<'_> {
         let sealed =
             item.given("encrypted_content").and_then(Value::as_str).is_some_and(|blob| !blob.is_empty());
         let texts_fit = |list: Value<'_>, kind: &str| {
-            let fits = |part: Value<'_>| part.says("type", kind) && part.holds("text", Kind::String);
-            list.kind() == Kind::Array && list.items().all(fits)
+            let fits = |part: Value<'_>| part.says("type", kind) && part.holds("text", ValueKind::String);
+            list.kind() == ValueKind::Array && list.items().all(fits)
         };
         let summed = item.given("summary").is_some_and(|list| texts_fit(list, "summary_text"));
         let told = item.given("content").is_none_or(|list| texts_fit(list, "reasoning_text"));
@@ -458,7 +458,7 @@ fn has_text_without_author(item: Value<'_>, kind: &str) -> bool {
 pub(super) fn is_message(item: Value<'_>, kind: &str) -> bool {
     const KNOWN: [&str; 2] = ["reasoning", "ghost_snapshot"];
     let speaker = || {
-        item.holds("role", Kind::String)
+        item.holds("role", ValueKind::String)
             || roles::by_another_field(item).is_some_and(|(role, _)| !matches!(role, Role::Other(_)))
     };
     !KNOWN.contains(&kind) && Hosted::of(kind).is_none() && item.given("content").is_some() && speaker()
@@ -466,15 +466,15 @@ pub(super) fn is_message(item: Value<'_>, kind: &str) -> bool {
 
 /// Whether a message has the calls of OpenAI Chat, so that it can only be the model's.
 pub(super) fn lists_calls(item: Value<'_>) -> bool {
-    let is_call = |call: Value<'_>| call.kind() == Kind::Object;
-    item.get("tool_calls").is_some_and(|calls| calls.kind() == Kind::Array && calls.items().any(is_call))
+    let is_call = |call: Value<'_>| call.kind() == ValueKind::Object;
+    item.get("tool_calls").is_some_and(|calls| calls.kind() == ValueKind::Array && calls.items().any(is_call))
 }
 
 /// Whether each of these fields is a text or missing.
 fn are_texts(part: Value<'_>, names: &[&str]) -> bool {
-    names
-        .iter()
-        .all(|name| part.get(name).is_none_or(|value| matches!(value.kind(), Kind::String | Kind::Null)))
+    names.iter().all(|name| {
+        part.get(name).is_none_or(|value| matches!(value.kind(), ValueKind::String | ValueKind::Null))
+    })
 }
 
 /// Whether an item's status is one of the API's words; some items need one.
@@ -489,8 +489,9 @@ fn status_fits(item: Value<'_>, needed: bool) -> bool {
 
 /// Whether the action of a shell or patch call has the API's form.
 fn action_fits(item: Value<'_>, kind: Call) -> bool {
-    let texts =
-        |list: Value<'_>| list.kind() == Kind::Array && list.items().all(|text| text.kind() == Kind::String);
+    let texts = |list: Value<'_>| {
+        list.kind() == ValueKind::Array && list.items().all(|text| text.kind() == ValueKind::String)
+    };
     let asked = item.get(kind.input);
     match kind.tool {
         Some("local_shell") => {
@@ -498,7 +499,7 @@ fn action_fits(item: Value<'_>, kind: Call) -> bool {
         }
         Some("shell") => asked.is_some_and(|asked| asked.get("commands").is_some_and(texts)),
         Some("apply_patch") => asked.is_some_and(|asked| {
-            let text = |name| asked.holds(name, Kind::String);
+            let text = |name| asked.holds(name, ValueKind::String);
             let deletes = asked.says("type", "delete_file");
             text("type") && text("path") && (deletes || text("diff"))
         }),
@@ -510,15 +511,15 @@ fn action_fits(item: Value<'_>, kind: Call) -> bool {
 fn is_payload(output: Value<'_>) -> bool {
     const FIELDS: [&str; 3] = ["content", "success", "content_items"];
     let known = |(key, _): (Value<'_>, Value<'_>)| FIELDS.iter().any(|name| key.is_str(name));
-    let said = output.holds("content", Kind::String) || output.holds("content_items", Kind::Array);
-    output.kind() == Kind::Object && said && output.fields().all(known)
+    let said = output.holds("content", ValueKind::String) || output.holds("content_items", ValueKind::Array);
+    output.kind() == ValueKind::Object && said && output.fields().all(known)
 }
 
 fn is_shell_output(output: Value<'_>) -> bool {
-    let text = |chunk: Value<'_>, name| chunk.holds(name, Kind::String);
+    let text = |chunk: Value<'_>, name| chunk.holds(name, ValueKind::String);
     let whole = |chunk: Value<'_>| {
-        let outcome = chunk.holds("outcome", Kind::Object);
+        let outcome = chunk.holds("outcome", ValueKind::Object);
         text(chunk, "stdout") && text(chunk, "stderr") && outcome
     };
-    output.kind() == Kind::Array && output.items().next().is_some() && output.items().all(whole)
+    output.kind() == ValueKind::Array && output.items().next().is_some() && output.items().all(whole)
 }

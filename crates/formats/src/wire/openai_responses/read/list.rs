@@ -6,7 +6,7 @@ use super::{Assembler, Call, FORMAT, Source};
 use crate::{
     context::{Context, Field},
     input::{Input, Stream},
-    session::{Aside, Place, ReadError, Session, replaced_bytes, unreadable_from, unreadable_rest},
+    session::{Aside, ReadError, Session, SourcePlace, replaced_bytes, unreadable_from, unreadable_rest},
     sessions::sample::Sample,
     wire::prelude::*,
 };
@@ -18,21 +18,21 @@ const LOOK_AT: usize = 2_000;
 pub fn sniff(sample: &Sample<'_>) -> bool {
     let Some(root) = sample.whole().0.root() else { return false };
     match root.kind() {
-        Kind::Object => {
+        ValueKind::Object => {
             let input = root.get("input").filter(|_| root.get("messages").is_none());
             input.is_some_and(|input| match input.kind() {
-                Kind::Array => input.items().next().is_none() || input.items().any(looks_like_item),
-                Kind::String => root.given("model").is_some() || root.given("instructions").is_some(),
+                ValueKind::Array => input.items().next().is_none() || input.items().any(looks_like_item),
+                ValueKind::String => root.given("model").is_some() || root.given("instructions").is_some(),
                 _ => false,
             })
         }
-        Kind::Array => root.items().take(LOOK_AT).any(is_only_here),
+        ValueKind::Array => root.items().take(LOOK_AT).any(is_only_here),
         _ => false,
     }
 }
 
 fn looks_like_item(value: Value<'_>) -> bool {
-    value.kind() == Kind::Object && (value.given("role").is_some() || value.given("type").is_some())
+    value.kind() == ValueKind::Object && (value.given("role").is_some() || value.given("type").is_some())
 }
 
 /// Whether only this dialect has such an item.
@@ -64,15 +64,16 @@ pub fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError
         return Err(error.map_or(ReadError::NoConversation("the file is empty"), not_json));
     };
     let (body, list) = match root.kind() {
-        Kind::Array => (None, root),
-        Kind::Object => {
-            let list = root.get("input").filter(|list| matches!(list.kind(), Kind::Array | Kind::String));
+        ValueKind::Array => (None, root),
+        ValueKind::Object => {
+            let list =
+                root.get("input").filter(|list| matches!(list.kind(), ValueKind::Array | ValueKind::String));
             (Some(root), list.ok_or_else(|| error.map_or_else(nothing, not_json))?)
         }
         _ => return Err(error.map_or_else(nothing, not_json)),
     };
     let items = || {
-        let alone = (list.kind() == Kind::String).then_some(list);
+        let alone = (list.kind() == ValueKind::String).then_some(list);
         alone.into_iter().chain(list.items())
     };
     if let Some(error) = error.filter(|_| !items().any(|item| !item.is_cut())) {
@@ -80,7 +81,7 @@ pub fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError
     }
     if body.is_none()
         && items().next().is_some()
-        && !items().any(|item| looks_like_item(item) || item.kind() == Kind::String)
+        && !items().any(|item| looks_like_item(item) || item.kind() == ValueKind::String)
     {
         return Err(nothing());
     }
@@ -97,7 +98,7 @@ pub fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError
     // Of several lists with this name, the last one counts.
     let others = body.into_iter().flat_map(Value::fields);
     for (_, other) in others.filter(|(key, value)| key.is_str("input") && value.start() != list.start()) {
-        let place = Place { index: 0, offset: other.start(), line: None };
+        let place = SourcePlace { index: 0, offset: other.start(), line: None };
         assembler.aside(place, Aside::Unknown(Text::new(other.raw())));
     }
     // A request that continues an earlier response may answer the calls of that response.
@@ -109,11 +110,11 @@ pub fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError
     let mut count = 0;
     for (index, item) in items().enumerate() {
         count = index + 1;
-        let place = Place { index, offset: item.start(), line: None };
+        let place = SourcePlace { index, offset: item.start(), line: None };
         let source = Source::of(item, &input.text, place, None);
         if item.is_cut() {
             assembler.aside(place, Aside::Raw(Text::new(&input.text[item.start()..])));
-        } else if list.kind() == Kind::String {
+        } else if list.kind() == ValueKind::String {
             // The input is a single text, the first message of a conversation.
             add_text(&mut assembler, item, &source);
         } else if chained && answers_elsewhere(item, &called) {
@@ -127,7 +128,7 @@ pub fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError
         let index = if cut { count - 1 } else { count };
         if !cut {
             let offset = unreadable_from(body, list, error);
-            let place = Place { index, offset, line: None };
+            let place = SourcePlace { index, offset, line: None };
             assembler.aside(place, Aside::Raw(Text::new(&input.text[offset..])));
         }
         assembler.session.findings.push(unreadable_rest(input, error, index));
@@ -146,7 +147,7 @@ pub fn read_stream(_: Stream<'_>) -> Result<Vec<Session>, ReadError> {
 /// Whether an item is the result of a call that is not in this list.
 fn answers_elsewhere(item: Value<'_>, called: &HashSet<String>) -> bool {
     let output = item.get("type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("_output"));
-    let whole = item.holds("output", Kind::String) && item.is_clean();
+    let whole = item.holds("output", ValueKind::String) && item.is_clean();
     let id = item.get("call_id").and_then(Value::as_str);
     output && whole && id.is_some_and(|id| !id.is_empty() && id.len() <= 64 && !called.contains(&*id))
 }

@@ -11,7 +11,7 @@ use crate::conversation::Conversation;
 
 /// The provider, model and address that one source asks for. A field that the source does not mention is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ProviderChoice {
     /// The provider: a name or an alias in the registry, or any name together with an address. A conversation may name one that
     /// this version does not know.
     pub provider: Option<String>,
@@ -54,7 +54,7 @@ pub enum Effort {
     High,
 }
 
-impl Wanted {
+impl ProviderChoice {
     /// Reads what the last answered turn of a conversation recorded: the newest context that a model answered in, else the newest
     /// context. So a mistyped name that no model answered to does not stick.
     ///
@@ -121,7 +121,7 @@ pub(crate) fn last_context(entries: &[Entry]) -> (Option<Context>, bool) {
             }
             Kind::Context => {
                 let Content::Context(context) = Content::of(entry) else { continue };
-                if Wanted::in_context(&context).is_none() {
+                if ProviderChoice::in_context(&context).is_none() {
                     continue;
                 }
                 if answered {

@@ -18,7 +18,7 @@ use crate::{active::Pointer, failure::Failure, home::Home, output, pager, settin
 
 /// Folders, settings and the place of the store.
 #[derive(Debug, Clone)]
-pub struct Desk {
+pub struct CliContext {
     pub home: Home,
     pub settings: Settings,
     pub location: Location,
@@ -32,7 +32,7 @@ pub struct Desk {
 /// A store, if it exists, and the conversation in it that was named.
 type Found = (Option<Box<dyn Store>>, Option<ConversationId>);
 
-impl Desk {
+impl CliContext {
     /// Reads the settings; opens nothing.
     pub fn new(flags: &Flags) -> Result<Self, Failure> {
         let home = Home::from_environment()?;

@@ -13,7 +13,7 @@ const KEPT: usize = 1 << 16;
 
 /// The text of a list of messages, without its brackets.
 #[derive(Debug, Clone)]
-pub struct Scroll {
+pub struct ListText {
     settled: List<Arc<str>>,
     /// The text since the last settled piece.
     fresh: String,
@@ -40,7 +40,7 @@ pub struct Stretch {
     pub bytes: Range<usize>,
 }
 
-impl Default for Scroll {
+impl Default for ListText {
     fn default() -> Self {
         let mut hash = blake3::Hasher::new();
         hash.update(b"rejoin prefix 1");
@@ -58,7 +58,7 @@ impl Default for Scroll {
     }
 }
 
-impl Scroll {
+impl ListText {
     pub fn count(&self) -> usize {
         self.sources.len()
     }

@@ -2,28 +2,28 @@
 
 use super::*;
 
-fn text(scroll: &Scroll) -> String {
-    let (settled, fresh) = scroll.clone().into_parts();
+fn text(list: &ListText) -> String {
+    let (settled, fresh) = list.clone().into_parts();
     settled.iter().map(|piece| &**piece).chain([fresh.as_str()]).collect()
 }
 
 #[test]
 fn what_is_written_does_not_depend_on_when_it_is_settled() {
-    let mut whole = Scroll::default();
-    let mut settled = Scroll::default();
-    for scroll in [&mut whole, &mut settled] {
-        scroll.push("1");
+    let mut whole = ListText::default();
+    let mut settled = ListText::default();
+    for list in [&mut whole, &mut settled] {
+        list.push("1");
     }
     settled.settle();
-    for scroll in [&mut whole, &mut settled] {
-        scroll.open("[", "]");
-        scroll.part("2");
+    for list in [&mut whole, &mut settled] {
+        list.open("[", "]");
+        list.part("2");
     }
     settled.settle();
     assert_eq!(whole.prefix("x", Some("4")), settled.prefix("x", Some("4")));
-    for scroll in [&mut whole, &mut settled] {
-        scroll.part("3");
-        scroll.push_by_user(|out| out.push('4'));
+    for list in [&mut whole, &mut settled] {
+        list.part("3");
+        list.push_by_user(|out| out.push('4'));
     }
     assert_eq!((text(&whole).as_str(), text(&settled)), ("1,[2,3],4", text(&whole)));
     assert_eq!(settled.clone().into_parts().0.len(), 2);
@@ -35,13 +35,13 @@ fn what_is_written_does_not_depend_on_when_it_is_settled() {
 
 #[test]
 fn prefixes_tell_everything_apart() {
-    let mut one = Scroll::default();
+    let mut one = ListText::default();
     one.open("[", "]");
     one.part("1");
-    let mut closed = Scroll::default();
+    let mut closed = ListText::default();
     closed.push("[1]");
     assert_eq!(one.prefix("", None), closed.prefix("", None), "only what goes out counts");
-    assert_eq!(Scroll::default().prefix("", Some("[1]")), closed.prefix("", None));
+    assert_eq!(ListText::default().prefix("", Some("[1]")), closed.prefix("", None));
     assert_ne!(one.prefix("", None), one.prefix("1", None));
     let before = one.prefix("", None);
     one.part("2");
