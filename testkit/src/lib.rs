@@ -15,6 +15,7 @@ pub mod mcp;
 #[cfg(unix)]
 pub mod postgres;
 pub mod scan;
+pub mod skipped;
 pub mod timing;
 pub mod varied;
 

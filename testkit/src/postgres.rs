@@ -56,10 +56,24 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("its number").port()
 }
 
-/// The server that all tests of this process share; none if PostgreSQL is not installed.
+/// The server that all tests of this process share. If PostgreSQL is not installed, none, and the calling test counts as skipped.
 pub fn shared() -> Option<&'static Server> {
-    static SHARED: OnceLock<Option<Server>> = OnceLock::new();
-    SHARED.get_or_init(|| programs().map(|programs| Server::start(programs, &["fsync=off"]))).as_ref()
+    static SHARED: OnceLock<Server> = OnceLock::new();
+    let programs = programs_or_skip()?;
+    Some(SHARED.get_or_init(|| Server::start(programs, &["fsync=off"])))
+}
+
+/// A server for one test, with more settings. If PostgreSQL is not installed, none, and the test counts as skipped.
+pub fn own(settings: &[&str]) -> Option<Server> {
+    Some(Server::start(programs_or_skip()?, &[&["fsync=off"], settings].concat()))
+}
+
+fn programs_or_skip() -> Option<PathBuf> {
+    let programs = programs();
+    if programs.is_none() {
+        crate::skipped::skip(&format!("PostgreSQL is not installed ({INSTALL})"));
+    }
+    programs
 }
 
 impl Server {

@@ -64,7 +64,7 @@ fn say_about_the_corpus() {
     }
 }
 
-/// Tests that this machine cannot run leave one line each (`testkit::faults::skip`); the last lines of a run count them.
+/// Tests that this machine cannot run leave one line each (`testkit::skipped::skip`); the last lines of a run count them.
 fn say_what_was_skipped(lines: &std::path::Path) {
     let lines = std::fs::read_to_string(lines).unwrap_or_default();
     println!("skipped: {}", lines.lines().count());

@@ -8,18 +8,9 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use support::{Home, has, screen::Screen};
-use testkit::postgres::{Server, programs, shared};
+use testkit::postgres::{own, shared};
 
 const LEAVE: &str = "\u{4}";
-
-/// A server that a test may stop; none if PostgreSQL is not installed.
-fn own_server() -> Option<Server> {
-    let programs = programs();
-    if programs.is_none() {
-        testkit::faults::skip(&format!("PostgreSQL is not installed ({})", testkit::postgres::INSTALL));
-    }
-    Some(Server::start(programs?, &["fsync=off"]))
-}
 
 fn home_at(address: String) -> Home {
     let mut home = Home::new("sqlite");
@@ -51,7 +42,7 @@ const SCOPES: [&[&str]; 2] = [&[], &["--scope", "user=kim"]];
 
 #[test]
 fn a_prompt_goes_on_while_the_server_is_down() {
-    let Some(server) = own_server() else { return };
+    let Some(server) = own(&[]) else { return };
     for scope in SCOPES {
         let home = home_at(server.address(&server.database()));
         let mut command = home.command(&[&["chat", "--provider", "offline"], scope].concat());
@@ -84,7 +75,7 @@ fn a_prompt_goes_on_while_the_server_is_down() {
 /// Whether or not the server was ever reached, and whatever the scope.
 #[test]
 fn one_message_while_the_server_is_down_is_delivered_later() {
-    let Some(server) = own_server() else { return };
+    let Some(server) = own(&[]) else { return };
     for scope in SCOPES {
         for begins_before in [false, true] {
             let home = home_at(server.address(&server.database()));
@@ -112,7 +103,7 @@ fn one_message_while_the_server_is_down_is_delivered_later() {
 
 #[test]
 fn what_is_said_with_a_wrong_password_is_saved_with_the_right_one() {
-    let Some(server) = own_server() else { return };
+    let Some(server) = own(&[]) else { return };
     let database = server.database();
     let made = "CREATE ROLE me LOGIN PASSWORD 'right'; CREATE SCHEMA rejoin AUTHORIZATION me";
     server.psql(&database, made).unwrap();

@@ -129,16 +129,20 @@ INSERT INTO chat_threads (thread_id, channel_id, user_id, conversation_history) 
   ('t1', 'red', 'ann', '[{"role":"user","content":"in a thread"},{"role":"assistant","content":"so it is"}]');
 "#;
 
+/// A database with the tables of a bot. None if there is no PostgreSQL.
+#[cfg(unix)]
+fn bot_database() -> Option<(&'static testkit::postgres::Server, String)> {
+    let server = testkit::postgres::shared()?;
+    let database = server.database();
+    server.psql(&database, BOT).unwrap();
+    Some((server, database))
+}
+
 /// S4-18, S4-23, S4-29: the tables of a bot are imported while it runs, with their scopes; again, and only what is new is added.
 #[cfg(unix)]
 #[test]
 fn the_tables_of_a_bot_are_imported_as_they_are() {
-    let Some(server) = testkit::postgres::shared() else {
-        testkit::faults::skip(&format!("PostgreSQL is not installed ({})", testkit::postgres::INSTALL));
-        return;
-    };
-    let database = server.database();
-    server.psql(&database, BOT).unwrap();
+    let Some((server, database)) = bot_database() else { return };
     let address = server.address(&database);
     let home = Home::new("sqlite");
     assert_eq!(home.lines(&["import", "--json", &address]).len(), 3);
@@ -186,12 +190,7 @@ fn the_tables_of_a_bot_are_imported_as_they_are() {
 #[cfg(unix)]
 #[test]
 fn the_view_shows_the_function_columns_of_imported_rows() {
-    let Some(server) = testkit::postgres::shared() else {
-        testkit::faults::skip(&format!("PostgreSQL is not installed ({})", testkit::postgres::INSTALL));
-        return;
-    };
-    let database = server.database();
-    server.psql(&database, BOT).unwrap();
+    let Some((server, database)) = bot_database() else { return };
     let row = r#"INSERT INTO conversation_history (user_id, channel_id, message_type, content, function_calls, function_results, created_at) VALUES
         ('eve', 'red', 'user', 'what does it cost?', NULL, NULL, '2025-09-24T10:00:00Z'),
         ('eve', 'red', 'assistant', 'I look it up', '[{"name":"price","arguments":{"of":"x"}}]', '[{"name":"price","result":"42"}]', '2025-09-24T10:00:01Z'),

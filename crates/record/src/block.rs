@@ -170,19 +170,21 @@ pub struct Reasoning {
 /// The issuer of a piece of reasoning. It is replayed only to the same issuer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
-    /// The dialect of the answer.
+    /// The name of the dialect that it was written in, as an answer or in a request body. `None` if the source does not say.
     pub dialect: Option<Text>,
-    /// The provider.
+    /// The name of the provider that answered. Services that speak one dialect do not take each other's reasoning,
+    /// so a record of ours always has it; other sources rarely do.
     pub provider: Option<Text>,
-    /// The endpoint.
+    /// The address that the request went to, if it was ours.
     pub endpoint: Option<Text>,
-    /// A hash of the account.
+    /// A hash that tells accounts apart without naming them: what one account got encrypted, another cannot send.
     pub account: Option<Text>,
-    /// The model.
+    /// The model that wrote it.
     pub model: Option<Text>,
-    /// A hash of everything that was sent before it.
+    /// A hash of everything that was sent before it. If that has changed since, sealed reasoning is left out, because
+    /// its signature covers what came before.
     pub prefix: Option<Text>,
-    /// Whether the stream ended before it was complete.
+    /// Whether the stream ended before it was complete. Such reasoning is kept, and never sent back.
     pub incomplete: bool,
 }
 
@@ -196,11 +198,11 @@ impl Origin {
 /// An image or a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Media {
-    /// Its media type, if known.
+    /// Its media type, such as `image/png`, if the source gives one. It may be wrong: encoders look at the bytes.
     pub media_type: Option<Text>,
     /// The location of the bytes.
     pub source: MediaSource,
-    /// A file name or title, if known.
+    /// A file name or title, if the source gives one.
     pub name: Option<Text>,
 }
 

@@ -322,6 +322,6 @@ fn a_folder_that_cannot_be_written_can_be_read() {
             panic!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
         }
         // Not every system lets a test mount something.
-        _ => testkit::faults::skip("a folder cannot be mounted read-only here (`unshare`, `mount`)"),
+        _ => testkit::skipped::skip("a folder cannot be mounted read-only here (`unshare`, `mount`)"),
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use rejoin_store::{Location, Store, StoreError, StoreResult};
 use support::{Talk, WRITE, hashes, read, tail};
-use testkit::postgres::{Server, free_port, programs};
+use testkit::postgres::{free_port, own};
 
 fn open(address: &str) -> StoreResult<Box<dyn Store>> {
     rejoin_store::open(&address.parse().unwrap(), WRITE)
@@ -26,20 +26,9 @@ fn refusal<T: std::fmt::Debug>(refused: StoreResult<T>) -> (String, &'static str
     }
 }
 
-/// A server with these settings; none if PostgreSQL is not installed.
-fn server(settings: &[&str]) -> Option<Server> {
-    let programs = programs();
-    if programs.is_none() {
-        testkit::faults::skip(&format!("PostgreSQL is not installed ({})", testkit::postgres::INSTALL));
-    }
-    let mut all = vec!["fsync=off"];
-    all.extend(settings);
-    Some(Server::start(programs?, &all))
-}
-
 #[test]
 fn a_wrong_password_is_refused() {
-    let Some(server) = server(&[]) else { return };
+    let Some(server) = own(&[]) else { return };
     let database = server.database();
     server
         .psql(&database, "CREATE ROLE me LOGIN PASSWORD 'right:@/?'; CREATE SCHEMA rejoin AUTHORIZATION me")
@@ -108,10 +97,10 @@ fn a_certificate_is_checked_as_far_as_the_address_asks() {
     let made = ["ours", "authority", "other"]
         .map(|name| certificate(folder.path(), name, "localhost", name == "authority"));
     let [Some(ours), Some(authority), Some(other)] = made else {
-        return testkit::faults::skip("openssl is not installed");
+        return testkit::skipped::skip("openssl is not installed");
     };
     let port = free_port();
-    let Some(server) = server(&["listen_addresses=127.0.0.1", &format!("port={port}")]) else { return };
+    let Some(server) = own(&["listen_addresses=127.0.0.1", &format!("port={port}")]) else { return };
     let database = server.database();
     server.set_rules("host all all 127.0.0.1/32 trust");
     let at = |host: &str, query: &str| open(&format!("postgres://postgres@{host}:{port}/{database}?{query}"));
@@ -199,10 +188,10 @@ impl Drop for Mounted {
 
 #[test]
 fn a_full_disk_loses_nothing_that_was_saved() {
-    let Some(server) = server(&[]) else { return };
+    let Some(server) = own(&[]) else { return };
     let folder = server.make_folder("small");
     let Some(mounted) = Mounted::at(folder.clone(), 24) else {
-        return testkit::faults::skip("only root can mount a small file system for a full disk");
+        return testkit::skipped::skip("only root can mount a small file system for a full disk");
     };
     let place = server.psql("postgres", &format!("CREATE TABLESPACE small LOCATION '{}'", folder.display()));
     place.unwrap();

@@ -154,12 +154,23 @@ pub struct Exchange {
 pub struct ExchangeRef<'v> {
     chunk: &'v Chunk,
     exchange: &'v Exchange,
+    call: &'v ToolCall,
 }
 
 impl<'v> ExchangeRef<'v> {
+    /// The call.
+    pub fn call(self) -> &'v ToolCall {
+        self.call
+    }
+
     /// The block of the call in the item's message.
     pub fn block(self) -> usize {
         self.exchange.block as usize
+    }
+
+    /// The id of the call in the view.
+    pub fn id(self) -> &'v CallId {
+        self.renamed().unwrap_or(&self.call.id)
     }
 
     /// The id that replaces the call's own, where that one was taken.
@@ -284,21 +295,20 @@ impl<'v> ItemRef<'v> {
                 PartRef::Orphan(*block as usize, result.expect("BUG: an orphan is a result"))
             }
             Part::Exchange(exchange) => {
-                let call = blocks[exchange.block as usize].as_call();
-                let exchange = ExchangeRef { chunk: self.chunk, exchange };
-                PartRef::Exchange(exchange, call.expect("BUG: an exchange names a call"))
+                let call = blocks[exchange.block as usize].as_call().expect("BUG: an exchange names a call");
+                PartRef::Exchange(ExchangeRef { chunk: self.chunk, exchange, call })
             }
         }
     }
 
     /// The calls with their results, in order.
-    pub fn exchanges(self) -> impl Iterator<Item = (ExchangeRef<'v>, &'v ToolCall)> {
+    pub fn exchanges(self) -> impl Iterator<Item = ExchangeRef<'v>> {
         let parts: &[Part] = match &self.item.parts {
             Parts::Whole => &[],
             Parts::Some(parts) => parts,
         };
         parts.iter().filter_map(move |part| match self.part(part) {
-            PartRef::Exchange(exchange, call) => Some((exchange, call)),
+            PartRef::Exchange(exchange) => Some(exchange),
             _ => None,
         })
     }
@@ -310,7 +320,7 @@ pub enum PartRef<'v> {
     /// A block, with its index.
     Block(usize, &'v Block),
     /// A call with its result.
-    Exchange(ExchangeRef<'v>, &'v ToolCall),
+    Exchange(ExchangeRef<'v>),
     /// A result without a call, with its block index.
     Orphan(usize, &'v ToolResult),
 }
@@ -390,7 +400,7 @@ impl ItemRef<'_> {
     /// It as plain messages: first its own, then the results of its calls.
     pub fn to_messages(self) -> Vec<Message> {
         let own = if self.is_complete() { Message::clone(self.message()) } else { plain_message(self) };
-        let results = self.exchanges().map(|(exchange, call)| result_message(exchange, call));
+        let results = self.exchanges().map(result_message);
         [own].into_iter().chain(results).collect()
     }
 }
@@ -410,7 +420,7 @@ fn plain_message(item: ItemRef<'_>) -> Message {
                 blocks.push(Block::text(orphan_label(result)));
                 blocks.extend(result.content.iter().map(plain_block));
             }
-            PartRef::Exchange(exchange, call) => blocks.push(Block::call(exchange.sound_call(call))),
+            PartRef::Exchange(exchange) => blocks.push(Block::call(exchange.sound_call())),
         }
     }
     Message { form: item.message().form, ..Message::new(role, blocks) }
@@ -432,8 +442,8 @@ fn plain_block(block: &Block) -> Block {
 
 impl ExchangeRef<'_> {
     /// The call as it goes out: with its final id and arguments that are an object.
-    pub fn sound_call(self, call: &ToolCall) -> ToolCall {
-        let id = self.renamed().unwrap_or(&call.id).clone();
+    pub fn sound_call(self) -> ToolCall {
+        let (id, call) = (self.id().clone(), self.call);
         match self.arguments() {
             ArgumentsUse::AsWritten => ToolCall { id, id_given: true, ..call.clone() },
             ArgumentsUse::Empty => ToolCall::new(id, call.name.clone(), "{}"),
@@ -442,8 +452,8 @@ impl ExchangeRef<'_> {
     }
 }
 
-fn result_message(exchange: ExchangeRef<'_>, call: &ToolCall) -> Message {
-    let id = exchange.renamed().unwrap_or(&call.id).clone();
+fn result_message(exchange: ExchangeRef<'_>) -> Message {
+    let id = exchange.id().clone();
     if let Some(result) = exchange.in_place() {
         // A message that is just this result goes out as it is.
         let speaks = matches!(result.message().role, Role::Tool | Role::User);

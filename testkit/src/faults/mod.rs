@@ -7,24 +7,24 @@
 mod child;
 mod digest;
 mod model;
+mod needed;
 mod place;
 #[cfg(unix)]
 mod power;
 mod script;
 mod shim;
-mod skipped;
 mod strike;
 mod witness;
 
 pub use child::{Child, ChildOutput, Job, give_up, holder, job, open_patiently, read_all, say, work};
 pub use digest::digest;
 pub use model::{Model, verified};
+pub use needed::{SKIP_SHIM, shim};
 pub use place::Place;
 #[cfg(unix)]
 pub use power::{Cut, Journal};
 pub use script::{Dice, Script, Step};
 pub use shim::{Fault, Kind, NoShim, Shim};
-pub use skipped::{SKIP_SHIM, SKIPPED, shim, skip};
 pub use strike::{Files, Grain, materialise, snapshot, strike, strike_in};
 pub use witness::{Ledger, Witness};
 

@@ -34,8 +34,9 @@ use rejoin_view::OnBroken;
 use tempfile::TempDir;
 use testkit::faults::{
     Child, ChildOutput, Dice, Fault, Job, Kind, Model, Place, Shim, job, quick_folder, read_all, rounds, say,
-    skip, thorough, verified, work,
+    thorough, verified, work,
 };
+use testkit::skipped::skip;
 
 const KINDS: [&str; 2] = Place::KINDS;
 

@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Block, Raw, Role, Text,
-    json::{Object, Value, write},
+    json::{Object, Value},
 };
 use rusqlite::Row;
 
 use super::{
     building::{self, SessionBuilder, call, item, medium, opaque, result, text_in, thought},
-    database::{Database, Item, Others, columns, parse_each},
+    database::{Database, columns},
     lines::{text_of, time_of},
-    registry::DatabaseReading,
-    sample::Claim,
+    message_rows::{FromRows, MessageRows, RowObject},
+    registry::{DatabaseReading, Evidence},
 };
 use crate::{
     accounting::Known,
@@ -45,26 +45,18 @@ const MESSAGES: &[&str] = &[
     "is_summary_message",
 ];
 
-const NEEDS: &[(&str, &[&str])] =
-    &[("sessions", &["id", "title", "message_count"]), ("messages", &["id", "session_id", "role", "parts"])];
-
 /// How Crush's database is read.
 pub(crate) const DATABASE: DatabaseReading = DatabaseReading {
-    sniff,
-    read,
-    needs: NEEDS,
+    needs: &[
+        ("sessions", &["id", "title", "message_count"]),
+        ("messages", &["id", "session_id", "role", "parts"]),
+    ],
+    evidence: Evidence::Tables("a table `messages` with `parts`"),
     tables: "files goose_db_version messages read_files sessions",
+    read,
 };
 
-/// Whether a database is Crush's.
-fn sniff(database: &Database) -> Option<Claim> {
-    Claim::sure(database.has_all(NEEDS), "a table `messages` with `parts`")
-}
-
 /// Reads every session.
-///
-/// # Errors
-/// If the database cannot be read, or holds none.
 fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
     let [parent, summary] =
         ["parent_session_id", "summary_message_id"].map(|name| database.or_null("sessions", name));
@@ -84,59 +76,21 @@ fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
         readings.push(reading);
         ids.push(id);
     }
-    let others = database.others("messages", MESSAGES);
-    let sql = format!(
-        "SELECT session_id, created_at, rowid, id, role, parts, {model}, {provider}{} FROM messages",
-        others.sql()
-    );
-    let mut text = String::new();
-    let items = database.by_session(&sql, &ids, |row| object(row, &others, &mut text))?;
-    parse_each(
-        items,
-        |(_, _, item)| &item.text,
-        |(session, number, item), root| {
-            let (reading, place) = (&mut readings[session], building::nth(number));
-            match root.filter(|root| item.is_whole(root.get("parts"))) {
-                Some(root) => reading.message(root, &item.text, place),
-                None => {
-                    let why = "the parts of the message are not JSON";
-                    reading.builder.damaged(place, Text::new(item.column()), why);
-                }
-            }
-        },
-    );
+    let columns = format!("session_id, created_at, rowid, id, role, parts, {model}, {provider}");
+    let rows = MessageRows { columns: &columns, content: "parts", known: MESSAGES, write: write_row };
+    rows.read(database, &ids, &mut readings)?;
     let finish = |(id, reading): (&String, Reading)| {
         let context = building::context(reading.model.as_deref());
         reading.builder.finish(database.name(), Some(id), context)
     };
-    let found: Vec<Session> = ids.iter().zip(readings).map(finish).collect();
-    if found.is_empty() { Err(ReadError::NoConversation("the database holds no session")) } else { Ok(found) }
+    Ok(ids.iter().zip(readings).map(finish).collect())
 }
 
-/// A row of `messages` as one object, written in a buffer.
-fn object(row: &Row<'_>, others: &Others, text: &mut String) -> rusqlite::Result<Item> {
+fn write_row<'t>(row: &Row<'_>, object: RowObject<'t>) -> rusqlite::Result<RowObject<'t>> {
     let [_, created, _, message, role, parts, model, provider] = columns(row)?;
-    text.clear();
-    text.push('{');
-    let field = |text: &mut String, name: &str, value: &str| {
-        write::key(text, name);
-        write::string(text, value);
-    };
-    message.into_iter().for_each(|id| field(text, "id", &id));
-    field(text, "role", &role.unwrap_or_default());
-    if let Some(created) = created.filter(|time| time.parse::<f64>().is_ok()) {
-        write::key(text, "created_at");
-        text.push_str(&created);
-    }
-    model.into_iter().for_each(|model| field(text, "model", &model));
-    provider.into_iter().for_each(|provider| field(text, "provider", &provider));
-    write::key(text, "parts");
-    let start = text.len();
-    text.push_str(&parts.unwrap_or_default());
-    let end = text.len();
-    others.write(row, 8, text)?;
-    text.push('}');
-    Ok(Item::new(text, start..end))
+    let object =
+        object.text("id", message).text("role", role.or(Some("".into()))).number("created_at", created);
+    Ok(object.text("model", model).text("provider", provider).content("parts", parts))
 }
 
 struct Reading {
@@ -150,8 +104,10 @@ impl Reading {
     fn new(summary: Option<String>) -> Self {
         Self { builder: SessionBuilder::new(FORMAT), model: None, summary }
     }
+}
 
-    fn message(&mut self, root: Value<'_>, text: &Arc<str>, place: SourcePlace) {
+impl FromRows for Reading {
+    fn take(&mut self, root: Value<'_>, text: &Arc<str>, place: SourcePlace) {
         let id = text_of(root, "id");
         let model = text_of(root, "model").filter(|model| !model.is_empty()).map(|model| model.to_string());
         self.model = model.clone().or(self.model.take());
@@ -164,6 +120,10 @@ impl Reading {
         }
         let detail = Detail { id, time: root.given("created_at").map(time_of), pieces: Vec::new() };
         self.builder.say(item(FORMAT, role, blocks, Raw::new(text.clone())), place, detail);
+    }
+
+    fn builder(&mut self) -> &mut SessionBuilder {
+        &mut self.builder
     }
 }
 

@@ -1,6 +1,6 @@
 //! `markdown`: a conversation for people to read. It is written only; nothing is read back from it.
 
-use rejoin_record::{BlockKind, Text, ToolCall};
+use rejoin_record::{BlockKind, Text};
 use rejoin_view::{
     ExchangeRef, SoundRole, SoundView,
     sound::{self, PartRef},
@@ -46,7 +46,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, _: &Writing<'_>) -> Res
                     }
                     _ => {}
                 },
-                PartRef::Exchange(exchange, call) => write_exchange(&mut out, exchange, call),
+                PartRef::Exchange(exchange) => write_exchange(&mut out, exchange),
                 PartRef::Orphan(_, result) => paragraph(&mut out, &render::orphan_text(result)),
             }
         }
@@ -74,7 +74,8 @@ fn quote(out: &mut String, text: &str) {
     }
 }
 
-fn write_exchange(out: &mut String, exchange: ExchangeRef<'_>, call: &ToolCall) {
+fn write_exchange(out: &mut String, exchange: ExchangeRef<'_>) {
+    let call = exchange.call();
     out.push_str(&format!("\n**{}**\n", call.name));
     fence(out, "json", call.arguments.text());
     let mut answered = false;

@@ -19,6 +19,8 @@ mod lines;
 #[cfg(feature = "sqlite")]
 mod llm;
 mod markdown;
+#[cfg(feature = "sqlite")]
+mod message_rows;
 mod nearest;
 mod notes;
 #[cfg(feature = "sqlite")]

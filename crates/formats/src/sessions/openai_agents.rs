@@ -10,8 +10,7 @@ use rejoin_record::{Text, json::Doc};
 use super::{
     building,
     database::{Database, columns, parse_each},
-    registry::DatabaseReading,
-    sample::Claim,
+    registry::{DatabaseReading, Evidence},
 };
 use crate::{
     context::Context,
@@ -25,25 +24,15 @@ use crate::{
 /// The name of the format.
 pub const FORMAT: &str = "openai-agents";
 
-const NEEDS: &[(&str, &[&str])] = &[("agent_messages", &["session_id", "message_data"])];
-
 /// How such a database is read.
 pub(crate) const DATABASE: DatabaseReading = DatabaseReading {
-    sniff,
-    read,
-    needs: NEEDS,
+    needs: &[("agent_messages", &["session_id", "message_data"])],
+    evidence: Evidence::Tables("a table `agent_messages` with `message_data`"),
     tables: "agent_messages agent_sessions message_structure turn_usage",
+    read,
 };
 
-/// Whether a database holds sessions of the SDK.
-fn sniff(database: &Database) -> Option<Claim> {
-    Claim::sure(database.has_all(NEEDS), "a table `agent_messages` with `message_data`")
-}
-
 /// Reads every session.
-///
-/// # Errors
-/// If the database cannot be read, or holds none.
 fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
     let time = database.or_null("agent_messages", "created_at");
     let sql = format!("SELECT session_id, message_data, {time} FROM agent_messages ORDER BY rowid");
@@ -85,6 +74,5 @@ fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
         let context = Context::of_model(Dialect::OpenAiResponses, None);
         assembler.into_session(database.name(), Some(&id), context)
     };
-    let found: Vec<Session> = assemblers.into_iter().map(finish).collect();
-    if found.is_empty() { Err(ReadError::NoConversation("the database holds no session")) } else { Ok(found) }
+    Ok(assemblers.into_iter().map(finish).collect())
 }

@@ -15,7 +15,10 @@ use super::{
     sample::{Claim, Sample},
 };
 #[cfg(feature = "sqlite")]
-use super::{database::Database, registry::DatabaseReading};
+use super::{
+    database::Database,
+    registry::{DatabaseReading, Evidence},
+};
 use crate::{
     accounting::Known,
     context::Context,
@@ -72,7 +75,7 @@ pub(super) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
 pub(super) const fn and_backups(reading: Reading) -> Reading {
     #[cfg(feature = "sqlite")]
     let reading = reading.with_database(DatabaseReading {
-        sniff: sniff_backup,
+        evidence: Evidence::Sniffed(sniff_backup),
         read: refuse_backup,
         needs: &[],
         tables: "cozo",

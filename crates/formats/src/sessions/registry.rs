@@ -124,14 +124,38 @@ pub struct FilesReading {
 /// How conversations are read from a database.
 #[cfg(feature = "sqlite")]
 pub struct DatabaseReading {
-    /// How surely it is one of the format, judged by its tables.
-    pub sniff: fn(&Database) -> Option<Claim>,
-    /// Reads every conversation in it.
-    pub read: fn(&Database) -> Result<Vec<Session>, ReadError>,
     /// The tables and columns without which it is not one of the format. They tell what an unknown database comes near to.
-    pub(super) needs: &'static [(&'static str, &'static [&'static str])],
+    pub(super) needs: TablesNeeded,
+    /// Why a database is taken for one of the format.
+    pub(super) evidence: Evidence,
     /// The names of all tables that the program makes, separated by spaces. Others are reported.
     pub(super) tables: &'static str,
+    /// Reads every conversation in it. No conversation is an error, which need not be made here.
+    pub read: fn(&Database) -> Result<Vec<Session>, ReadError>,
+}
+
+/// Tables, each with the columns that a format needs of it.
+#[cfg(feature = "sqlite")]
+pub(super) type TablesNeeded = &'static [(&'static str, &'static [&'static str])];
+
+/// Why a database is taken for one of a format.
+#[cfg(feature = "sqlite")]
+pub(super) enum Evidence {
+    /// It has all tables and columns that the format needs, which are described here.
+    Tables(&'static str),
+    /// More than that must be looked at.
+    Sniffed(fn(&Database) -> Option<Claim>),
+}
+
+#[cfg(feature = "sqlite")]
+impl DatabaseReading {
+    /// How surely a database is one of the format, judged by its tables.
+    pub fn claim(&self, database: &Database) -> Option<Claim> {
+        match self.evidence {
+            Evidence::Tables(described) => Claim::sure(database.has_all(self.needs), described),
+            Evidence::Sniffed(sniff) => sniff(database),
+        }
+    }
 }
 
 impl Reading {
@@ -314,16 +338,19 @@ pub fn read_database(
     format: Option<&'static Format>,
 ) -> Result<Vec<Session>, ReadError> {
     let reading = |format: &'static Format| format.read.as_ref()?.database.as_ref();
-    let format =
-        chosen(format, |format| (reading(format)?.sniff)(database)).map_err(|error| match error {
-            ReadError::UnknownFormat => {
-                nearest::of_database(database).map_or(error, |shape| ReadError::Foreign { shape })
-            }
-            error => error,
-        })?;
+    let format = chosen(format, |format| reading(format)?.claim(database)).map_err(|error| match error {
+        ReadError::UnknownFormat => {
+            nearest::of_database(database).map_or(error, |shape| ReadError::Foreign { shape })
+        }
+        error => error,
+    })?;
     let nothing = ReadError::NoConversation("the format is not one of databases");
     let reading = reading(format).ok_or(nothing)?;
-    let mut sessions = (reading.read)(database).map_err(|error| match error {
+    let read = (reading.read)(database).and_then(|sessions| match sessions.is_empty() {
+        true => Err(ReadError::NoConversation("the database holds no session")),
+        false => Ok(sessions),
+    });
+    let mut sessions = read.map_err(|error| match error {
         ReadError::NoConversation(_) if database.is_damaged() => database.damage_error(),
         error => error,
     })?;

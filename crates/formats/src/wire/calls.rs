@@ -2,22 +2,14 @@
 
 use std::borrow::Cow;
 
-use rejoin_record::{
-    ToolCall,
-    json::{Object, write},
-};
+use rejoin_record::json::{Object, write};
 use rejoin_view::{Action, ArgumentsUse, ExchangeRef, Position, Rule, sound::wrapped_arguments};
 
 use super::{names::Spelled, render::Ledger};
 
 /// The arguments as a JSON object. Half of a surrogate pair is refused there, so it is replaced.
-pub fn object<'c>(
-    exchange: ExchangeRef<'_>,
-    call: &'c ToolCall,
-    at: Position,
-    ledger: &mut Ledger,
-) -> Cow<'c, str> {
-    let arguments = &call.arguments;
+pub fn object<'c>(exchange: ExchangeRef<'c>, at: Position, ledger: &mut Ledger) -> Cow<'c, str> {
+    let arguments = &exchange.call().arguments;
     match exchange.arguments() {
         ArgumentsUse::AsWritten if arguments.text().is_lossy() || arguments.has_lone_surrogate() => {
             ledger.change(Rule::LoneSurrogate, at, Action::Replaced);
@@ -36,28 +28,23 @@ pub fn object<'c>(
 }
 
 /// The arguments as a text that holds JSON.
-pub fn text<'c>(
-    exchange: ExchangeRef<'_>,
-    call: &'c ToolCall,
-    at: Position,
-    ledger: &mut Ledger,
-) -> Cow<'c, str> {
+pub fn text<'c>(exchange: ExchangeRef<'c>, at: Position, ledger: &mut Ledger) -> Cow<'c, str> {
     if exchange.arguments() == ArgumentsUse::AsWritten {
-        ledger.lossy(call.arguments.text(), at);
-        return call.arguments.text().as_str().into();
+        let arguments = exchange.call().arguments.text();
+        ledger.lossy(arguments, at);
+        return arguments.as_str().into();
     }
-    object(exchange, call, at, ledger)
+    object(exchange, at, ledger)
 }
 
 /// A call in the form of Chat Completions, where arguments are a string.
 pub fn function_call(
     spelled: &Spelled,
     exchange: ExchangeRef<'_>,
-    call: &ToolCall,
     at: Position,
     ledger: &mut Ledger,
 ) -> String {
-    let arguments = text(exchange, call, at, ledger);
+    let arguments = text(exchange, at, ledger);
     // Each quotation mark in the arguments gets a backslash.
     let room = spelled.name.len() + arguments.len() * 5 / 4 + 32;
     let function = Object::with_room(room).text("name", &spelled.name).text("arguments", arguments);

@@ -117,12 +117,11 @@ impl Spelling {
     pub fn of(
         &mut self,
         exchange: ExchangeRef<'_>,
-        call: &ToolCall,
         own: Option<&str>,
         at: Position,
         ledger: &mut Ledger,
     ) -> Spelled {
-        let view_id = exchange.renamed().unwrap_or(&call.id).as_str();
+        let (call, view_id) = (exchange.call(), exchange.id().as_str());
         let id = self.ids.map(view_id).into_owned();
         if id != view_id {
             ledger.change(Rule::IllegalId, at, Action::Renamed).about(view_id);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rejoin_record::{
-    Message, Reasoning, Role, Text, ToolCall,
+    Message, Reasoning, Role, Text,
     json::{Doc, ValueKind},
 };
 use rejoin_view::{
@@ -116,11 +116,11 @@ impl EncoderState {
     }
 
     /// Spells a call of an item, and reports changes.
-    pub fn spell(&mut self, item: ItemRef<'_>, exchange: ExchangeRef<'_>, call: &ToolCall) -> Spelled {
+    pub fn spell(&mut self, item: ItemRef<'_>, exchange: ExchangeRef<'_>) -> Spelled {
         let block = &item.message().blocks[exchange.block()];
         let own = self.wire.own_bytes(item.message(), block);
         let at = Position::block(item.index(), exchange.block());
-        self.spelling.of(exchange, call, own, at, &mut self.ledger)
+        self.spelling.of(exchange, own, at, &mut self.ledger)
     }
 
     /// The fragments of a user message; `None` if it is no message at all.

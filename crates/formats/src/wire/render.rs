@@ -265,7 +265,7 @@ pub fn spoken(part: PartRef<'_>, index: usize) -> impl Iterator<Item = (Position
     let (block, label, blocks) = match part {
         PartRef::Block(block, content) => (block, None, std::slice::from_ref(content)),
         PartRef::Orphan(block, result) => (block, Some(orphan_text(result)), &result.content[..]),
-        PartRef::Exchange(exchange, _) => (exchange.block(), None, &[][..]),
+        PartRef::Exchange(exchange) => (exchange.block(), None, &[][..]),
     };
     let is_orphan = label.is_some();
     let media = blocks.iter().filter(move |block| !is_orphan || is_media(block)).map(Spoken::Block);

@@ -73,10 +73,8 @@ pub fn rows(session: &Session, shown: &[Shown<'_>], on_broken: OnBroken) -> Vec<
     }
     // What the view shows, by the places of its sources.
     let items: Vec<ItemRef<'_>> = repaired.view.items().collect();
-    let in_view: HashSet<usize> = items
-        .iter()
-        .flat_map(|item| item.exchanges().flat_map(|(exchange, _)| sources(exchange)).chain([item.index()]))
-        .collect();
+    let in_view: HashSet<usize> =
+        items.iter().flat_map(|item| item.exchanges().flat_map(sources).chain([item.index()])).collect();
     let mut messages = repaired.view.to_messages().into_iter();
     let mut rows = Vec::new();
     let mut reached = 0;
@@ -94,7 +92,7 @@ pub fn rows(session: &Session, shown: &[Shown<'_>], on_broken: OnBroken) -> Vec<
             message: Some(message),
             answers: false,
         });
-        for (exchange, _) in item.exchanges() {
+        for exchange in item.exchanges() {
             let Some(message) = messages.next() else { break };
             let source = sources(exchange).next();
             rows.push(ViewRow {

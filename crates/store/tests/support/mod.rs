@@ -189,10 +189,7 @@ pub fn folder() -> tempfile::TempDir {
 
 /// A new database on the server that the tests of this process share, with a folder on this machine; none if there is no PostgreSQL.
 pub fn postgres(folder: &Path) -> Option<Location> {
-    let Some(server) = testkit::postgres::shared() else {
-        testkit::faults::skip(&format!("PostgreSQL is not installed ({})", testkit::postgres::INSTALL));
-        return None;
-    };
+    let server = testkit::postgres::shared()?;
     let Location::Postgres(address) = server.address(&server.database()).parse().unwrap() else {
         panic!("an address")
     };

@@ -115,8 +115,8 @@ fn shown(view: &SoundView) -> String {
             match part {
                 PartRef::Block(..) => {}
                 PartRef::Orphan(..) => word = "o".into(),
-                PartRef::Exchange(exchange, call) => {
-                    let id = exchange.renamed().unwrap_or(&call.id);
+                PartRef::Exchange(exchange) => {
+                    let id = exchange.id();
                     let wrapped = if exchange.arguments() == ArgumentsUse::Wrapped { "*" } else { "" };
                     let answer = match (exchange.in_place(), exchange.results().len()) {
                         (Some(_), _) => String::new(),

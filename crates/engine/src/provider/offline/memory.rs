@@ -54,11 +54,11 @@ impl Remembered {
     pub fn of(view: &SoundView) -> Self {
         let mut memory = Self { said: Vec::new(), calls: 0, facts: Vec::new(), notes: Vec::new() };
         for item in view.items() {
-            for (exchange, call) in item.exchanges() {
+            for exchange in item.exchanges() {
                 memory.calls += 1;
                 let results: Vec<&ToolResult> = exchange.results().map(|result| result.result()).collect();
                 if let Some(said) = memory.said.last_mut() {
-                    said.results.push(RecalledResult::of(call, &results));
+                    said.results.push(RecalledResult::of(exchange.call(), &results));
                 }
             }
             if let Some(text) = text_of_user(item) {

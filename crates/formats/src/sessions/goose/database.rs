@@ -1,19 +1,18 @@
 //! Reads goose's database, `sessions.db`.
 
-use rejoin_record::{
-    Text,
-    json::{Doc, Object, Value, ValueKind, write},
-};
+use std::sync::Arc;
+
+use rejoin_record::json::{Doc, Object, Value};
 use rusqlite::Row;
 
 use super::Reading;
 use crate::{
-    session::{ReadError, Session},
+    session::{ReadError, Session, SourcePlace},
     sessions::{
-        building,
-        database::{Database, Item, Others, columns, parse_each},
-        registry::DatabaseReading,
-        sample::Claim,
+        building::{self, SessionBuilder},
+        database::{Database, columns},
+        message_rows::{FromRows, MessageRows, RowObject},
+        registry::{DatabaseReading, Evidence},
     },
 };
 
@@ -30,28 +29,18 @@ const MESSAGES: &[&str] = &[
     "metadata_json",
 ];
 
-const NEEDS: &[(&str, &[&str])] = &[
-    ("sessions", &["id", "working_dir"]),
-    ("messages", &["session_id", "role", "content_json", "created_timestamp"]),
-];
-
 /// How goose's database is read.
 pub(crate) const DATABASE: DatabaseReading = DatabaseReading {
-    sniff,
-    read,
-    needs: NEEDS,
+    needs: &[
+        ("sessions", &["id", "working_dir"]),
+        ("messages", &["session_id", "role", "content_json", "created_timestamp"]),
+    ],
+    evidence: Evidence::Tables("a table `messages` with `content_json`"),
     tables: "messages schema_version sessions thread_messages threads",
+    read,
 };
 
-/// Whether a database is goose's.
-fn sniff(database: &Database) -> Option<Claim> {
-    Claim::sure(database.has_all(NEEDS), "a table `messages` with `content_json`")
-}
-
 /// Reads every session.
-///
-/// # Errors
-/// If the database cannot be read, or holds none.
 fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
     let named = ["name", "description", "model_config_json", "session_type", "provider_name"];
     let named = named.map(|name| database.or_null("sessions", name)).join(", ");
@@ -72,58 +61,25 @@ fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
         readings.push(reading);
         ids.push(id);
     }
-    let others = database.others("messages", MESSAGES);
-    let sql = format!(
-        "SELECT session_id, created_timestamp, id, role, content_json, {message_id}, {metadata}{} FROM messages",
-        others.sql()
-    );
-    let mut text = String::new();
-    let items = database.by_session(&sql, &ids, |row| item(row, &others, &mut text))?;
-    parse_each(
-        items,
-        |(_, _, item)| &item.text,
-        |(session, number, item), root| {
-            let (reading, place) = (&mut readings[session], building::nth(number));
-            let is_list = |root: &Value<'_>| {
-                root.holds("content", ValueKind::Array) && item.is_whole(root.get("content"))
-            };
-            match root.filter(is_list) {
-                Some(root) => reading.message(root, &item.text, place),
-                None => {
-                    let why = "the content of the message is no JSON list";
-                    reading.builder.damaged(place, Text::new(item.column()), why);
-                }
-            }
-        },
-    );
-    let found: Vec<Session> = readings.into_iter().map(|reading| reading.finish(database.name())).collect();
-    if found.is_empty() { Err(ReadError::NoConversation("the database holds no session")) } else { Ok(found) }
+    let columns = format!("session_id, created_timestamp, id, role, content_json, {message_id}, {metadata}");
+    let rows = MessageRows { columns: &columns, content: "content", known: MESSAGES, write: write_row };
+    rows.read(database, &ids, &mut readings)?;
+    Ok(readings.into_iter().map(|reading| reading.finish(database.name())).collect())
 }
 
-/// A row of `messages` as the object that an export has, written in a buffer.
-fn item(row: &Row<'_>, others: &Others, text: &mut String) -> rusqlite::Result<Item> {
+/// Writes a row of `messages` as the object that an export has.
+fn write_row<'t>(row: &Row<'_>, object: RowObject<'t>) -> rusqlite::Result<RowObject<'t>> {
     let [_, created, _, role, content, own_id, metadata] = columns(row)?;
-    text.clear();
-    text.push('{');
-    let field = |text: &mut String, name: &str, value: &str| {
-        write::key(text, name);
-        write::string(text, value);
-    };
-    own_id.into_iter().for_each(|id| field(text, "id", &id));
-    field(text, "role", &role.unwrap_or_default());
-    if let Some(created) = created.filter(|time| time.parse::<f64>().is_ok()) {
-        write::key(text, "created");
-        text.push_str(&created);
+    let object = object.text("id", own_id).text("role", role.or(Some("".into()))).number("created", created);
+    Ok(object.content("content", content).json("metadata", metadata))
+}
+
+impl FromRows for Reading {
+    fn take(&mut self, root: Value<'_>, text: &Arc<str>, place: SourcePlace) {
+        self.message(root, text, place);
     }
-    write::key(text, "content");
-    let start = text.len();
-    text.push_str(&content.unwrap_or_default());
-    let end = text.len();
-    if let Some(metadata) = metadata.filter(|metadata| Doc::parse(metadata).is_ok()) {
-        write::key(text, "metadata");
-        text.push_str(&metadata);
+
+    fn builder(&mut self) -> &mut SessionBuilder {
+        &mut self.builder
     }
-    others.write(row, 7, text)?;
-    text.push('}');
-    Ok(Item::new(text, start..end))
 }

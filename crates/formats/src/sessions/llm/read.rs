@@ -17,7 +17,7 @@ use crate::{
             self, SessionBuilder, as_text, beside, call, item, medium, opaque, result, text_in, thought,
         },
         database::{Columns, Database, Key, columns, make_each, sort},
-        registry::DatabaseReading,
+        registry::{DatabaseReading, Evidence},
         sample::Claim,
     },
     wire::{base64, render},
@@ -36,7 +36,7 @@ const RESPONSES: &[(&str, &[&str])] = &[
 
 /// How the database of `llm` is read. The older tables stay in it and are often empty, so only the newer ones tell what it lacks.
 pub(crate) const DATABASE: DatabaseReading = DatabaseReading {
-    sniff,
+    evidence: Evidence::Sniffed(sniff),
     read,
     needs: THREADS,
     tables: "attachments conversations fragment_aliases fragments messages part_attachments part_fragments parts \

@@ -12,35 +12,24 @@ use crate::{
     sessions::{
         building,
         database::{Database, Key, columns, sort},
-        registry::DatabaseReading,
-        sample::Claim,
+        registry::{DatabaseReading, Evidence},
     },
 };
 
-const NEEDS: &[(&str, &[&str])] = &[
-    ("session", &["id", "project_id", "directory", "title"]),
-    ("message", &["id", "session_id", "data"]),
-    ("part", &["id", "message_id", "data"]),
-];
-
 /// How opencode's database is read.
 pub(crate) const DATABASE: DatabaseReading = DatabaseReading {
-    sniff,
-    read,
-    needs: NEEDS,
+    needs: &[
+        ("session", &["id", "project_id", "directory", "title"]),
+        ("message", &["id", "session_id", "data"]),
+        ("part", &["id", "message_id", "data"]),
+    ],
+    evidence: Evidence::Tables("the tables `session`, `message` and `part`"),
     tables: "account account_state control_account credential event event_sequence message migration part permission project \
              session session_context_epoch session_entry session_input session_message session_share todo workspace",
+    read,
 };
 
-/// Whether a database is opencode's.
-fn sniff(database: &Database) -> Option<Claim> {
-    Claim::sure(database.has_all(NEEDS), "the tables `session`, `message` and `part`")
-}
-
 /// Reads every session.
-///
-/// # Errors
-/// If the database cannot be read, or holds none.
 fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
     let [parent, revert] = ["parent_id", "revert"].map(|name| database.or_null("session", name));
     let sql = format!("SELECT id, title, directory, {parent}, {revert} FROM session ORDER BY rowid");
@@ -80,8 +69,7 @@ fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
         }
     }
     let readings = readings.into_iter().filter(|reading| !reading.is_empty());
-    let found: Vec<Session> = readings.map(|reading| reading.finish(database.name())).collect();
-    if found.is_empty() { Err(ReadError::NoConversation("the database holds no session")) } else { Ok(found) }
+    Ok(readings.map(|reading| reading.finish(database.name())).collect())
 }
 
 /// The ids and the data of parts, in order.

@@ -18,14 +18,14 @@ use crate::{
     sessions::{
         building::SessionBuilder,
         database::{self, Database, Key, sort},
-        registry::DatabaseReading,
+        registry::{DatabaseReading, Evidence},
         sample::Claim,
     },
     wire::registry::Dialect,
 };
 
 pub(super) const READING: DatabaseReading = DatabaseReading {
-    sniff,
+    evidence: Evidence::Sniffed(sniff),
     read,
     needs: &[("conversations", &CONVERSATIONS)],
     tables: "acp_run_events acp_runs acp_sessions acp_stdio_sessions conversations schema_version",

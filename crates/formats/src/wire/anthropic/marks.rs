@@ -20,7 +20,7 @@ pub(super) fn count_marks(view: &SoundView, target: &Target) -> usize {
     let mut seen: HashSet<usize> = HashSet::new();
     let mut messages = 0;
     for item in view.items() {
-        let results = item.exchanges().flat_map(|(exchange, _)| exchange.results());
+        let results = item.exchanges().flat_map(ExchangeRef::results);
         let sources = std::iter::once((item.index(), item.message()))
             .chain(results.map(|result| (result.at().0, result.message())));
         for (index, message) in sources {

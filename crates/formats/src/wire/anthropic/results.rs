@@ -35,20 +35,20 @@ impl Pending {
 
 impl Encoder {
     /// Takes the results of an assistant message's calls, in call order.
-    pub(super) fn results(&mut self, calls: &[(ExchangeRef<'_>, &ToolCall, String)]) {
-        let last = calls.iter().flat_map(|(exchange, ..)| exchange.results()).last();
+    pub(super) fn results(&mut self, calls: &[(ExchangeRef<'_>, String)]) {
+        let last = calls.iter().flat_map(|(exchange, _)| exchange.results()).last();
         let last = last.map(|result| result.at().0);
         let mut pending = Pending { pieces: Vec::new(), source: None, exact: Some(0), last };
         let mut media = Vec::new();
-        for (exchange, call, id) in calls.iter().map(|(exchange, call, id)| (*exchange, *call, id)) {
+        for (exchange, id) in calls {
             let before = self.state.ledger.findings.len();
-            let (json, exact) = self.result(exchange, call, id, &mut media);
+            let (json, exact) = self.result(*exchange, id, &mut media);
             if let Some(result) = exchange.in_place().filter(|result| WIRE.is_own(result.message()) && !exact)
             {
                 // It is rewritten; if no finding says why, its form was not the API's.
                 if self.state.ledger.findings.len() == before
                     && exchange.renamed().is_none()
-                    && id == call.id.as_str()
+                    && id == exchange.call().id.as_str()
                 {
                     let at = render::position(result);
                     self.state.ledger.irregular(at);
@@ -97,16 +97,11 @@ impl Encoder {
         }
     }
 
-    fn result(
-        &mut self,
-        exchange: ExchangeRef<'_>,
-        call: &ToolCall,
-        id: &str,
-        media: &mut Vec<String>,
-    ) -> (String, bool) {
+    fn result(&mut self, exchange: ExchangeRef<'_>, id: &str, media: &mut Vec<String>) -> (String, bool) {
         let results: Vec<ResultRef<'_>> = exchange.results().collect();
-        let own =
-            exchange.in_place().and_then(|result| Some((result.at(), self.own_result(result, call, id)?)));
+        let own = exchange
+            .in_place()
+            .and_then(|result| Some((result.at(), self.own_result(result, exchange.call(), id)?)));
         if let Some(((message, block), raw)) = own {
             let piece = self.marked(raw, Position::block(message, block));
             return (piece.json.into_block(), piece.exact);

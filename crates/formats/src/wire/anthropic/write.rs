@@ -126,7 +126,7 @@ impl Pass for Encoder {
         self.flush();
         let message = item.message();
         let mut pieces: Vec<Piece<'_>> = Vec::new();
-        let mut calls: Vec<(ExchangeRef<'_>, &ToolCall, String)> = Vec::new();
+        let mut calls: Vec<(ExchangeRef<'_>, String)> = Vec::new();
         let mut begins_with_thinking = false;
         let paired = self.paired_server_tools(item);
         for (part_place, part) in item.parts().enumerate() {
@@ -158,10 +158,10 @@ impl Pass for Encoder {
                         }
                     }
                 }
-                PartRef::Exchange(exchange, call) => {
-                    let (piece, id) = self.call(item, exchange, call);
+                PartRef::Exchange(exchange) => {
+                    let (piece, id) = self.call(item, exchange);
                     pieces.push(piece);
-                    calls.push((exchange, call, id));
+                    calls.push((exchange, id));
                 }
                 PartRef::Orphan(..) => {}
             }
@@ -274,16 +274,11 @@ impl Encoder {
         stay
     }
 
-    fn call<'i>(
-        &mut self,
-        item: ItemRef<'i>,
-        exchange: ExchangeRef<'i>,
-        call: &'i ToolCall,
-    ) -> (Piece<'i>, String) {
+    fn call<'i>(&mut self, item: ItemRef<'i>, exchange: ExchangeRef<'i>) -> (Piece<'i>, String) {
         let at = Position::block(item.index(), exchange.block());
-        let Spelled { id, name, as_written: spelled_so } = self.state.spell(item, exchange, call);
-        let as_written =
-            exchange.arguments() == ArgumentsUse::AsWritten && !call.arguments.has_lone_surrogate();
+        let Spelled { id, name, as_written: spelled_so } = self.state.spell(item, exchange);
+        let as_written = exchange.arguments() == ArgumentsUse::AsWritten
+            && !exchange.call().arguments.has_lone_surrogate();
         let block = &item.message().blocks[exchange.block()];
         if let Some(raw) = WIRE.own_bytes(item.message(), block)
             && as_written
@@ -291,7 +286,7 @@ impl Encoder {
         {
             return (self.marked(raw, at), id);
         }
-        let input = calls::object(exchange, call, at, &mut self.state.ledger);
+        let input = calls::object(exchange, at, &mut self.state.ledger);
         let block = Object::new().text("type", "tool_use").text("id", &id).text("name", &name);
         (Piece { json: Json::Block(block.raw("input", &input).finish().into()), exact: false }, id)
     }

@@ -109,7 +109,7 @@ impl Pass for Encoder {
         let mut blocks = Vec::new();
         let mut sent = Vec::new();
         for part in item.parts() {
-            let PartRef::Exchange(exchange, call) = part else {
+            let PartRef::Exchange(exchange) = part else {
                 let said = fragments::of_part(part, item.index(), &mut self.state.ledger);
                 for piece in fragments::without_blanks(said, &mut self.state.ledger) {
                     blocks.push(text_block(&piece.into_text(&mut self.state.ledger)));
@@ -117,8 +117,8 @@ impl Pass for Encoder {
                 continue;
             };
             let at = Position::block(item.index(), exchange.block());
-            let Spelled { id, name, .. } = self.state.spell(item, exchange, call);
-            let input = calls::object(exchange, call, at, &mut self.state.ledger);
+            let Spelled { id, name, .. } = self.state.spell(item, exchange);
+            let input = calls::object(exchange, at, &mut self.state.ledger);
             let call = Object::new().text("toolUseId", &id).text("name", &name).raw("input", &input);
             blocks.push(Object::new().object("toolUse", call).finish());
             sent.push((exchange, id));

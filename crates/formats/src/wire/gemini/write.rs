@@ -172,8 +172,8 @@ impl Pass for Encoder {
                         }
                     }
                 }
-                PartRef::Exchange(exchange, call) => {
-                    let (piece, call) = self.call(item, exchange, call, calls.is_empty(), intact);
+                PartRef::Exchange(exchange) => {
+                    let (piece, call) = self.call(item, exchange, calls.is_empty(), intact);
                     as_it_was &= call.as_written;
                     pieces.push(piece);
                     calls.push(call);
@@ -220,20 +220,20 @@ impl Encoder {
         &mut self,
         item: ItemRef<'i>,
         exchange: ExchangeRef<'i>,
-        call: &'i ToolCall,
         first: bool,
         intact: bool,
     ) -> (Piece<'i>, Call<'i>) {
         let at = Position::block(item.index(), exchange.block());
         let own = WIRE.own_bytes(item.message(), &item.message().blocks[exchange.block()]);
-        let (name, named) = self.state.spelling.tool(call, own, at, &mut self.state.ledger);
+        let (name, named) = self.state.spelling.tool(exchange.call(), own, at, &mut self.state.ledger);
         let own_id = own.and_then(id_in);
         // Without an id in the source there is none to rename.
         let renamed = exchange.renamed().filter(|_| own_id.is_some()).map(ToString::to_string);
         self.derived_ids.extend(renamed.clone());
         let as_named = renamed.is_none() && named;
         let id = renamed.or(own_id);
-        let written = exchange.arguments() == ArgumentsUse::AsWritten && !call.arguments.has_lone_surrogate();
+        let written = exchange.arguments() == ArgumentsUse::AsWritten
+            && !exchange.call().arguments.has_lone_surrogate();
         let as_written = written && own.is_some() && as_named;
         let signature = own.map_or(Signature::Absent, Signature::in_part);
         let foreign = signature == Signature::Bound && !(intact && as_written);
@@ -262,14 +262,14 @@ impl Encoder {
                 }
                 (edited(raw, signing, &fields).into(), false)
             }
-            None => (self.new_call(call, &wire, first, at).into(), false),
+            None => (self.new_call(&wire, first, at).into(), false),
         };
         (Piece { json, exact }, wire)
     }
 
     /// Writes a call, with the sentinel if it is the first of its content.
-    fn new_call(&mut self, call: &ToolCall, wire: &Call<'_>, first: bool, at: Position) -> String {
-        let args = calls::object(wire.exchange, call, at, &mut self.state.ledger);
+    fn new_call(&mut self, wire: &Call<'_>, first: bool, at: Position) -> String {
+        let args = calls::object(wire.exchange, at, &mut self.state.ledger);
         let call = Object::new().text_if("id", wire.id.as_ref()).text("name", &wire.name);
         let part = Object::new().object("functionCall", call.raw("args", &args));
         part.text_if("thoughtSignature", first.then_some(SENTINEL)).finish()
@@ -383,7 +383,7 @@ fn names_issuer(block: &Block, reasoning: &Reasoning) -> bool {
 fn is_in_place(part: PartRef<'_>, place: usize) -> bool {
     match part {
         PartRef::Block(block, _) | PartRef::Orphan(block, _) => block == place,
-        PartRef::Exchange(exchange, _) => exchange.block() == place,
+        PartRef::Exchange(exchange) => exchange.block() == place,
     }
 }
 

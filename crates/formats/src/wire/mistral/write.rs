@@ -73,7 +73,7 @@ impl Pass for Encoder {
                 content.part(format!("{{\"type\":\"thinking\",\"thinking\":[{text}]}}"));
                 continue;
             }
-            let PartRef::Exchange(exchange, call) = part else {
+            let PartRef::Exchange(exchange) = part else {
                 for piece in fragments::of_part(part, item.index(), &mut self.state.ledger) {
                     let text = piece.into_text(&mut self.state.ledger);
                     if !text.is_empty() {
@@ -83,8 +83,8 @@ impl Pass for Encoder {
                 continue;
             };
             let at = Position::block(item.index(), exchange.block());
-            let spelled = self.state.spell(item, exchange, call);
-            list.push(calls::function_call(&spelled, exchange, call, at, &mut self.state.ledger));
+            let spelled = self.state.spell(item, exchange);
+            list.push(calls::function_call(&spelled, exchange, at, &mut self.state.ledger));
             sent.push((exchange, spelled));
         }
         let content = content.json();

@@ -67,13 +67,13 @@ impl Pass for Encoder {
                 thoughts.push(thought);
                 continue;
             }
-            let PartRef::Exchange(exchange, call) = part else {
+            let PartRef::Exchange(exchange) = part else {
                 for piece in fragments::of_part(part, item.index(), &mut self.state.ledger) {
                     content.text(piece.into_text(&mut self.state.ledger));
                 }
                 continue;
             };
-            let (json, name) = self.call(exchange, call, Position::block(item.index(), exchange.block()));
+            let (json, name) = self.call(exchange, Position::block(item.index(), exchange.block()));
             list.push(json);
             sent.push((exchange, name));
         }
@@ -139,9 +139,9 @@ impl Content {
 
 impl Encoder {
     /// Writes a call; also returns the name of its tool.
-    fn call(&mut self, exchange: ExchangeRef<'_>, call: &ToolCall, at: Position) -> (String, String) {
-        let (name, _) = self.state.spelling.tool(call, None, at, &mut self.state.ledger);
-        let arguments = calls::object(exchange, call, at, &mut self.state.ledger);
+    fn call(&mut self, exchange: ExchangeRef<'_>, at: Position) -> (String, String) {
+        let (name, _) = self.state.spelling.tool(exchange.call(), None, at, &mut self.state.ledger);
+        let arguments = calls::object(exchange, at, &mut self.state.ledger);
         let function = Object::new().text("name", &name).raw("arguments", &arguments);
         (Object::new().object("function", function).finish(), name)
     }

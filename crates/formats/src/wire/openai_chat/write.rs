@@ -96,7 +96,7 @@ impl Pass for Encoder {
                         other => content.text(&self.state.ledger.as_text(other, at)),
                     }
                 }
-                PartRef::Exchange(exchange, call) => calls.push(self.call(item, exchange, call)),
+                PartRef::Exchange(exchange) => calls.push(self.call(item, exchange)),
                 PartRef::Orphan(..) => {}
             }
         }
@@ -158,7 +158,6 @@ impl Pass for Encoder {
 /// A call that is ready to be sent.
 struct Call<'i> {
     exchange: ExchangeRef<'i>,
-    call: &'i ToolCall,
     id: String,
     json: String,
     exact: bool,
@@ -238,30 +237,31 @@ impl Encoder {
         }
     }
 
-    fn call<'i>(&mut self, item: ItemRef<'i>, exchange: ExchangeRef<'i>, call: &'i ToolCall) -> Call<'i> {
+    fn call<'i>(&mut self, item: ItemRef<'i>, exchange: ExchangeRef<'i>) -> Call<'i> {
         let at = Position::block(item.index(), exchange.block());
-        let spelled = self.state.spell(item, exchange, call);
+        let spelled = self.state.spell(item, exchange);
         let block = &item.message().blocks[exchange.block()];
         let as_written = spelled.as_written && exchange.arguments() == ArgumentsUse::AsWritten;
         let own = WIRE.own_bytes(item.message(), block).filter(|_| as_written);
         let json = match own {
             Some(raw) => raw.to_owned(),
-            None => calls::function_call(&spelled, exchange, call, at, &mut self.state.ledger),
+            None => calls::function_call(&spelled, exchange, at, &mut self.state.ledger),
         };
-        Call { exchange, call, id: spelled.id, json, exact: own.is_some() }
+        Call { exchange, id: spelled.id, json, exact: own.is_some() }
     }
 
     /// Writes the results of a batch, one message each, then a user message with their media.
     fn results(&mut self, calls: &[Call<'_>]) {
         let mut media = ChatContent::default();
-        for Call { exchange, call, id, .. } in calls {
+        for Call { exchange, id, .. } in calls {
             let results: Vec<ResultRef<'_>> = exchange.results().collect();
             if let Some(result) = exchange.in_place() {
                 let message = result.message();
                 if !WIRE.is_own(message) {
                     self.state.ledger.left_out_fields(message, result.at().0);
                 }
-                if message.blocks.len() == 1 && self.is_regular(message) && id == call.id.as_str() {
+                if message.blocks.len() == 1 && self.is_regular(message) && id == exchange.call().id.as_str()
+                {
                     self.push_raw(message);
                     continue;
                 }

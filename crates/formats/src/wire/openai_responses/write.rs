@@ -121,10 +121,10 @@ impl Pass for Encoder {
                         }
                     }
                 }
-                PartRef::Exchange(exchange, call) => {
+                PartRef::Exchange(exchange) => {
                     let native = native_of(exchange.block());
                     let regular = native.is_some_and(|native| items[native].regular);
-                    let (json, exact, waiting) = self.call(item, exchange, call, regular);
+                    let (json, exact, waiting) = self.call(item, exchange, regular);
                     let block = exchange.block();
                     pieces.push(Piece { native, block, json, exact, reasoning: false });
                     sent.push(waiting);
@@ -164,7 +164,6 @@ struct Piece {
 /// A call that was sent and whose result follows.
 struct Sent<'i> {
     exchange: ExchangeRef<'i>,
-    call: &'i ToolCall,
     id: String,
     kind: Call,
 }
@@ -338,7 +337,6 @@ impl Encoder {
         &mut self,
         item: ItemRef<'i>,
         exchange: ExchangeRef<'i>,
-        call: &'i ToolCall,
         regular: bool,
     ) -> (String, bool, Sent<'i>) {
         let at = Position::block(item.index(), exchange.block());
@@ -352,10 +350,10 @@ impl Encoder {
         if own.is_none() {
             kind = Call::FUNCTION;
         }
-        let Spelled { id, name, as_written: spelled_so } = self.state.spell(item, exchange, call);
+        let Spelled { id, name, as_written: spelled_so } = self.state.spell(item, exchange);
         let as_written = exchange.arguments() == ArgumentsUse::AsWritten;
         if regular && own.is_some() && as_written && spelled_so {
-            return (String::new(), true, Sent { exchange, call, id, kind });
+            return (String::new(), true, Sent { exchange, id, kind });
         }
         if WIRE.is_own(item.message()) && !regular && spelled_so {
             self.state.ledger.irregular(at);
@@ -366,15 +364,15 @@ impl Encoder {
             if kind.tool.is_none() {
                 json = render::with_field(&json, "name", &render::quoted(&name));
             }
-            return (json, false, Sent { exchange, call, id, kind });
+            return (json, false, Sent { exchange, id, kind });
         }
-        let arguments = calls::text(exchange, call, at, &mut self.state.ledger);
+        let arguments = calls::text(exchange, at, &mut self.state.ledger);
         let json = Object::new().text("type", "function_call").text("call_id", &id).text("name", &name);
         let json = json.text("arguments", arguments).finish();
-        (json, false, Sent { exchange, call, id, kind: Call::FUNCTION })
+        (json, false, Sent { exchange, id, kind: Call::FUNCTION })
     }
 
-    fn result(&mut self, Sent { exchange, call, id, kind }: &Sent<'_>) {
+    fn result(&mut self, Sent { exchange, id, kind }: &Sent<'_>) {
         let results: Vec<ResultRef<'_>> = exchange.results().collect();
         self.state.list.source = results.last().map(|result| result.at().0);
         if let Some(result) = exchange.only_result() {
@@ -384,7 +382,7 @@ impl Encoder {
             }
             if let Some(raw) = self.own_result(result, *kind) {
                 // Its position does not matter; only the id may change.
-                let same_id = id == call.id.as_str();
+                let same_id = id == exchange.call().id.as_str();
                 let json =
                     if same_id { raw } else { render::with_field(&raw, "call_id", &render::quoted(id)) };
                 self.push(&json);
