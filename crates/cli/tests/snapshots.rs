@@ -738,7 +738,7 @@ fn compact() {
     after  █▊  869 tokens: 4 messages
     --- on standard error
     note: Compacting conversation history... (17088 tokens, 417% of the window)
-    note: compacted from 15264 to 864 tokens; the record keeps every word
+    note: messages compacted from 15264 to 864 tokens; the record keeps every word
     The record keeps every word; `rejoin uncompact conv_1` takes it back.
     ");
     assert_snapshot!(shown(&home, &compact), @"
@@ -746,7 +746,7 @@ fn compact() {
     after  █████████████▌  391 tokens: 2 messages
     --- on standard error
     note: Compacting conversation history... (2693 tokens, 65% of the window)
-    note: compacted from 869 to 387 tokens; the record keeps every word
+    note: messages compacted from 869 to 387 tokens; the record keeps every word
     The record keeps every word; `rejoin uncompact conv_1` takes it back.
     ");
     assert_snapshot!(shown(&home, &["uncompact", &id]), @"
