@@ -148,6 +148,8 @@ mod tests {
         let provider = Provider::start();
         let ask = |request: &str| {
             let mut stream = TcpStream::connect(provider.origin().trim_start_matches("http://")).unwrap();
+            // Its end is the end of the answer.
+            let request = request.replacen(" HTTP/1.1\r\n", " HTTP/1.1\r\nConnection: close\r\n", 1);
             stream.write_all(request.as_bytes()).unwrap();
             let mut answer = String::new();
             stream.read_to_string(&mut answer).unwrap();
