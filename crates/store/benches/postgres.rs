@@ -26,6 +26,10 @@ use testkit::{
 
 mod stamps;
 
+/// The allocator of the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How often the store and pgbench take turns: `REJOIN_BENCH_ROUNDS`, or this.
 const ROUNDS: usize = 12;
 
