@@ -47,3 +47,22 @@ fn prefixes_tell_everything_apart() {
     one.part("2");
     assert_ne!(one.prefix("", None), before);
 }
+
+#[test]
+fn long_lists_have_the_prefix_of_their_text() {
+    let mut whole = ListText::default();
+    let mut settled = ListText::default();
+    for number in 0..400 {
+        let message = format!("\"{}\"", "x".repeat(number));
+        whole.push(&message);
+        settled.push(&message);
+        settled.settle();
+        // Asking for it changes nothing.
+        if number % 90 == 7 {
+            settled.prefix("", None);
+        }
+    }
+    assert!(whole.length() > 2 * BATCH);
+    assert_eq!(whole.prefix("x", None), settled.prefix("x", None));
+    assert_eq!(settled.clone().prefix("y", None), whole.clone().prefix("y", None));
+}
