@@ -471,6 +471,15 @@ impl Worker {
         messages.iter().rposition(|message| message.role == Role::Assistant).map_or(0, |last| last + 1)
     }
 
+    /// The end of what a summary is made of: everything that the model has answered, without a batch of calls that is still being
+    /// worked on. Without their results, the model would be told that these calls have none.
+    fn finished_until(&self) -> usize {
+        let answered = self.unanswered_from();
+        let last = answered.checked_sub(1);
+        let calls = |place: &usize| self.composer.walk().messages()[*place].tool_calls().next().is_some();
+        last.filter(calls).unwrap_or(answered)
+    }
+
     async fn compact_with(&mut self, wish: &Wish<'_>, sink: Sink<'_>, stop: &Stop) -> Compaction {
         self.composer.read(&self.conversation);
         let useless = *self.fit.useless.get_or_insert_with(|| unused_summaries(self.conversation.entries()));
@@ -503,7 +512,7 @@ impl Worker {
         let window =
             self.summariser_window().or_else(|| wish.window.map(|window| self.fit.uncorrected(window)));
         // The request repeats everything that the model has seen, so the provider has most of it in its cache.
-        let end = self.unanswered_from().max(plan.tail);
+        let end = self.finished_until().max(plan.tail);
         let messages: Vec<Arc<Message>> = self.composer.shown(end);
         // What is far too long is only estimated, but each piece of it has to fit.
         let exact = TokenCounter::for_model(&provider.endpoint().model);
