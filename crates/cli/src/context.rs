@@ -29,6 +29,13 @@ pub struct CliContext {
     pager: bool,
 }
 
+/// The flags that lead to the conversations of this command. An address of a server may hold a password, so it is not repeated.
+fn repeated(flags: &Flags) -> Vec<(&'static str, String)> {
+    let store = flags.store.as_ref().filter(|store| !matches!(store, Location::Postgres(_)));
+    let store = store.map(|store| ("--store", store.to_string()));
+    store.into_iter().chain(flags.scope.as_ref().map(|scope| ("--scope", scope.to_string()))).collect()
+}
+
 /// A store, if it exists, and the conversation in it that was named.
 type Found = (Option<Box<dyn Store>>, Option<ConversationId>);
 
@@ -42,6 +49,7 @@ impl CliContext {
         let location = location.with_folder(&home.beside_servers());
         let folder = std::env::current_dir().unwrap_or_default();
         let scope = flags.scope.clone().unwrap_or_default();
+        output::repeat_flags(&repeated(flags));
         Ok(Self { home, settings, location, scope, folder, pager: !flags.no_pager })
     }
 

@@ -7,12 +7,13 @@ use std::{
     fmt::Display,
     io::{self, IsTerminal as _, Write as _},
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
+use rejoin::places::quoted;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::{args::Colour, failure::Failure, json};
@@ -229,6 +230,64 @@ pub fn talk(line: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{}", in_rows(&line));
 }
 
+/// The global flags of this command, as they have to be repeated in the commands that it recommends.
+static REPEATED: OnceLock<String> = OnceLock::new();
+
+/// The commands that look into the store.
+const LOOK_INTO_THE_STORE: &[&str] = &[
+    "chat",
+    "check",
+    "compact",
+    "convert",
+    "copy",
+    "history",
+    "import",
+    "list",
+    "new",
+    "prune",
+    "resume",
+    "run",
+    "search",
+    "stats",
+    "uncompact",
+    "undo",
+    "verify",
+];
+
+/// Sets the flags that recommended commands need, so that they reach the same conversations. Without any, nothing is repeated.
+pub fn repeat_flags(flags: &[(&str, String)]) {
+    let flags = flags.iter().map(|(name, value)| format!(" {name} {}", quoted(value))).collect::<String>();
+    let _ = REPEATED.set(flags);
+}
+
+/// Prints a line on stderr that recommends commands: ``run `rejoin list` ``, or `Run: rejoin list`.
+pub fn advice(line: &str) {
+    talk(&with_flags(line, REPEATED.get().map_or("", String::as_str)));
+}
+
+/// A line in which the recommended commands end with these flags.
+fn with_flags(line: &str, flags: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(place) = rest.find("rejoin ").filter(|_| !flags.is_empty()) {
+        let (before, after) = rest.split_at(place);
+        let end = match before.ends_with('`') {
+            true => after.find('`'),
+            false if before.ends_with(": ") => Some(after.find('\n').unwrap_or(after.len())),
+            false => None,
+        };
+        let (command, later) = after.split_at(end.unwrap_or("rejoin ".len()));
+        let verb = command.split(' ').nth(1).unwrap_or_default();
+        out.push_str(before);
+        out.push_str(command);
+        if end.is_some() && LOOK_INTO_THE_STORE.contains(&verb) && !command.contains(" --store ") {
+            out.push_str(flags);
+        }
+        rest = later;
+    }
+    out + rest
+}
+
 /// Asks on stderr. The answer is typed behind the question.
 pub fn question(text: &str) {
     prompt(&in_rows(text));
@@ -273,11 +332,11 @@ fn broken(text: &str, columns: usize) -> Cow<'_, str> {
 }
 
 pub fn note(text: impl Display) {
-    talk(&format!("{} {text}", paint("note:", NOTE)));
+    advice(&format!("{} {text}", paint("note:", NOTE)));
 }
 
 pub fn warning(text: impl Display) {
-    talk(&format!("{} {text}", paint("warning:", WARNING)));
+    advice(&format!("{} {text}", paint("warning:", WARNING)));
 }
 
 pub fn error(text: impl Display) {
@@ -285,7 +344,7 @@ pub fn error(text: impl Display) {
 }
 
 pub fn hint(text: impl Display) {
-    talk(&format!("{} {text}", paint("hint:", HINT)));
+    advice(&format!("{} {text}", paint("hint:", HINT)));
 }
 
 pub fn done(text: impl Display) {
@@ -524,6 +583,25 @@ mod tests {
             ("\u{9b}31m\u{2066}\u{2028}", "\\u{9b}31m\\u{2066}\\u{2028}"),
         ] {
             assert_eq!(guarded(text), shown);
+        }
+    }
+
+    /// What is recommended reaches the conversations that the command was about.
+    #[test]
+    fn recommended_commands_get_the_flags_of_this_one() {
+        let flags = " --store jsonl:x --scope user=bob";
+        for (line, shown) in [
+            ("`rejoin check @` lists them", "`rejoin check @ --store jsonl:x --scope user=bob` lists them"),
+            ("Run: rejoin list", "Run: rejoin list --store jsonl:x --scope user=bob"),
+            (
+                "`rejoin config list` and `rejoin list` help",
+                "`rejoin config list` and `rejoin list --store jsonl:x --scope user=bob` help",
+            ),
+            ("`rejoin verify --store sqlite:PATH`", "`rejoin verify --store sqlite:PATH`"),
+            ("what rejoin list says", "what rejoin list says"),
+        ] {
+            assert_eq!(with_flags(line, flags), shown);
+            assert_eq!(with_flags(line, ""), line);
         }
     }
 }

@@ -636,7 +636,7 @@ fn settings_come_from_flag_environment_file_and_default_in_this_order() {
         &ran.err,
         &[
             "config.toml, line 3: `max_tokens` does not fit",
-            "WARN",
+            "warning: ",
             "line 2: there is no setting `modle`; did you mean `mode` or `model`?",
         ],
     );

@@ -161,6 +161,28 @@ fn gemini_cli_replays_its_log() {
     titled("gemini-cli/legacy.json", "An older file marker golf", &expected);
 }
 
+/// A message is read although the program, which gives every message an id, would not show it.
+#[test]
+fn gemini_cli_messages_without_an_id_are_read() {
+    tells("gemini-cli/without-id.jsonl", &["user: alfa", "assistant: bravo"]);
+}
+
+/// A compaction of pi repeats the instructions that it hides.
+#[test]
+fn pi_is_instructed_again_after_a_compaction() {
+    let expected = ["system: alfa", "user: delta", "assistant: charlie", "user: echo"];
+    let session = tells("pi/instructed-again.jsonl", &expected);
+    assert_eq!(hidden(&session), ["system: alfa", "user: bravo"]);
+}
+
+/// pi sends a message as it was edited last, or not at all.
+#[test]
+fn pi_sends_messages_as_they_were_edited() {
+    let expected = ["user: alfa", "assistant: charlie bash>c1", "tool: c1=echo", "user: foxtrot"];
+    let session = tells("pi/edited.jsonl", &expected);
+    assert_eq!(hidden(&session), ["assistant: bravo", "tool: c1=delta"]);
+}
+
 #[test]
 fn pi_follows_the_last_line() {
     let session = tells(

@@ -86,6 +86,37 @@ fn opencode() {
     assert!(!said.contains("SECRET"));
 }
 
+/// An undo may begin in the middle of a message. Rows that opencode would not show are reported, and those of a newer table are kept.
+#[test]
+fn what_opencode_undid_or_does_not_show() {
+    let made = Made::new(
+        r#"
+        CREATE TABLE session(id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, directory TEXT, title TEXT, revert TEXT);
+        CREATE TABLE message(id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, time_updated INTEGER, data TEXT);
+        CREATE TABLE part(id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_created INTEGER, data TEXT);
+        CREATE TABLE session_message(id TEXT PRIMARY KEY, session_id TEXT, type TEXT, seq INTEGER, time_created INTEGER, data TEXT);
+        INSERT INTO session VALUES ('ses_1', 'global', NULL, '/p', 'one', '{"messageID":"msg_2","partID":"prt_3"}');
+        INSERT INTO session VALUES ('ses_2', 'global', NULL, '/p', 'two', NULL);
+        INSERT INTO message VALUES ('msg_1', 'ses_1', 1, 1, '{"role":"user"}');
+        INSERT INTO message VALUES ('msg_2', 'ses_1', 2, 2, '{"role":"assistant"}');
+        INSERT INTO message VALUES ('msg_3', 'ses_1', 3, 3, '{"role":"user"}');
+        INSERT INTO message VALUES ('msg_9', 'ses_9', 1, 1, '{"role":"user"}');
+        INSERT INTO part VALUES ('prt_1', 'msg_1', 'ses_1', 1, '{"type":"text","text":"QUESTION about the files here"}');
+        INSERT INTO part VALUES ('prt_2', 'msg_2', 'ses_1', 1, '{"type":"text","text":"KEPT words of the answer"}');
+        INSERT INTO part VALUES ('prt_3', 'msg_2', 'ses_1', 1, '{"type":"text","text":"UNDONE words of the answer"}');
+        INSERT INTO part VALUES ('prt_4', 'msg_3', 'ses_1', 1, '{"type":"text","text":"LATER words of the user"}');
+        INSERT INTO session_message VALUES ('m1', 'ses_2', 'user', 1, 1, '{"text":"NEWER words in another table"}');
+        "#,
+    );
+    let sessions = made.read().unwrap();
+    assert_eq!(messages(&sessions[0]), ["user QUESTION", "assistant KEPT"]);
+    assert_eq!(hidden(&sessions[0]), ["assistant UNDONE", "user LATER"]);
+    assert_eq!(rules(&sessions[0]), ["unread-text"], "the message of another session");
+    assert_eq!(rules(&sessions[1]), ["unread-text"]);
+    let kept = sessions[1].set_aside.iter().filter_map(|item| item.raw());
+    assert!(kept.into_iter().any(|text| text.contains("NEWER")));
+}
+
 #[test]
 fn goose() {
     let made = Made::new(

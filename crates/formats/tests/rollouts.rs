@@ -439,3 +439,18 @@ fn doubled_items_stay_and_are_reported() {
         assert_eq!(doubled.count(), wanted);
     }
 }
+
+/// What another agent says is input of the model, in the older form and in the newer one.
+#[test]
+fn other_agents_are_heard() {
+    let text = r#"{"timestamp":"t","type":"session_meta","payload":{"id":"x","timestamp":"t","cwd":"/w","originator":"o","cli_version":"1"}}
+{"timestamp":"t","type":"inter_agent_communication","payload":{"author":"/root/worker","recipient":"/root","content":"All tests pass.","trigger_turn":true}}
+{"timestamp":"t","type":"response_item","payload":{"type":"agent_message","author":"/root/worker","recipient":"/root","content":[{"type":"input_text","text":"It is merged."}]}}
+"#;
+    let input = rejoin_formats::Input::new("t", text.as_bytes()).unwrap();
+    let session = rejoin_formats::sessions::read(&input, None).unwrap().remove(0);
+    let said: Vec<_> = session.messages.iter().map(|message| message.content().unwrap()).collect();
+    assert_eq!(said, ["All tests pass.", "It is merged."]);
+    assert!(session.messages.iter().all(|message| message.role == rejoin_record::Role::User));
+    assert!(session.findings.is_empty());
+}

@@ -16,6 +16,7 @@ use crate::{
     args::ChatArguments,
     context::{self, CliContext, Flags},
     failure::Failure,
+    output,
 };
 
 pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
@@ -26,7 +27,14 @@ pub fn run(arguments: &ChatArguments, flags: &Flags) -> Result<u8, Failure> {
     let (store, no_store, chosen) = match choose(arguments, &desk, store.as_deref(), prompts) {
         Ok(chosen) => (store, no_store, chosen),
         // The server is away. What is said begins a conversation, which waits in a file.
-        Err(why) if arguments.session.is_none() && why.can_wait() => (store, no_store, None),
+        Err(why) if arguments.session.is_none() && !arguments.go_on && why.can_wait() => {
+            if let Ok(Some(active)) = desk.pointer().get() {
+                output::note(format!(
+                    "{active} cannot be read while the server is away; this is a new conversation"
+                ));
+            }
+            (store, no_store, None)
+        }
         // The active conversation is there and cannot be read. No other takes its place, and the answer stays in memory.
         Err(why) if arguments.session.is_none() && why.hides_conversations() => (None, Some(why), None),
         Err(why) => return Err(why),
@@ -103,7 +111,11 @@ fn choose(
         // A bot may call from anywhere; what its user said last goes on.
         let newest = store.list(&Query { limit: Some(1), ..Query::default() });
         let newest = newest.map_err(|why| context::unusable(&desk.location, why))?.conversations;
-        return Ok(newest.first().map(|summary| summary.id));
+        let newest = newest.first().map(|summary| summary.id);
+        return match newest.is_none() && arguments.go_on {
+            true => Err(Failure::Engine(Box::new(EngineError::NoActive))),
+            false => Ok(newest),
+        };
     }
     if active.is_none() && arguments.go_on {
         let here = desk.folder.to_string_lossy();

@@ -184,9 +184,9 @@ fn say_what_can_be_done(calls: &[OpenCall], id: &str, elsewhere: Option<&str>) {
     if calls.iter().all(|call| call.can_run) && folder_is_there {
         let there = elsewhere.map_or_else(String::new, |folder| format!("cd {} && ", quoted(folder)));
         let there = output::harmless(&there);
-        output::talk(&format!("    run them again: {there}rejoin resume {id} --on-broken rerun"));
+        output::advice(&format!("    run them again: {there}rejoin resume {id} --on-broken rerun"));
     }
-    output::talk(&format!("    leave them out: rejoin resume {id} --on-broken drop \"your message\""));
+    output::advice(&format!("    leave them out: rejoin resume {id} --on-broken drop \"your message\""));
 }
 
 fn unknown(given: &str) -> Failure {

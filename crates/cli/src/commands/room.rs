@@ -77,7 +77,7 @@ pub async fn compact_now(
     } else if code == 0 {
         picture("before", before, before, &plural(messages, "message"))?;
         picture("after", after, before, &plural(left, "message"))?;
-        output::talk(&format!("The record keeps every word; `rejoin uncompact {id}` takes it back."));
+        output::advice(&format!("The record keeps every word; `rejoin uncompact {id}` takes it back."));
     }
     Ok(code)
 }

@@ -2,7 +2,14 @@
 //!
 //! The caller copies the database and its log to a place of its own first, so that a program that is writing is never locked out.
 
-use std::{borrow::Cow, cell::RefCell, collections::BTreeMap, ops::Range, path::Path, sync::Arc};
+use std::{
+    borrow::Cow,
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    ops::Range,
+    path::Path,
+    sync::Arc,
+};
 
 use hashbrown::HashMap;
 use rejoin_record::json::{Layout, Value, write};
@@ -20,6 +27,8 @@ pub struct Database {
     tables: BTreeMap<String, Vec<String>>,
     /// What SQLite said where a page is missing or damaged.
     damage: RefCell<Option<String>>,
+    /// How many messages belong to no session.
+    astray: Cell<usize>,
 }
 
 impl Database {
@@ -50,7 +59,13 @@ impl Database {
             tables_of(&connection)
         });
         let tables = tables.map_err(failed)?;
-        Ok(Self { name: name.to_owned(), connection, tables, damage: RefCell::new(damage) })
+        Ok(Self {
+            name: name.to_owned(),
+            connection,
+            tables,
+            damage: RefCell::new(damage),
+            astray: Cell::new(0),
+        })
     }
 
     /// What to call the original: its path.
@@ -116,6 +131,17 @@ impl Database {
         let why = self.damage.borrow().clone()?;
         let why = format!("{why}; rows are missing, and `sqlite3 FILE .recover` may find some of them");
         Some(Finding::new(Rule::DamagedEntry, Position::default(), Action::Kept).because(why))
+    }
+
+    /// Reports messages of sessions that are not in the database. No agent shows them.
+    pub(crate) fn astray(&self) -> Option<Finding> {
+        let count = self.astray.get();
+        let (messages, belong) = if count == 1 { ("message", "belongs") } else { ("messages", "belong") };
+        let why = format!(
+            "{count} {messages} {belong} to a session that the database does not have, and stay there unread"
+        );
+        let finding = Finding::new(Rule::UnreadText, Position::default(), Action::Kept).because(why);
+        (count > 0).then_some(finding)
     }
 
     /// Reports tables with rows that are not the format's own.
@@ -366,6 +392,8 @@ impl Database {
             let id = column(row, 0)?.unwrap_or_default();
             if let Some(number) = numbers.get(&*id) {
                 rows[*number].push(([Key::of(row, 1)?, Key::of(row, 2)?], make(row)?));
+            } else {
+                self.astray.set(self.astray.get() + 1);
             }
             Ok(())
         })?;

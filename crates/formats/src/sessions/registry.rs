@@ -359,6 +359,7 @@ pub fn read_database(
     }
     if let Some(first) = sessions.first_mut() {
         first.findings.extend(database.foreign_tables(reading.tables));
+        first.findings.extend(database.astray());
     }
     // Any of them may have lost something.
     for session in &mut sessions {

@@ -61,8 +61,12 @@ impl Journal {
     /// # Errors
     /// If the file cannot be written.
     pub fn add(&mut self, id: ConversationId, path: &str, growth: Growth) -> Result<(), JournalError> {
-        let path =
-            std::path::absolute(path).map_or_else(|_| path.to_owned(), |path| path.display().to_string());
+        let path = match is_address(path) {
+            true => path.to_owned(),
+            false => {
+                std::path::absolute(path).map_or_else(|_| path.to_owned(), |path| path.display().to_string())
+            }
+        };
         let (import, store) = (self.import.clone(), self.store.clone());
         self.write(&Line { import, store, id, path, growth: Some(growth) })
     }
@@ -98,7 +102,8 @@ impl Journal {
         for line in past.lines {
             let growth = line.growth.expect("BUG: a line that was taken back");
             let mut entries = Vec::new();
-            let outcome = if growth.before.is_none() && !Path::new(&line.path).exists() {
+            let is_gone = !is_address(&line.path) && !Path::new(&line.path).exists();
+            let outcome = if growth.before.is_none() && is_gone {
                 UndoOutcome::SourceGone
             } else {
                 let read = rejoin_engine::read(writer.store, line.id, Mode::Recover);
@@ -219,6 +224,11 @@ impl UndoOutcome {
     pub fn is_undone(self) -> bool {
         !matches!(self, Self::WentOn | Self::SourceGone)
     }
+}
+
+/// Whether conversations were imported from a server, which still has them as far as we know.
+fn is_address(source: &str) -> bool {
+    source.parse().is_ok_and(|source| matches!(source, Location::Postgres(_)))
 }
 
 /// A line of the journal.

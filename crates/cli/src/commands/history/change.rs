@@ -67,7 +67,7 @@ pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
     let desk = CliContext::new(flags)?;
     let (store, id) = desk.find_to_write(arguments.which.given())?;
     let new = fork_at(&desk, &*store, id, arguments.at)?;
-    output::talk(&format!(
+    output::advice(&format!(
         "The fork is now the active conversation here. Back to the original: rejoin resume {id}"
     ));
     if arguments.json {

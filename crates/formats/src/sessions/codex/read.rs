@@ -235,7 +235,28 @@ impl<'c> Rollout<'c> {
         }
     }
 
+    /// Reads what another agent says to this one. Its model gets it as input.
+    fn agent_said(&mut self, line: &Line, payload: Value<'_>, time: Option<Text>) {
+        let said = payload.given("content").map(|content| match content.as_str() {
+            Some(text) => text.into_owned(),
+            None => {
+                let texts = content.items().filter_map(|part| text_of(part, "text"));
+                texts.map(|text| text.to_string()).collect::<Vec<_>>().join("\n")
+            }
+        });
+        match said.filter(|said| !said.trim().is_empty()) {
+            Some(said) => {
+                self.raw(line);
+                self.assembler.push_message(Message::user(said), line.place, time);
+            }
+            None => self.unknown(line),
+        }
+    }
+
     fn item(&mut self, line: &Line, item: Value<'_>, time: Option<Text>) {
+        if item.says("type", "agent_message") {
+            return self.agent_said(line, item, time);
+        }
         // An item keeps its whole line.
         let source = Source { buffer: &line.text, start: 0, end: line.text.len(), place: line.place, time };
         if !self.assembler.add(item, &source) {
@@ -318,6 +339,7 @@ impl LineReader for Rollout<'_> {
                 self.raw(line);
             }
             (Some(payload), "event_msg") => self.event(line, payload),
+            (Some(payload), "inter_agent_communication") => self.agent_said(line, payload, time),
             (Some(_), _) => self.raw(line),
             (None, "" | "session_start") if root.get("role").is_none() && root.get("content").is_none() => {
                 if self.meta.is_none() && root.get("timestamp").is_some() {

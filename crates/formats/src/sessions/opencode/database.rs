@@ -68,8 +68,33 @@ fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
             (_, buffer) = doc.into_layout();
         }
     }
+    keep_newer_messages(database, &ids, &messages, &mut readings)?;
     let readings = readings.into_iter().filter(|reading| !reading.is_empty());
     Ok(readings.map(|reading| reading.finish(database.name())).collect())
+}
+
+/// Keeps the rows of a newer table of messages, for sessions that have none in the older one: how these become a conversation is not
+/// known.
+fn keep_newer_messages(
+    database: &Database,
+    ids: &[String],
+    messages: &[Stored],
+    readings: &mut [Reading],
+) -> Result<(), ReadError> {
+    if !database.has("session_message", &["session_id", "time_created", "data"]) {
+        return Ok(());
+    }
+    let sql = "SELECT session_id, time_created, rowid, data FROM session_message";
+    let newer = database.by_session(sql, ids, |row| {
+        let [.., data] = columns::<4>(row)?.map(|text| text.unwrap_or_default().into_owned());
+        Ok(data)
+    })?;
+    let is_read: hashbrown::HashSet<usize> = messages.iter().map(|message| message.session).collect();
+    for (session, number, data) in newer.into_iter().filter(|(session, ..)| !is_read.contains(session)) {
+        let why = "the row is in the table `session_message`, which rejoin does not read yet";
+        readings[session].unread(building::nth(number), &data, why);
+    }
+    Ok(())
 }
 
 /// The ids and the data of parts, in order.

@@ -40,6 +40,8 @@ pub(super) struct Reading {
     model: Option<String>,
     /// The message from which on everything was undone.
     undone_from: Option<String>,
+    /// The part of that message from which on it is undone; none if all of it is.
+    undone_part: Option<String>,
     /// The instructions that the last prompt came with.
     system: Option<Text>,
     /// The first message that a compaction in progress keeps.
@@ -59,6 +61,7 @@ impl Reading {
             id: None,
             model: None,
             undone_from: None,
+            undone_part: None,
             system: None,
             tail_from: None,
             asked: None,
@@ -71,8 +74,9 @@ impl Reading {
     pub(super) fn info(&mut self, info: Value<'_>) {
         let place = building::nth(0);
         self.id = text_of(info, "id").map(|id| id.to_string()).or(self.id.take());
-        self.undone_from =
-            info.given("revert").and_then(|revert| text_of(revert, "messageID")).map(|id| id.to_string());
+        let revert = |name| info.given("revert").and_then(|revert| text_of(revert, name));
+        self.undone_from = revert("messageID").map(|id| id.to_string());
+        self.undone_part = revert("partID").map(|id| id.to_string());
         self.builder.aside(place, Aside::Raw(Text::new(info.raw())));
         if let Some(title) = text_of(info, "title").filter(|title| !title.is_blank()) {
             self.builder.aside(place, Aside::Title(title));
@@ -92,6 +96,13 @@ impl Reading {
     /// Keeps the beginning of a message that was cut off.
     pub(super) fn cut_off(&mut self, place: SourcePlace, text: &str) {
         self.builder.aside(place, Aside::Raw(Text::new(text)));
+    }
+
+    /// Keeps a text that is not read, and says so.
+    pub(super) fn unread(&mut self, place: SourcePlace, text: &str, why: &'static str) {
+        self.builder.aside(place, Aside::Raw(Text::new(text)));
+        let at = Position { message: Some(place.index), ..Position::default() };
+        self.builder.findings.push(Finding::new(Rule::UnreadText, at, Action::SetAside).because(why));
     }
 
     pub(super) fn damaged(&mut self, place: SourcePlace, text: &str, why: &str) {
@@ -124,13 +135,20 @@ impl Reading {
         let model = info.given("model").and_then(|model| text_of(model, "modelID"));
         let model = text_of(info, "modelID").or(model).map(|model| model.to_string());
         self.model = model.clone().or(self.model.take());
-        let undone = self.undone_from.is_some() && self.undone_from.as_deref() == id.as_deref();
-        if undone {
-            // This one and everything after it.
+        let mut parts: Vec<Value<'_>> = root.get("parts").into_iter().flat_map(Value::items).collect();
+        let mut undone_parts = Vec::new();
+        let mut hidden = self.undone_from.as_deref() == Some("");
+        if self.undone_from.is_some() && self.undone_from.as_deref() == id.as_deref() {
+            // This one and everything after it, or this one from a part on.
             self.undone_from = Some(String::new());
+            let from = |part: &Value<'_>| self.undone_part.as_deref() == text_of(*part, "id").as_deref();
+            let from = parts.iter().position(|part| self.undone_part.is_some() && from(part));
+            undone_parts = parts.split_off(from.unwrap_or(0).min(parts.len()));
+            hidden = parts.is_empty();
+            if hidden {
+                std::mem::swap(&mut parts, &mut undone_parts);
+            }
         }
-        let hidden = self.undone_from.as_deref() == Some("");
-        let parts: Vec<Value<'_>> = root.get("parts").into_iter().flat_map(Value::items).collect();
         let (mut steps, mut pruned) = (Vec::new(), Vec::new());
         let mut asks = false;
         match &*info.word("role") {
@@ -192,6 +210,11 @@ impl Reading {
             }
         }
         self.keep_pruned(&pruned, place);
+        if !undone_parts.is_empty() {
+            for message in answer(&undone_parts, &raw, model.as_deref()) {
+                self.builder.hide(message, place, Detail::default());
+            }
+        }
         if summary && !left_out {
             self.keep_tail();
         }

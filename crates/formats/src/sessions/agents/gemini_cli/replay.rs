@@ -152,7 +152,9 @@ impl LineReader for Replay {
             self.rewind(&id);
             return self.aside(line.place, raw());
         }
-        if root.holds("id", ValueKind::String) && root.holds("type", ValueKind::String) {
+        // The program gives every message an id. One without is read like those of older files.
+        let speaks = || matches!(&*root.word("type"), "user" | "gemini") && root.given("content").is_some();
+        if (root.holds("id", ValueKind::String) && root.holds("type", ValueKind::String)) || speaks() {
             return self.message(line.place, root, &line.text);
         }
         if let Some(set) = root.given("$set").filter(|set| set.kind() == ValueKind::Object) {

@@ -1,6 +1,6 @@
 //! From the lines of a session to its messages.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use rejoin_record::{
     Block, BlockKind, CallId, Media, MediaSource, Origin, Raw, Role, Text,
@@ -15,14 +15,15 @@ use crate::{
     session::{Aside, Detail, ReadError, Session},
     sessions::{
         agents::entries::{Entries, Entry, Link, path},
-        building::{SessionBuilder, item, result, text_in},
+        building::{SessionBuilder, beside, item, result, text_in},
         lines::{at, text_of, time_of},
     },
     wire::registry::Dialect,
 };
 
 /// The types of lines that are not part of the conversation.
-const BOOKKEEPING: &str = "session model_change thinking_level_change custom label session_info usage";
+const BOOKKEEPING: &str =
+    "session context_edit model_change thinking_level_change custom label session_info usage";
 
 /// Reads a session, line by line.
 pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
@@ -44,7 +45,8 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     let mut builder = SessionBuilder::new(FORMAT);
     builder.findings = std::mem::take(&mut entries.findings);
     let dialect = Dialect::Anthropic;
-    let mut telling = Telling { builder, model: None, dialect, known: own_id.is_some() };
+    let edits = edits(&entries, &on_path);
+    let mut telling = Telling { builder, model: None, dialect, known: own_id.is_some(), edits };
     if let Some(compaction) = &hidden_by {
         // Lines outside of the tree belong to no branch.
         let told = links.iter().zip(&on_path).map(|(link, on_path)| *on_path || link.is_none());
@@ -101,11 +103,41 @@ impl Compaction {
     }
 }
 
+/// What a line on the path makes of an earlier message: nothing, or one with another content.
+#[derive(Clone)]
+enum Edit {
+    Omitted,
+    /// The text of the line that has the content.
+    Replaced(Arc<str>),
+}
+
+/// The last edit of each message, by the message's id.
+fn edits(entries: &Entries, on_path: &[bool]) -> HashMap<String, Edit> {
+    let edit = |entry: &Entry| {
+        entry.look(|root| {
+            let target = text_of(root, "targetId").filter(|_| root.says("type", "context_edit"))?;
+            let edit = match root.given("replacement").and_then(|own| own.given("content")) {
+                Some(_) => Edit::Replaced(Arc::clone(&entry.text)),
+                None if root.given("replacement").is_none() => Edit::Omitted,
+                None => return None,
+            };
+            Some((target.to_string(), edit))
+        })
+    };
+    let with_edits = entries
+        .all
+        .iter()
+        .zip(on_path)
+        .filter(|(entry, on_path)| **on_path && entry.text.contains("context_edit"));
+    with_edits.filter_map(|(entry, _)| edit(entry)).collect()
+}
+
 struct Telling {
     builder: SessionBuilder,
     model: Option<String>,
     dialect: Dialect,
     known: bool,
+    edits: HashMap<String, Edit>,
 }
 
 impl Telling {
@@ -117,9 +149,23 @@ impl Telling {
         }
         let line = &entries.all[compaction.at];
         self.builder.aside(line.place, Aside::Compacted { summary: Text::new("") });
+        self.instruct_again(line);
         self.tell(line, false);
         for index in before(compaction.first_kept..compaction.at) {
             self.tell(&entries.all[index], false);
+        }
+    }
+
+    /// Adds the instructions that a compaction repeats, because it hides those before it.
+    fn instruct_again(&mut self, line: &Entry) {
+        let blocks = line.look(|root| {
+            let own = root.given("systemMessage").filter(|own| own.kind() == ValueKind::Object)?;
+            Some(instructions(own, line)).filter(|blocks| !blocks.is_empty())
+        });
+        if let Some(blocks) = blocks {
+            let blocks =
+                blocks.iter().filter_map(Block::as_text).map(|text| Block::text(text.as_str())).collect();
+            self.builder.say(beside(Role::System, blocks), line.place, Detail::default());
         }
     }
 
@@ -153,17 +199,44 @@ impl Telling {
             self.builder.findings.push(finding.about(name.clone()));
         }
         let id = text_of(root, "id").map(|id| id.to_string());
+        let edit =
+            id.as_ref().and_then(|id| self.edits.get(id)).filter(|_| !hidden && kind == "message").cloned();
         let id = id.unwrap_or_else(|| format!("line {}", entry.place.index));
         let detail = Detail::of(id, root.given("timestamp").map(time_of));
-        let message = item(FORMAT, role, blocks, Raw::new(Arc::clone(&entry.text)));
-        if hidden || !sent {
-            return self.builder.hide(message, entry.place, detail);
+        let message = item(FORMAT, role.clone(), blocks, Raw::new(Arc::clone(&entry.text)));
+        if hidden || !sent || edit.is_some() {
+            self.builder.hide(message, entry.place, detail);
+            if let Some(Edit::Replaced(line)) = edit.filter(|_| sent) {
+                self.replaced(root, entry, role, &line);
+            }
+            return;
         }
         if let Some(own) = root.given("message").filter(|own| own.says("role", "assistant")) {
             self.model = text_of(own, "model").map(|model| model.to_string()).or(self.model.take());
             self.dialect = dialect_of(&own.word("api")).unwrap_or(self.dialect);
         }
         self.builder.say(message, entry.place, detail);
+    }
+
+    /// Adds a message with the content that a later line gives it. That line keeps its own text.
+    fn replaced(&mut self, root: Value<'_>, entry: &Entry, role: Role, line: &Arc<str>) {
+        let edit = Entry { text: Arc::clone(line), place: entry.place, damaged: false, doubled: false };
+        let doc = Doc::of(line).shared_as(line);
+        let Some(given) = doc.root().and_then(|root| root.given("replacement")?.given("content")) else {
+            return;
+        };
+        let said = content(given, &edit, None);
+        let blocks = match role {
+            Role::Tool => {
+                let own = root.given("message");
+                let field = |name| own.and_then(|own| text_of(own, name)).filter(|text| !text.is_empty());
+                let failed = own.and_then(|own| own.get("isError")?.as_bool()).unwrap_or(false);
+                vec![result(field("toolCallId").as_deref(), field("toolName").as_deref(), said, failed)]
+            }
+            _ => said,
+        };
+        let detail = Detail { id: None, time: root.given("timestamp").map(time_of), pieces: Vec::new() };
+        self.builder.say(item(FORMAT, role, blocks, Raw::new(Arc::clone(line))), entry.place, detail);
     }
 
     /// What a line says: who, what, and whether it is sent to a model. None if it is not part of the conversation.
