@@ -157,11 +157,9 @@ fn the_tables_of_a_bot_are_imported_as_they_are() {
     server.psql(&database, "INSERT INTO conversation_history (user_id, channel_id, message_type, content) VALUES ('bob', 'red', 'user', 'again')").unwrap();
     has(&home.run(&["import", &address]).err, &["0 new, 1 grown, 2 as before"]);
     has(&home.out(&["history", "show", "@1", "--scope", "user=bob"]), &["hello", "again"]);
-    // The server keeps what it has, so an import from it can be undone: first the row, then everything.
+    // The server keeps what it has, so an import from it can be undone.
     home.out(&["import", "--undo"]);
     assert!(!home.out(&["history", "show", "@1", "--scope", "user=bob"]).contains("again"));
-    home.out(&["import", "--undo"]);
-    assert!(home.lines(&["list", "--json"]).is_empty());
     // Into the database itself, whose view of the same name is not a table of the bot.
     let own = ["--store", &address, "import", &address];
     home.out(&own);

@@ -138,7 +138,7 @@ impl Database {
         let count = self.astray.get();
         let (messages, belong) = if count == 1 { ("message", "belongs") } else { ("messages", "belong") };
         let why = format!(
-            "{count} {messages} {belong} to a session that the database does not have, and stay there unread"
+            "{count} {messages} {belong} to no session of the database, so rejoin does not read them"
         );
         let finding = Finding::new(Rule::UnreadText, Position::default(), Action::Kept).because(why);
         (count > 0).then_some(finding)
