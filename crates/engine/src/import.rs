@@ -105,17 +105,14 @@ impl Writer<'_> {
     /// # Errors
     /// If the store cannot be written, or another process writes to the conversation.
     pub fn take_back(&self, id: ConversationId, growth: Growth) -> Result<TakenBack, EngineError> {
-        let Growth { before, after } = growth;
-        let lock = self.lock(id)?;
-        match (self.store.tail(id)?, before) {
-            (None, _) => return Ok(TakenBack::Missing),
-            (Some(tail), _) if tail != after => return Ok(TakenBack::WentOn),
-            (Some(_), None) => {
-                self.store.delete(id)?;
-                drop(lock);
-                return Ok(TakenBack::Deleted);
-            }
-            (Some(_), Some(_)) => {}
+        let Growth { before: Some(before), after } = growth else {
+            return Ok(self.take_back_new(&[(id, growth.after)])?[0]);
+        };
+        let _lock = self.lock(id)?;
+        match self.store.tail(id)? {
+            None => return Ok(TakenBack::Missing),
+            Some(tail) if tail != after => return Ok(TakenBack::WentOn),
+            Some(_) => {}
         }
         let mut import = Import {
             id,
@@ -127,9 +124,33 @@ impl Writer<'_> {
         };
         let body = taken_back();
         let branch = taken_back_id(id, after.id, &body);
-        import.seal(branch, before.map(|before| before.id), Kind::Branch, body, None);
+        import.seal(branch, Some(before.id), Kind::Branch, body, None);
         append_in_batches(self.store, id, Some(after), &import.added)?;
         Ok(TakenBack::Restored)
+    }
+
+    /// Takes back what imports added as new conversations, each with its newest entry then: they are deleted at once, which takes as much
+    /// work as deleting one.
+    ///
+    /// # Errors
+    /// If the store cannot be read or written, or another process is writing to one of them.
+    pub fn take_back_new(&self, added: &[(ConversationId, Tail)]) -> Result<Vec<TakenBack>, EngineError> {
+        let (mut locks, mut going, mut outcomes) = (Vec::new(), Vec::new(), Vec::new());
+        for (id, after) in added {
+            let lock = self.lock(*id)?;
+            outcomes.push(match self.store.tail(*id)? {
+                None => TakenBack::Missing,
+                Some(tail) if tail != *after => TakenBack::WentOn,
+                Some(_) => {
+                    going.push(*id);
+                    locks.push(lock);
+                    TakenBack::Deleted
+                }
+            });
+        }
+        self.store.delete_all(&going)?;
+        drop(locks);
+        Ok(outcomes)
     }
 }
 

@@ -293,6 +293,14 @@ impl Store for Scoped {
         self.store().delete(conversation)
     }
 
+    fn delete_all(&self, conversations: &[ConversationId]) -> StoreResult<()> {
+        for conversation in conversations {
+            self.inner.check(*conversation)?;
+            guard(&self.inner.own).remove(conversation);
+        }
+        self.store().delete_all(conversations)
+    }
+
     fn set_aside(&self, conversation: ConversationId, damage: &Damage) -> StoreResult<Option<PathBuf>> {
         self.inner.check(conversation)?;
         self.store().set_aside(conversation, damage)

@@ -162,6 +162,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Removes a conversation from every file of the store. Other conversations keep what they share with it.
     fn delete(&self, conversation: ConversationId) -> StoreResult<()>;
 
+    /// Removes several conversations. A store that rewrites its files for that does it once.
+    fn delete_all(&self, conversations: &[ConversationId]) -> StoreResult<()> {
+        conversations.iter().try_for_each(|conversation| self.delete(*conversation))
+    }
+
     /// Copies damaged bytes to a file beside the store, and returns its path; none if there are no bytes to copy. Such a file is
     /// never overwritten: the same bytes twice are one file.
     fn set_aside(&self, conversation: ConversationId, damage: &Damage) -> StoreResult<Option<PathBuf>> {

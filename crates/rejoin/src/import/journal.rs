@@ -23,6 +23,9 @@ const FILE: &str = "imports.jsonl";
 const REMEMBERED: usize = 50;
 const LONG: u64 = 1024 * 1024;
 
+/// How many conversations are deleted at once.
+const AT_ONCE: usize = 100;
+
 /// The journal cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", path.display())]
@@ -99,28 +102,56 @@ impl Journal {
         writer: &Writer<'_>,
         each: &mut impl FnMut(&UndoneImport) -> Result<(), E>,
     ) -> Result<(), E> {
-        for line in past.lines {
-            let growth = line.growth.expect("BUG: a line that was taken back");
-            let mut entries = Vec::new();
-            let is_gone = !is_address(&line.path) && !Path::new(&line.path).exists();
-            let outcome = if growth.before.is_none() && is_gone {
-                UndoOutcome::SourceGone
-            } else {
-                let read = rejoin_engine::read(writer.store, line.id, Mode::Recover);
-                match writer.take_back(line.id, growth)? {
-                    TakenBack::Deleted => {
-                        entries = read.map(|read| read.entries).unwrap_or_default();
-                        UndoOutcome::Deleted
-                    }
-                    TakenBack::Restored => UndoOutcome::Restored,
-                    TakenBack::Missing => UndoOutcome::Missing,
-                    TakenBack::WentOn => UndoOutcome::WentOn,
+        let mut lines = past.lines.into_iter().peekable();
+        while let Some(line) = lines.next() {
+            if line.is_added() {
+                let mut added = vec![line];
+                while let Some(line) = lines.next_if(|line| line.is_added() && added.len() < AT_ONCE) {
+                    added.push(line);
                 }
-            };
-            each(&UndoneImport { id: line.id, path: line.path.clone(), outcome, entries })?;
-            if outcome.is_undone() {
-                self.write(&Line { growth: None, ..line })?;
+                self.undo_added(added, writer, each)?;
+                continue;
             }
+            let growth = line.growth.expect("BUG: a line that was taken back");
+            let outcome = match growth.before {
+                None => UndoOutcome::SourceGone,
+                Some(_) => writer.take_back(line.id, growth)?.into(),
+            };
+            self.undone(line, outcome, Vec::new(), each)?;
+        }
+        Ok(())
+    }
+
+    /// Undoes the import of conversations that were new.
+    fn undo_added<E: From<EngineError> + From<JournalError>>(
+        &mut self,
+        lines: Vec<Line>,
+        writer: &Writer<'_>,
+        each: &mut impl FnMut(&UndoneImport) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let tail = |line: &Line| line.growth.expect("BUG: a line that was taken back").after;
+        let added: Vec<(ConversationId, Tail)> = lines.iter().map(|line| (line.id, tail(line))).collect();
+        let read = |line: &Line| rejoin_engine::read(writer.store, line.id, Mode::Recover);
+        let entries: Vec<Vec<Entry>> =
+            lines.iter().map(|line| read(line).map(|read| read.entries).unwrap_or_default()).collect();
+        let outcomes = writer.take_back_new(&added)?;
+        for ((line, entries), outcome) in lines.into_iter().zip(entries).zip(outcomes) {
+            let entries = if outcome == TakenBack::Deleted { entries } else { Vec::new() };
+            self.undone(line, outcome.into(), entries, each)?;
+        }
+        Ok(())
+    }
+
+    fn undone<E: From<JournalError>>(
+        &mut self,
+        line: Line,
+        outcome: UndoOutcome,
+        entries: Vec<Entry>,
+        each: &mut impl FnMut(&UndoneImport) -> Result<(), E>,
+    ) -> Result<(), E> {
+        each(&UndoneImport { id: line.id, path: line.path.clone(), outcome, entries })?;
+        if outcome.is_undone() {
+            self.write(&Line { growth: None, ..line })?;
         }
         Ok(())
     }
@@ -206,6 +237,17 @@ pub enum UndoOutcome {
     SourceGone,
 }
 
+impl From<TakenBack> for UndoOutcome {
+    fn from(outcome: TakenBack) -> Self {
+        match outcome {
+            TakenBack::Deleted => Self::Deleted,
+            TakenBack::Restored => Self::Restored,
+            TakenBack::Missing => Self::Missing,
+            TakenBack::WentOn => Self::WentOn,
+        }
+    }
+}
+
 impl UndoOutcome {
     /// Describes it.
     #[must_use]
@@ -243,6 +285,12 @@ struct Line {
 }
 
 impl Line {
+    /// Whether the import added a conversation, and can be repeated.
+    fn is_added(&self) -> bool {
+        let is_there = is_address(&self.path) || Path::new(&self.path).exists();
+        is_there && self.growth.is_some_and(|growth| growth.before.is_none())
+    }
+
     fn to_json(&self) -> String {
         let object = Object::new()
             .text("import", &self.import)

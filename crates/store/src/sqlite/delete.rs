@@ -1,4 +1,6 @@
-//! Removes a conversation.
+//! Removes conversations.
+
+use std::path::PathBuf;
 
 use rejoin_record::ConversationId;
 use rusqlite::Connection;
@@ -9,14 +11,25 @@ use super::{
 };
 use crate::error::{StoreError, StoreResult};
 
-/// Removes a conversation with its entries, and the large strings that no other one uses.
-pub(super) fn delete(inner: &Inner, conversation: ConversationId) -> StoreResult<()> {
-    let files = scrub::files_of(inner, conversation)?;
-    let removal = [Removal::Conversation(conversation)];
+/// Removes conversations with their entries, and the large strings that no other one uses. The file is rewritten once.
+pub(super) fn delete(inner: &Inner, conversations: &[ConversationId]) -> StoreResult<()> {
+    if conversations.is_empty() {
+        return Ok(());
+    }
+    let mut files: Vec<PathBuf> = Vec::new();
+    for conversation in conversations {
+        files.extend(scrub::files_of(inner, *conversation)?);
+    }
+    files.sort();
+    files.dedup();
+    let removals: Vec<Removal> = conversations.iter().copied().map(Removal::Conversation).collect();
     inner.write(|connection, _| {
-        Inner::key_of(connection, conversation)?.ok_or(StoreError::NotFound(conversation))?;
-        erase::remove(connection, &removal[0])?;
-        scrub::note(connection, &removal, &files)
+        for removal in &removals {
+            let conversation = removal.conversation();
+            Inner::key_of(connection, conversation)?.ok_or(StoreError::NotFound(conversation))?;
+            erase::remove(connection, removal)?;
+        }
+        scrub::note(connection, &removals, &files)
     })?;
     scrub::finish(inner)
 }

@@ -508,7 +508,11 @@ impl Store for Sqlite {
     }
 
     fn delete(&self, conversation: ConversationId) -> StoreResult<()> {
-        self.attempt(|| delete::delete(&self.inner, conversation))
+        self.delete_all(&[conversation])
+    }
+
+    fn delete_all(&self, conversations: &[ConversationId]) -> StoreResult<()> {
+        self.attempt(|| delete::delete(&self.inner, conversations))
     }
 
     fn files_that_go(
