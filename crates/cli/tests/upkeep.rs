@@ -915,6 +915,31 @@ fn errors_say_what_the_user_can_use() {
     has(&ran.err, &["config.toml, line 1: ", "hint: correct that line or remove it\n"]);
 }
 
+/// A summary may repeat what is erased, so it is named, also by a dry run.
+#[test]
+fn summaries_of_what_is_erased_are_named() {
+    let home = Home::new("sqlite");
+    let chat = ["chat", "--provider", "offline", "--model", "tiny"];
+    home.out(&[&chat[..], &["remember that the door code is hunter2"]].concat());
+    for number in 1..4 {
+        let words =
+            format!("Part {number} of a story: {}", "the keeper of the lighthouse walks. ".repeat(20));
+        home.out(&[&chat[..], &[&words]].concat());
+    }
+    home.out(&["compact"]);
+    let id = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().to_owned();
+    for last in ["--dry-run", "--yes"] {
+        let ran = home.run(&["history", "erase", &id, "-m", "0,1", last]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        has(
+            &ran.err,
+            &["the summary at message 8 may repeat what you erase", &format!("history erase {id} -m 8")],
+        );
+    }
+    home.out(&["history", "erase", &id, "-m", "8", "--yes"]);
+    assert_eq!(home.run(&["history", "search", "hunter2"]).out, "");
+}
+
 /// What was erased or deleted is in no file that rejoin keeps: store, index, drafts, pointers, settings.
 #[test]
 fn what_was_removed_is_in_no_file() {

@@ -11,6 +11,7 @@ mod sharing;
 
 #[cfg(feature = "agent")]
 pub(crate) use checkpoint::keep_of_import;
+pub(crate) use pruning::HEADING;
 pub use pruning::{Pinning, PruneReport, TurnsPruned, Window};
 
 use std::{

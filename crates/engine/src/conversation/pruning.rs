@@ -56,7 +56,7 @@ pub struct PruneReport {
 }
 
 /// The heading of the list of what was said.
-const HEADING: &str = "Summary of earlier conversation:\n\n";
+pub(crate) const HEADING: &str = "Summary of earlier conversation:\n\n";
 
 impl Conversation {
     /// The path to the head, with the last compaction and all prunes applied.

@@ -102,7 +102,7 @@ pub(crate) fn read_aider(input: &Input, _: Sample<'_>) -> Result<Vec<Session>, R
     conclude(
         &mut builder,
         input,
-        "aider's history names no calls and no files that were added; what aider printed is set aside",
+        "aider's history names no calls and no files that were added; lines that begin as aider's own do are set aside, also within an answer",
     )?;
     Ok(vec![builder.finish(&input.name, None, building::context(None))])
 }

@@ -417,6 +417,29 @@ fn what_a_fork_holds_stays_until_the_fork_goes() {
     });
 }
 
+/// Several conversations go at once, and no other; if one of them does not exist, that is an error.
+#[test]
+fn several_conversations_go_at_once() {
+    in_every_home(|home| {
+        let mut world = World::new(home, 9);
+        for number in 0..4 {
+            world.begin();
+            let text = text(&mut world.dice, 3000);
+            let entry = world.kept[number].talk.user(&text);
+            world.append(number, vec![(entry, Some(text))]);
+        }
+        let gone: Vec<ConversationId> = world.kept.drain(..3).map(|kept| kept.talk.id).collect();
+        let store = world.store();
+        store.delete_all(&[]).unwrap();
+        store.delete_all(&gone).unwrap();
+        assert!(gone.iter().all(|id| store.tail(*id).unwrap().is_none()));
+        assert!(store.delete_all(&gone[..1]).is_err());
+        world.content.remove(|holder| gone.contains(&holder.0));
+        world.others_are_whole().unwrap();
+        assert_eq!(world.content.left_behind(home), Vec::<String>::new(), "{}", home.name);
+    });
+}
+
 /// A store in the first schema, which gets a copy beside it when it is upgraded.
 fn with_a_backup(home: &Home) -> (Talk, Vec<Entry>, String) {
     let Location::Sqlite(path) = &home.location else { panic!("only SQLite has schemas") };

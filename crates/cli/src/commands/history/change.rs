@@ -120,6 +120,7 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
         output::talk("These messages are erased already.");
         return Ok(0);
     }
+    say_which_summaries_stay(id, &shown, &arguments.messages, &entries);
     let count = plural(entries.len(), "message");
     let title = title(&store.summary(id).unwrap_or_else(|_| Summary::new(id)));
     let deed = Deed { verb: "erase", id, of: format!("the content of {count} of {id} ({title})") };
@@ -130,6 +131,24 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
         output::talk(&format!("{id}: the content of {count} is gone, hashes stay."));
         Ok(())
     })
+}
+
+/// Names the summaries that were written after what is erased: a model may have repeated it there.
+fn say_which_summaries_stay(id: ConversationId, shown: &[Shown<'_>], erased: &[usize], entries: &[EntryId]) {
+    let first = erased.iter().copied().min().unwrap_or(0);
+    let stays = |number: &usize| {
+        let shown = &shown[*number];
+        matches!(shown.what, ShownContent::Summary(_)) && !entries.contains(&shown.entry.id())
+    };
+    let numbers: Vec<String> = (first..shown.len()).filter(stays).map(|number| number.to_string()).collect();
+    if !numbers.is_empty() {
+        let (what, is) = if numbers.len() == 1 { ("summary", "message") } else { ("summaries", "messages") };
+        output::warning(format!(
+            "the {what} at {is} {} may repeat what you erase; `rejoin history erase {id} -m {}` erases that, too",
+            numbers.join(", "),
+            numbers.join(",")
+        ));
+    }
 }
 
 pub fn delete(arguments: &DeleteArguments, flags: &Flags) -> Result<u8, Failure> {

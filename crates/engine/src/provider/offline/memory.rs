@@ -1,12 +1,17 @@
 //! What the responder remembers of a conversation.
 
-use rejoin_record::{Block, ToolCall, ToolResult, json::Doc};
+use rejoin_record::{Block, ToolCall, ToolResult, hash::short_name, json::Doc};
 use rejoin_view::{
     SoundView,
     sound::{ItemRef, NO_RESULT, PartRef, SoundRole},
 };
 
 use super::intents::{self, Fact, Intent};
+use crate::conversation::HEADING;
+
+/// How a summary tells a fact and a note.
+const KNOWN: &str = "Your ";
+const NOTED: &str = "I was to remember: ";
 
 /// The result of a tool.
 pub struct RecalledResult {
@@ -44,30 +49,88 @@ pub struct Utterance {
 /// What the responder understands of a conversation.
 pub struct Remembered {
     pub said: Vec<Utterance>,
-    /// The number of calls so far.
-    pub calls: usize,
+    /// The highest number in the id of a call. A compaction may hide the calls before it.
+    pub numbered: usize,
+    /// The newest summary of messages that are out of sight.
+    summary: Option<String>,
     facts: Vec<Fact>,
     notes: Vec<String>,
 }
 
+/// The beginnings of texts of rejoin's, in which a person says nothing: a summary, and what a summary is asked for about.
+const OURS: [&str; 3] = [HEADING, "A summary of what came before:", "A part of a conversation:"];
+
 impl Remembered {
     pub fn of(view: &SoundView) -> Self {
-        let mut memory = Self { said: Vec::new(), calls: 0, facts: Vec::new(), notes: Vec::new() };
+        let mut memory =
+            Self { said: Vec::new(), numbered: 0, summary: None, facts: Vec::new(), notes: Vec::new() };
         for item in view.items() {
             for exchange in item.exchanges() {
-                memory.calls += 1;
+                let number =
+                    exchange.call().id.as_str().rsplit('_').next().and_then(|number| number.parse().ok());
+                memory.numbered = memory.numbered.max(number.unwrap_or(0));
                 let results: Vec<&ToolResult> = exchange.results().map(|result| result.result()).collect();
                 if let Some(said) = memory.said.last_mut() {
                     said.results.push(RecalledResult::of(exchange.call(), &results));
                 }
             }
             if let Some(text) = text_of_user(item) {
-                memory.facts.extend(intents::facts(&text));
-                memory.notes.extend(intents::note(&text));
-                memory.said.push(Utterance { text, results: Vec::new() });
+                match OURS.iter().any(|beginning| text.starts_with(beginning)) {
+                    true => memory.take_over(&text),
+                    false => memory.hear(text),
+                }
             }
         }
         memory
+    }
+
+    fn hear(&mut self, text: String) {
+        self.facts.extend(intents::facts(&text));
+        self.notes.extend(intents::note(&text));
+        self.said.push(Utterance { text, results: Vec::new() });
+    }
+
+    /// Takes over what a summary of this responder's knows, and what people say in a transcript.
+    fn take_over(&mut self, text: &str) {
+        if text.starts_with(HEADING) {
+            self.summary = Some(text.to_owned());
+        }
+        for part in text.split("\n\n") {
+            if let Some(said) = part.strip_prefix("user:") {
+                self.hear(said.trim().to_owned());
+                continue;
+            }
+            for line in part.lines().filter_map(|line| line.strip_suffix('.')) {
+                if let Some(note) = line.strip_prefix(NOTED) {
+                    self.notes.push(note.to_owned());
+                } else if let Some((what, value)) =
+                    line.strip_prefix(KNOWN).and_then(|fact| fact.split_once(" is "))
+                {
+                    self.facts.push(Fact { what: what.to_owned(), value: value.to_owned() });
+                }
+            }
+        }
+    }
+
+    /// The newest value of every fact, and the notes, as sentences.
+    fn known(&self) -> Vec<String> {
+        let is_newest =
+            |at: usize, fact: &Fact| !self.facts[at + 1..].iter().any(|later| later.what == fact.what);
+        let newest = self.facts.iter().enumerate().filter(|(at, fact)| is_newest(*at, fact));
+        let facts = newest.map(|(_, fact)| format!("{KNOWN}{} is {}.", fact.what, fact.value));
+        let is_first = |at: &usize| !self.notes[..*at].contains(&self.notes[*at]);
+        let notes = (0..self.notes.len()).filter(is_first).map(|at| format!("{NOTED}{}.", self.notes[at]));
+        facts.chain(notes).collect()
+    }
+
+    /// The id of the next call but so many. After a compaction, calls that are out of sight have the first numbers.
+    pub fn call_id(&self, after: usize) -> String {
+        let number = self.numbered + after + 1;
+        let summary = self.summary.as_deref();
+        summary.map_or_else(
+            || format!("offline_{number}"),
+            |summary| format!("offline_{}_{number}", short_name(summary, 6)),
+        )
     }
 
     pub fn last(&self) -> Option<&Utterance> {
@@ -88,12 +151,7 @@ impl Remembered {
 
     /// The newest value of every fact, and the notes.
     pub fn all_facts(&self) -> String {
-        let is_newest =
-            |at: usize, fact: &Fact| !self.facts[at + 1..].iter().any(|later| later.what == fact.what);
-        let newest = self.facts.iter().enumerate().filter(|(at, fact)| is_newest(*at, fact));
-        let mut lines: Vec<String> =
-            newest.map(|(_, fact)| format!("Your {} is {}.", fact.what, fact.value)).collect();
-        lines.extend(self.notes.iter().map(|note| format!("I was to remember: {note}.")));
+        let lines = self.known();
         if lines.is_empty() {
             return String::from("You have not told me anything about yourself yet.");
         }
@@ -110,10 +168,14 @@ impl Remembered {
     /// A summary of the conversation in a few lines.
     pub fn summary(&self) -> String {
         let before = &self.said[..self.said.len().saturating_sub(1)];
-        if before.is_empty() {
+        let known = self.known();
+        if before.is_empty() && known.is_empty() {
             return String::from("There is nothing to summarise yet.");
         }
-        let mut lines = vec![format!("So far you said {} things:", before.len())];
+        let mut lines = Vec::new();
+        if !before.is_empty() {
+            lines.push(format!("So far you said {} things:", before.len()));
+        }
         let skipped = before.len().saturating_sub(20);
         if skipped > 0 {
             lines.push(format!("- ({skipped} earlier ones)"));
@@ -127,10 +189,7 @@ impl Remembered {
             let found = if found.is_empty() { String::new() } else { format!(" ({})", found.join(", ")) };
             lines.push(format!("- \"{}\"{found}", short(&said.text, 100)));
         }
-        for fact in &self.facts {
-            lines.push(format!("Your {} is {}.", fact.what, fact.value));
-        }
-        lines.extend(self.notes.iter().map(|note| format!("I was to remember: {note}.")));
+        lines.extend(known);
         lines.join("\n")
     }
 }

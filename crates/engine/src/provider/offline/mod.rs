@@ -121,8 +121,7 @@ fn answer(view: &SoundView, can: &dyn Fn(&str) -> bool) -> Message {
         let calls: Vec<Block> = wanted
             .enumerate()
             .map(|(number, (tool, arguments))| {
-                let id = format!("offline_{}", memory.calls + number + 1);
-                Block::call(ToolCall::new(id, tool, arguments.finish()))
+                Block::call(ToolCall::new(memory.call_id(number), tool, arguments.finish()))
             })
             .collect();
         if !calls.is_empty() {

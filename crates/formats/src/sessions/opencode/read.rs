@@ -99,6 +99,7 @@ impl Reading {
     }
 
     /// Keeps a text that is not read, and says so.
+    #[cfg(feature = "sqlite")]
     pub(super) fn unread(&mut self, place: SourcePlace, text: &str, why: &'static str) {
         self.builder.aside(place, Aside::Raw(Text::new(text)));
         let at = Position { message: Some(place.index), ..Position::default() };
