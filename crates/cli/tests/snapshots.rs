@@ -743,14 +743,14 @@ fn compact() {
     ");
     assert_snapshot!(shown(&home, &compact), @"
     before ██████████████████████████████ 869 tokens: 4 messages
-    after  █████████████▌  391 tokens: 2 messages
+    after  ████████████▌  361 tokens: 2 messages
     --- on standard error
     note: Compacting conversation history... (2693 tokens, 65% of the window)
-    note: messages compacted from 869 to 387 tokens; the record keeps every word
+    note: messages compacted from 869 to 357 tokens; the record keeps every word
     The record keeps every word; `rejoin uncompact conv_1` takes it back.
     ");
     assert_snapshot!(shown(&home, &["uncompact", &id]), @"
-    before ████████████████▎  469 tokens: 2 messages
+    before ███████████████▏  439 tokens: 2 messages
     after  ██████████████████████████████ 869 tokens: 4 messages
     ");
     assert_snapshot!(shown(&home, &["uncompact", &id]), @"
