@@ -49,7 +49,7 @@ fn a_change_names_the_commit() {
     fs::write(home.path("here/.git/HEAD"), commit).unwrap();
     home.out(&task(&["--mode", "auto", "write `more` to notes/a.txt"]));
     assert_eq!(home.lines(&["history", "edits", "--json"])[0]["commit"], commit);
-    assert!(home.out(&["history", "edits"]).contains(", turn 1, at commit 1f7a7a4, allowed by the mode)\n"));
+    assert!(home.out(&["history", "edits"]).contains(", turn 1, allowed by the mode, at commit 1f7a7a4)\n"));
 }
 
 /// Without a terminal, `ask` means no, with a result that says so; nothing waits and nothing changes.
